@@ -1,0 +1,55 @@
+"""Bayesian contextual bandits, balanced and exact, with reward models declared in PyMC.
+
+Names load when they are first used, so that `import bayesbandit` stays quick and leaves PyMC out.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Bandit": "bandits.bandit",
+    "Decision": "bandits.decision",
+    "BLTS": "bandits.presets",
+    "BLUCB": "bandits.presets",
+    "LinGreedy": "bandits.presets",
+    "LinTS": "bandits.presets",
+    "LinUCB": "bandits.presets",
+    "Ridge": "beliefs.linear",
+    "InversePropensity": "balance.propensity",
+    "Unweighted": "balance.propensity",
+    "EpsilonGreedy": "policies",
+    "Greedy": "policies",
+    "Thompson": "policies",
+    "UCB": "policies",
+    "choice_probabilities": "policies",
+    "Experiment": "experiment",
+    "History": "history",
+}
+_ROOMS = ("environments", "evaluation", "plots")
+
+__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604
+
+if TYPE_CHECKING:
+    from bayesbandit import environments, evaluation, plots
+    from bayesbandit.balance.propensity import InversePropensity, Unweighted
+    from bayesbandit.bandits.bandit import Bandit
+    from bayesbandit.bandits.decision import Decision
+    from bayesbandit.bandits.presets import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.beliefs.linear import Ridge
+    from bayesbandit.experiment import Experiment
+    from bayesbandit.history import History
+    from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson, choice_probabilities
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"bayesbandit.{_HOME[name]}"), name)
+    if name in _ROOMS:
+        return import_module(f"bayesbandit.{name}")
+    raise AttributeError(f"module 'bayesbandit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

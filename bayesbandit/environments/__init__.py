@@ -1,0 +1,20 @@
+"""What bandits are tried on: simulated designs and classification data sets."""
+
+from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.environments.classification import Classification
+from bayesbandit.environments.datasets import bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
+
+__all__ = [
+    "Classification",
+    "Environment",
+    "NonLinear",
+    "Sample",
+    "SparseLinear",
+    "SyntheticExample",
+    "bundled",
+    "folder",
+    "from_csv",
+    "from_frame",
+    "openml",
+]

@@ -1,0 +1,338 @@
+"""A model, a policy and a balance, playing: context → arm with its propensity → reward → update."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.balance.propensity import InversePropensity, Unweighted
+from bayesbandit.bandits import storage
+from bayesbandit.bandits.decision import Decision
+from bayesbandit.beliefs.linear import LinearPosterior, Ridge
+from bayesbandit.checks import Name
+from bayesbandit.history import History, Layout
+from bayesbandit.kernels import rounds
+from bayesbandit.policies import Policy
+
+BLOCK = 4096  # normals drawn at a time
+
+
+class Bandit:
+    """A contextual bandit over named arms.
+
+    arms: their names (strings or integers), or a number K for 0 … K − 1.
+    model: what is believed about an arm's rewards, e.g. `Ridge()`.
+    policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
+    balance: `Unweighted()` or `InversePropensity(…)`.
+    n_features: d, the length of a context.
+    seed: an int or a `SeedSequence`; same seed, same decisions.
+    history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
+        None for all of them, which a balance that revisits past weights needs and sets by itself.
+
+    Until every available arm has been pulled at least once, arms are drawn uniformly.
+
+    All state is in plain attributes: `belief`, `history`, `t` (contexts decided so far), `rng` and
+    `stream` (a block of its normals), and for weights that are estimated `estimator` and `due`.
+    """
+
+    def __init__(
+        self,
+        arms: int | Iterable[Name],
+        model: Ridge,
+        policy: Policy,
+        balance: Unweighted | InversePropensity | None = None,
+        *,
+        n_features: int,
+        seed: int | np.random.SeedSequence = 0,
+        history: int | None = 10_000,
+    ) -> None:
+        names = checks.arm_names(arms)
+        if not isinstance(model, Ridge):
+            raise TypeError(f"model must be a reward model such as Ridge(); got {model!r}")
+        if not (hasattr(policy, "kind") and hasattr(policy, "param")):
+            raise TypeError(f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}")
+        balance = Unweighted() if balance is None else balance
+        if not isinstance(balance, Unweighted | InversePropensity):
+            raise TypeError(f"balance must be Unweighted or InversePropensity; got {balance!r}")
+        if not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence(checks.integer(seed, "seed"))
+        n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
+        if history is not None:
+            checks.integer(history, "history")
+        self.model, self.policy, self.balance = model, policy, balance
+        self.belief = model.belief(len(names), n_features, balance.normalize)
+        self._set_arms(names)
+        self.estimator = balance.estimator()
+        self.history = History(self.layout, None if self.estimator is not None else history)
+        self.due: dict[Name, int] = {}  # rows of an arm at which its past weights are refreshed
+        self.rng = np.random.Generator(np.random.PCG64(seed))
+        self.stream = np.zeros(1 + max(BLOCK, 16 * len(names)))
+        self.t = 0
+        self._refill()
+
+    def __repr__(self) -> str:
+        return (
+            f"Bandit({len(self.arms)} arms, {self.model}, {self.policy}, {self.balance}, "
+            f"n_features={self.n_features})"
+        )
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        """The arms' names."""
+        return self.layout.arms
+
+    @property
+    def n_features(self) -> int:
+        """The length d of a context."""
+        return self.layout.n_features
+
+    def posterior(self, arm: Name) -> LinearPosterior:
+        """What is known now about one arm's coefficients and mean reward."""
+        return self.belief.posterior(self._index(arm))
+
+    # ---- deciding ---------------------------------------------------------------------------
+
+    def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
+        """Decide for one context (d,) or a batch (n, d), one independent draw a row.
+
+        arms: those that may be chosen, where not all may.
+        """
+        if type(x) is not np.ndarray or x.dtype != np.float64 or not x.flags.c_contiguous:
+            x = checks.floats(x, "contexts")
+        available = self._every if arms is None else self._subset(arms)
+        if x.ndim != 1:
+            return self._choose_batch(checks.contexts(x, self.n_features), available)
+        layout, belief = self.layout, self.belief
+        if x.shape[0] != layout.n_features:
+            checks.contexts(x, layout.n_features)
+        row = np.empty(layout.width)
+        param = self.policy.param(self.t + 1)
+        arm = rounds.STREAM_EMPTY
+        while arm < 0:
+            arm = rounds.choose_one(
+                row, x, belief.arms, available, belief.settings, self.policy.kind, param,
+                self.stream,
+            )  # fmt: skip
+            if arm == rounds.NOT_FINITE:
+                checks.finite(x, "contexts")
+            if arm == rounds.STREAM_EMPTY:
+                self._refill()
+        self.t += 1
+        return Decision(layout, row)
+
+    def _choose_batch(self, x: np.ndarray, available: np.ndarray) -> Decision:
+        belief, n, done = self.belief, len(x), 0
+        if n == 0:
+            raise ValueError("contexts must have at least one row; got none")
+        params = self._params(n)
+        rows = np.empty((n, self.layout.width))
+        while done < n:
+            done = rounds.choose_many(
+                rows, x, done, belief.arms, available, belief.settings, self.policy.kind, params,
+                self.stream,
+            )  # fmt: skip
+            if done < n:
+                self._refill()
+        self.t += n
+        return Decision(self.layout, rows)
+
+    # ---- learning ---------------------------------------------------------------------------
+
+    def observe(self, decision: Decision, reward: Any) -> None:
+        """The reward of an own decision, or the rewards (n,) of a batch; late and in any order."""
+        if type(decision) is not Decision:
+            raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
+        if decision.layout is not self.layout and decision.layout != self.layout:
+            x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
+            self.update(x, np.atleast_1d(decision.arm), reward, p)
+            return
+        rows = decision.rows
+        if rows.ndim == 1 and self.estimator is None:
+            if type(reward) is not float or not math.isfinite(reward):
+                reward = float(checks.column(reward, 1, "reward")[0])
+            belief, history = self.belief, self.history
+            at = history.slot()
+            rounds.observe_one(
+                rows, reward, belief.arms, belief.settings, self.balance.source, self.balance.clip,
+                history.rows, at,
+            )  # fmt: skip
+            return
+        rows = np.atleast_2d(rows).copy()
+        rows[:, self.layout.tail + rounds.REWARD] = checks.column(reward, len(rows), "rewards")
+        self._log(rows)
+
+    def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
+        """Rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and their propensities.
+
+        Without propensities, today's policy and belief supply them.
+        """
+        x = checks.contexts(x, self.n_features)
+        n, layout = len(x), self.layout
+        if n == 0:
+            raise ValueError("an update needs at least one round; got none")
+        arm = np.atleast_1d(np.asarray(arm, dtype=object))
+        if arm.shape != (n,):
+            raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
+        index = [self._index(a) for a in arm]
+        reward = checks.column(reward, n, "rewards")
+        p = np.nan if propensity is None else checks.propensities(propensity, n)
+        rows, tail = np.empty((n, layout.width)), layout.tail
+        rows[:, : layout.n_columns] = self.belief.design(x)
+        ready = rounds.describe_many(rows, self.belief.arms, self._every, self.belief.settings)
+        rows[:, tail + rounds.ARM] = index
+        rows[:, tail + rounds.KIND] = self.policy.kind if ready else rounds.UNIFORM
+        rows[:, tail + rounds.PARAM] = self.policy.param(self.t + 1)
+        rows[:, tail + rounds.PROPENSITY] = p
+        rows[:, tail + rounds.REWARD] = reward
+        rows[:, tail + rounds.WEIGHT] = np.nan
+        self._log(rows)
+
+    def _log(self, rows: np.ndarray) -> None:
+        """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
+        belief, balance, estimator, layout = (
+            self.belief, self.balance, self.estimator, self.layout,
+        )  # fmt: skip
+        played = rows[:, layout.tail + rounds.ARM].astype(np.int64)
+        if estimator is not None:
+            estimator.count(belief, self.policy, layout, max(self.t, 1), len(rows))
+            for k in np.unique(played):
+                mine = played == k
+                p = estimator.of(layout.arms[k], rows[mine], layout)
+                p = layout.fill_propensities(rows[mine]) if p is None else p
+                rows[mine, layout.tail + rounds.WEIGHT] = 1.0 / np.maximum(balance.clip, p)
+        rounds.observe_many(rows, belief.arms, belief.settings, balance.source, balance.clip)
+        self.history.extend(rows)
+        if estimator is not None:
+            self._refresh([k for k in np.unique(played) if self._is_due(k)])
+
+    def _is_due(self, k: int) -> bool:
+        return self.belief.n[k] >= self.due.get(self.arms[k], 1)
+
+    def _refresh(self, arms: list[int]) -> None:
+        """Settle the past weights of these arms anew, and their estimates with them."""
+        estimator, layout = self.estimator, self.layout
+        if not arms or estimator is None:
+            return
+        estimator.learn(self.history)
+        rows, played = self.history.ordered(), self.history.played()
+        for k in arms:
+            mine = np.flatnonzero(played == k)
+            p = estimator.of(self.arms[k], rows[mine], layout)
+            if p is not None:
+                weight = 1.0 / np.maximum(self.balance.clip, p)
+                rows[mine, layout.tail + rounds.WEIGHT] = weight
+                reward = rows[mine, layout.tail + rounds.REWARD]
+                self.belief.rebuild(k, rows[mine, : layout.n_columns], reward, weight)
+            self.due[self.arms[k]] = self.balance.next_due(len(mine))
+
+    def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
+
+        Bit for bit what `choose` and `observe` do round by round, in one compiled loop where the
+        balance allows. Returns the numbers of the chosen arms (T,) and their propensities (T,),
+        computed in every `every`-th round at least, else NaN.
+        """
+        x = checks.contexts(x, self.n_features)
+        reward = checks.finite(checks.floats(reward, "rewards"), "rewards")
+        T, history = len(x), self.history
+        if reward.shape != (T, len(self.arms)):
+            raise ValueError(f"rewards must be {(T, len(self.arms))}; got {reward.shape}")
+        checks.integer(every, "every", least=1)
+        chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+        if self.estimator is not None:
+            for t in range(T):
+                decision = self.choose(x[t])
+                chosen[t] = k = self.layout.index[decision.arm]
+                if t % every == 0:
+                    propensity[t] = decision.propensity
+                self.observe(decision, reward[t, k])
+            return chosen, propensity
+        params, done = self._params(T), 0
+        history.reserve(T)
+        while done < T:
+            done = rounds.play(
+                x, reward, done, every, self.belief.arms, self._every, self.belief.settings,
+                self.policy.kind, params, self.balance.source, self.balance.clip, self.stream,
+                chosen, propensity, history.rows, history.total,
+            )  # fmt: skip
+            if done < T:
+                self._refill()
+        self.t += T
+        history.total += T
+        return chosen, propensity
+
+    # ---- arms ---------------------------------------------------------------------------------
+
+    def add_arm(self, arm: Name) -> None:
+        """One more arm; draws are uniform until it has been pulled once."""
+        names = checks.arm_names((*self.arms, arm))
+        self.belief.add_arm()
+        self._set_arms(names)
+        self.history.relayout(self.layout)
+
+    def remove_arm(self, arm: Name) -> None:
+        """Drop an arm and what was learned of it; its rounds stay in the history."""
+        k = self._index(arm)
+        if len(self.arms) == 1:
+            raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
+        self.belief.remove_arm(k)
+        self._set_arms(tuple(a for a in self.arms if a != arm))
+        self.history.relayout(self.layout)
+        self.due.pop(arm, None)
+
+    def _set_arms(self, names: tuple[Name, ...]) -> None:
+        self.layout = Layout(names, self.belief.n_features, self.belief.n_columns)
+        self._every = np.ones(len(names), dtype=np.bool_)
+
+    def _index(self, arm: Any) -> int:
+        try:
+            k = self.layout.index.get(checks.arm_name(arm))
+        except TypeError:
+            k = None
+        if k is None:
+            raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
+        return k
+
+    def _subset(self, arms: Iterable[Name]) -> np.ndarray:
+        available = np.zeros(len(self.arms), dtype=np.bool_)
+        names = [arms] if isinstance(arms, str) else list(arms)
+        available[[self._index(arm) for arm in names]] = True
+        if not names:
+            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        return available
+
+    # ---- randomness and state -----------------------------------------------------------------
+
+    def _params(self, n: int) -> np.ndarray:
+        """The policy's number at the next n rounds; one number where it is the same at all."""
+        first = self.policy.param(self.t + 1)
+        if not any(callable(value) for value in vars(self.policy).values()):
+            return np.array([first])
+        return np.array([self.policy.param(self.t + 1 + i) for i in range(n)])
+
+    def _refill(self) -> None:
+        needed = 16 * len(self.arms)
+        if len(self.stream) <= needed:
+            self.stream = np.zeros(1 + needed)
+        self.stream[1:] = self.rng.standard_normal(len(self.stream) - 1)
+        self.stream[0] = 0
+
+    def copy(self) -> Bandit:
+        """An independent bandit in the same state: the same decisions from here on."""
+        meta, arrays = storage.state(self)
+        return storage.restore(meta, {k: a.copy() for k, a in arrays.items()}, self.policy)
+
+    def save(self, path: str | Path) -> None:
+        """Write the whole state to one file, replacing what was there in one step."""
+        storage.write(path, *storage.state(self))
+
+    @staticmethod
+    def load(path: str | Path, policy: Policy | None = None) -> Bandit:
+        """A saved bandit, going on bit for bit as if it had not been. A policy whose α is a
+        function is not in the file and must be given again."""
+        return storage.restore(*storage.read(path), policy)

@@ -1,0 +1,89 @@
+"""What a bandit decided, and everything the decision was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import Name
+from bayesbandit.history import Layout
+from bayesbandit.kernels.rounds import ARM, chances, spread
+
+
+class Decision:
+    """An arm for one context, or one for each of n contexts, with the moments it was made from.
+
+    For one context: x (d,), arm (its name), propensity (a float), probabilities, mean and sd (K,).
+    For a batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K); it has a
+    length, and `decision[i]` or a slice of it is a decision too. Columns stand in the order of
+    `arms`. Probabilities are those of the moment of decision, computed when first asked for. An arm
+    that was not available has mean −∞, sd 0 and probability 0.
+    """
+
+    __slots__ = ("layout", "rows")
+
+    def __init__(self, layout: Layout, rows: np.ndarray) -> None:
+        self.layout = layout
+        self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        """The arms' names, in the order of the columns of mean, sd and probabilities."""
+        return self.layout.arms
+
+    @property
+    def x(self) -> np.ndarray:
+        """The context(s), (d,) or (n, d)."""
+        return self.rows[..., : self.layout.n_features].copy()
+
+    @property
+    def arm(self) -> Any:
+        """The name of the chosen arm, or an array of names (n,)."""
+        if self.rows.ndim == 1:
+            return self.layout.arms[int(self.rows[self.layout.tail + ARM])]
+        return self.layout.names[self.rows[:, self.layout.tail + ARM].astype(np.int64)]
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Posterior means of the arms' mean rewards (…, K)."""
+        return self.layout.moment(self.rows, 0).copy()
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Posterior standard deviations of the arms' mean rewards (…, K)."""
+        return spread(self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2))
+
+    @property
+    def propensity(self) -> Any:
+        """The chosen arm's probability, a float or (n,)."""
+        p = self.layout.fill_propensities(self.rows.reshape(-1, self.layout.width))
+        return float(p[0]) if self.rows.ndim == 1 else p.copy()
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Every arm's probability (…, K)."""
+        rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
+        out = np.empty((K, len(rows)))
+        for k in range(K):
+            chances(rows, k, self.layout.n_columns, K, out[k])
+        return out.T.reshape(*self.rows.shape[:-1], K)
+
+    def __len__(self) -> int:
+        if self.rows.ndim == 1:
+            raise TypeError("a decision about one context has no length")
+        return len(self.rows)
+
+    def __getitem__(self, which: int | slice | np.ndarray) -> Decision:
+        if self.rows.ndim == 1:
+            raise TypeError("a decision about one context cannot be indexed")
+        return Decision(self.layout, self.rows[which])
+
+    def __iter__(self) -> Iterator[Decision]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if self.rows.ndim == 1:
+            return f"Decision(arm={self.arm!r}, propensity={self.propensity:.4g})"
+        return f"Decision({len(self)} contexts, arms={list(self.arms)!r})"

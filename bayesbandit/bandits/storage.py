@@ -1,0 +1,150 @@
+"""A bandit in one file: arrays as npz, everything else as JSON inside it; no pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.balance.propensity import InversePropensity, Unweighted
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
+
+if TYPE_CHECKING:
+    from bayesbandit.bandits.bandit import Bandit
+
+FORMAT = "bayesbandit.Bandit"
+VERSION = 1
+KINDS = {
+    kind.__name__: kind
+    for kind in (Ridge, Thompson, UCB, Greedy, EpsilonGreedy, Unweighted, InversePropensity)
+}
+
+
+def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A bandit as plain values, ready for JSON, and arrays (not copied)."""
+    history = bandit.history
+    arrays = {
+        "arms": bandit.belief.arms,
+        "stream": bandit.stream,
+        "history": history.rows[: len(history)],
+    }
+    estimator = {}
+    if bandit.estimator is not None:
+        for key, value in bandit.estimator.state().items():
+            if isinstance(value, np.ndarray):
+                arrays[f"estimator.{key}"] = value
+            else:
+                estimator[key] = value
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "names": list(bandit.arms),
+        "n_features": bandit.n_features,
+        "model": _encode(bandit.model),
+        "policy": _encode(bandit.policy),
+        "balance": _encode(bandit.balance),
+        "t": bandit.t,
+        "rng": bandit.rng.bit_generator.state,
+        "limit": history.limit,
+        "total": history.total,
+        "retired": list(history.retired),
+        "due": [[arm, rows] for arm, rows in bandit.due.items()],
+        "estimator": estimator,
+    }
+    return meta, arrays
+
+
+def restore(meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy | None) -> Bandit:
+    """The bandit that `state` describes; it owns the arrays from now on."""
+    from bayesbandit.bandits.bandit import Bandit
+
+    if policy is None:
+        policy = _decode(meta["policy"])
+    bandit = Bandit(
+        meta["names"],
+        _decode(meta["model"]),
+        policy,
+        _decode(meta["balance"]),
+        n_features=meta["n_features"],
+        history=meta["limit"],
+    )
+    if arrays["arms"].shape != bandit.belief.arms.shape:
+        raise ValueError(f"arms of shape {arrays['arms'].shape}, not {bandit.belief.arms.shape}")
+    bandit.belief.arms = arrays["arms"]
+    bandit.stream = arrays["stream"]
+    bandit.t = meta["t"]
+    bandit.rng.bit_generator.state = meta["rng"]
+    history = bandit.history
+    history.total, history.retired = meta["total"], list(meta["retired"])
+    if history.limit is None:
+        history.rows = arrays["history"]
+    else:
+        history.rows[: len(history)] = arrays["history"]
+    bandit.due = {arm: rows for arm, rows in meta["due"]}
+    if bandit.estimator is not None:
+        prefix = "estimator."
+        saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
+        bandit.estimator.restore({**meta["estimator"], **saved})
+    return bandit
+
+
+def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """One npz file, complete or not there at all: written beside and moved into place."""
+    path = Path(path)
+    header = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, meta=header, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `write` wrote; a file that is broken, foreign or from the future gets a clear error."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no saved bandit at {path}")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+        kind, version = meta["format"], meta["version"]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError,
+            zipfile.BadZipFile, zipfile.zlib.error) as error:  # fmt: skip
+        raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
+    if kind != FORMAT or version != VERSION:
+        raise ValueError(
+            f"{path} holds {kind!r} version {version!r}; this release reads {FORMAT!r} "
+            f"version {VERSION}"
+        )
+    return meta, arrays
+
+
+def _encode(value: Any) -> dict[str, Any]:
+    """A frozen dataclass as its name and fields; a function cannot be stored and becomes None."""
+    settings = {field.name: getattr(value, field.name) for field in fields(value)}
+    stored = {k: None if callable(v) else v for k, v in settings.items()}
+    return {"kind": type(value).__name__, **stored}
+
+
+def _decode(encoded: dict[str, Any]) -> Any:
+    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
+    kind = settings.pop("kind")
+    if None in (settings.get("alpha", 0), settings.get("epsilon", 0)):
+        raise ValueError(
+            f"the {kind} policy's number was a function, which a file does not hold: "
+            f"give the policy again, load(path, policy={kind}(…))"
+        )
+    return KINDS[kind](**settings)

@@ -1,0 +1,117 @@
+"""The door: bad input gets an error that names the value seen and the values allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+Name = str | int
+
+
+def floats(values: Any, what: str) -> np.ndarray:
+    """`values` as a contiguous float64 array; says what could not be read as numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what} must be numbers: {error}") from error
+
+
+def finite(array: np.ndarray, what: str) -> np.ndarray:
+    """The array itself, where all of it is finite."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{what} must be finite; found {array[where]} at {list(where)}")
+    return array
+
+
+def contexts(x: Any, n_features: int) -> np.ndarray:
+    """Contexts (n, d), finite; one context (d,) becomes one row."""
+    x = floats(x, "contexts")
+    if x.ndim == 1:
+        x = x[None, :]
+    if x.ndim != 2 or x.shape[1] != n_features:
+        raise ValueError(
+            f"contexts must have shape ({n_features},) or (n, {n_features}); got {x.shape}"
+        )
+    return finite(x, "contexts")
+
+
+def column(values: Any, n: int, what: str) -> np.ndarray:
+    """One finite number a row, (n,); a single number stands for one row."""
+    array = np.atleast_1d(floats(values, what))
+    if array.shape != (n,):
+        raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
+    return finite(array, what)
+
+
+def propensities(values: Any, n: int) -> np.ndarray:
+    """Propensities (n,), each in (0, 1]."""
+    p = column(values, n, "propensities")
+    if not ((p > 0) & (p <= 1)).all():
+        bad = p[(p <= 0) | (p > 1)][0]
+        raise ValueError(f"propensities must be in (0, 1]; got {bad}")
+    return p
+
+
+def number(
+    value: Any, what: str, *, above: float = -math.inf, least: float = -math.inf,
+    below: float = math.inf, most: float = math.inf,
+) -> float:  # fmt: skip
+    """A finite real number within the bounds given (`above`, `below` strict)."""
+    allowed = [
+        f"{sign} {bound:g}"
+        for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
+        if math.isfinite(bound)
+    ]
+    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    if not (real and math.isfinite(value) and above < value < below and least <= value <= most):
+        raise ValueError(
+            f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"
+        )
+    return float(value)
+
+
+def integer(value: Any, what: str, least: int = 0) -> int:
+    """An integer of at least `least`."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
+    return int(value)
+
+
+def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
+    """One of a few allowed values."""
+    if not any(type(value) is type(a) and value == a for a in allowed):
+        raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
+    return value
+
+
+def arm_name(value: Any) -> Name:
+    """An arm's name: a string or an integer."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")
+
+
+def arm_names(arms: Any) -> tuple[Name, ...]:
+    """The arms' names, all different; a number K stands for 0 … K − 1."""
+    if isinstance(arms, Integral) and not isinstance(arms, bool):
+        arms = range(int(arms))
+    if isinstance(arms, str | bytes):
+        raise TypeError(f"arms must be a number or a sequence of names; got the string {arms!r}")
+    names = tuple(arm_name(a) for a in arms)
+    if not names:
+        raise ValueError("a bandit needs at least one arm; got none")
+    if len(set(names)) < len(names):
+        twice = next(a for a in names if names.count(a) > 1)
+        raise ValueError(f"arms must have different names; got {twice!r} more than once")
+    return names

@@ -1,0 +1,165 @@
+"""Real data sets as environments: scikit-learn's, a DataFrame, a CSV file, OpenML, a folder."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.environments.classification import Classification
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BUNDLED = ("iris", "wine", "breast_cancer", "digits")
+FOLDER_VARIABLE = "BAYESBANDIT_DATA"
+
+
+def bundled(name: str) -> Classification:
+    """One of scikit-learn's bundled data sets, with its own names for the classes."""
+    if name not in BUNDLED:
+        raise ValueError(f"bundled data sets are {', '.join(BUNDLED)}; got {name!r}")
+    from sklearn import datasets
+
+    loaded = getattr(datasets, f"load_{name}")(as_frame=True)
+    return Classification(loaded.data, np.asarray(loaded.target_names)[loaded.target], name)
+
+
+def from_frame(df: pd.DataFrame, target: str, name: str | None = None) -> Classification:
+    """A table whose column `target` is the class; rows without one are dropped with a warning.
+
+    The name is the target's unless given.
+    """
+    name = str(target) if name is None else name
+    return Classification(*split(df, target, name), name)
+
+
+def from_csv(path: str | Path, target: str, name: str | None = None) -> Classification:
+    """A comma-separated file with a header, as `from_frame`; named after the file unless given."""
+    import pandas as pd
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        df = pd.read_csv(path)
+    except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
+        raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
+    return from_frame(df, target, path.stem if name is None else name)
+
+
+def openml(name_or_id: str | int) -> Classification:
+    """A data set of openml.org by name (its newest version) or by id, cached by scikit-learn.
+
+    Its class is OpenML's default target. By id, which may be a string of digits, it is called
+    "name (id)", since versions share a name.
+    """
+    from sklearn.datasets import fetch_openml
+
+    by_name = not str(name_or_id).isdigit()
+    key = {"name": name_or_id} if by_name else {"data_id": int(name_or_id)}
+    asked = f"OpenML data set {name_or_id!r}"
+    try:
+        loaded = fetch_openml(**key, as_frame="auto")
+    except (OSError, HTTPException) as error:
+        raise ConnectionError(f"{asked} could not be fetched: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{asked}: {error}") from error
+    if getattr(loaded.target, "ndim", 0) != 1:
+        raise ValueError(f"{asked} does not have one target column; use from_frame")
+    name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
+    x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
+    return Classification(*labelled(x, loaded.target, name), name)
+
+
+def folder(directory: str | Path | None = None) -> list[Classification]:
+    """The Parquet files of a folder, each loaded when used, sorted by name; class: column `target`.
+
+    `directory` is the environment variable BAYESBANDIT_DATA unless given. A `manifest.csv` with
+    the columns paper_name and file says which files are meant and what they are called; without
+    one, all *.parquet files are taken under their own names.
+    """
+    if directory is None and not (directory := os.environ.get(FOLDER_VARIABLE)):
+        raise ValueError(f"name a folder, or set the environment variable {FOLDER_VARIABLE}")
+    root = Path(directory).resolve()
+    if not root.is_dir():
+        raise FileNotFoundError(f"there is no folder {root}")
+    manifest = root / "manifest.csv"
+    files = _listed(manifest) if manifest.is_file() else {p.stem: p for p in root.glob("*.parquet")}
+    if not files:
+        raise ValueError(f"{root} has no Parquet files")
+    return [Classification.lazy(ParquetFile(files[name]), name) for name in sorted(files)]
+
+
+def _listed(manifest: Path) -> dict[str, Path]:
+    """The files that a manifest lists, by name."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(manifest, dtype=str, keep_default_na=False)
+    except ValueError as error:
+        raise ValueError(f"{manifest} cannot be read: {error}") from error
+    if absent := {"paper_name", "file"} - set(table):
+        raise ValueError(f"{manifest} lacks {sorted(absent)}; its columns are {list(table)}")
+    if repeated := sorted(set(table.paper_name[table.paper_name.duplicated()])):
+        raise ValueError(f"{manifest} uses a name twice: {', '.join(repeated)}")
+    files = {n: manifest.parent / f for n, f in zip(table.paper_name, table.file, strict=True)}
+    if absent := {path.name for path in files.values() if not path.is_file()}:
+        raise FileNotFoundError(f"{manifest} lists files that are not there: {sorted(absent)}")
+    return files
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """A Parquet file whose column `target` is the class, read when called."""
+
+    path: Path
+    target: str = "target"
+
+    def __call__(self) -> tuple[pd.DataFrame, pd.Series]:
+        import pandas as pd
+        from pyarrow import ArrowException
+
+        if not self.path.is_file():
+            raise FileNotFoundError(f"there is no file {self.path}")
+        try:
+            df = pd.read_parquet(self.path)
+        except (ArrowException, OSError, ValueError) as error:
+            raise ValueError(f"{self.path} is not a whole Parquet file: {error}") from error
+        return split(df, self.target, str(self.path))
+
+
+def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Series]:
+    """A table's features and its labels, the rows without a label dropped with a warning."""
+    import pandas as pd
+
+    if not isinstance(df, pd.DataFrame):
+        raise TypeError(f"{name}: the table must be a pandas DataFrame; got {type(df).__name__}")
+    found = list(df.columns)
+    if found.count(target) != 1:
+        raise ValueError(
+            f"{name}: the target must be one of the columns; got {target!r}, and the columns are "
+            + ", ".join(map(repr, found[:50]))
+            + (", …" if len(found) > 50 else "")
+        )
+    return labelled(df.drop(columns=target), df[target], name)
+
+
+def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tuple[X, pd.Series]:
+    """The rows that have a label, the others dropped with a warning.
+
+    Labels that were floats only for want of a missing whole number are whole numbers again.
+    """
+    known = np.asarray(y.notna())
+    if known.all():
+        return x, y
+    warnings.warn(
+        f"{name}: dropped {np.sum(~known)} of {len(known)} rows, which have no label",
+        skip_file_prefixes=(str(Path(__file__).parent),),
+    )
+    return x[known], y[known].convert_dtypes()

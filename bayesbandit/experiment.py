@@ -1,0 +1,210 @@
+"""Environments × bandits × replications → one tidy table, resumable, the same for any jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Factory = Callable[..., Bandit]
+AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
+
+
+def stream(seed: int, *key: Any) -> np.random.SeedSequence:
+    """Randomness keyed by what the work is, never by when or where it runs."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+    return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
+
+
+def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
+    """Rounds after which a run is recorded: half evenly spaced, half geometrically, T the last."""
+    even = np.linspace(0, horizon, points // 2 + 1)[1:]
+    early = np.geomspace(1, horizon, points // 2)
+    return np.unique(np.ceil(np.concatenate([even, early]) - 1e-9).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Compare bandits on environments: within a replication all face the same drawn data.
+
+    environments: with different names.
+    bandits: name → a function (arms, n_features, seed) → Bandit, or a sequence of such functions
+        under their own names, e.g. `{"LinTS": bb.LinTS, "timid": partial(bb.LinTS, alpha=.1)}`.
+    horizon: rounds of each run; None: as many as the environment has by itself.
+    points: rows of the table for each run.
+    """
+
+    environments: Sequence[Environment]
+    bandits: Mapping[str, Factory] | Sequence[Factory]
+    horizon: int | None = None
+    replications: int = 10
+    seed: int = 0
+    points: int = 100
+
+    def __post_init__(self) -> None:
+        environments, bandits = self.environments, self.bandits
+        if isinstance(environments, Environment):
+            environments = (environments,)
+        object.__setattr__(self, "environments", tuple(environments))
+        if callable(bandits):
+            bandits = (bandits,)
+        if not isinstance(bandits, Mapping):
+            named = [(_name(factory), factory) for factory in bandits]
+            _distinct([name for name, _ in named], "bandits")
+            bandits = dict(named)
+        object.__setattr__(self, "bandits", dict(bandits))
+        _distinct([e.name for e in self.environments], "environments")
+        _distinct(list(bandits), "bandits")
+        checks.integer(self.replications, "replications", least=1)
+        checks.integer(self.seed, "seed")
+        checks.integer(self.points, "points", least=2)
+        if self.horizon is not None:
+            checks.integer(self.horizon, "horizon", least=1)
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the numbers of a run: seed, horizon, points, each bandit's settings."""
+        return {
+            "seed": self.seed,
+            "horizon": self.horizon,
+            "points": self.points,
+            "bandits": {name: describe(factory) for name, factory in self._factories().items()},
+        }
+
+    def run(
+        self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
+    ) -> pd.DataFrame:
+        """The results table (`evaluation.SCHEMA`), in order of the declaration.
+
+        out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
+            run again, so that a killed run goes on where it was.
+        jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
+            the work goes to a Dask cluster.
+        """
+        from joblib import Parallel, delayed
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        factories = self._factories()
+        ledger = Ledger(out, self.describe())
+        units = []
+        for environment in self.environments:
+            for replication in range(self.replications):
+                done = ledger.done(environment.name, replication)
+                left = {name: f for name, f in factories.items() if name not in done}
+                if left:
+                    units.append((environment, replication, left))
+        work = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(play_unit)(environment, replication, left, self.horizon, self.seed, self.points)
+            for environment, replication, left in units
+        )
+        columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        console = Console(stderr=True)
+        with Progress(*columns, console=console, disable=not progress) as bar:
+            task = bar.add_task("environments × replications", total=len(units))
+            for rows in work:
+                ledger.append(rows)
+                bar.advance(task)
+        return ledger.finish(
+            [e.name for e in self.environments], list(factories), self.replications
+        )
+
+    def _factories(self) -> dict[str, Factory]:
+        assert isinstance(self.bandits, dict)
+        return self.bandits
+
+
+def play_unit(
+    environment: Environment, replication: int, factories: Mapping[str, Factory],
+    horizon: int | None, seed: int, points: int,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """One replication of one environment: every bandit against the same sample."""
+    from threadpoolctl import threadpool_limits
+
+    name, rows = environment.name, []
+    with threadpool_limits(limits=1):
+        rng = np.random.default_rng(stream(seed, "environment", name, replication))
+        sample = environment.sample(horizon, rng)
+        for label, factory in factories.items():
+            key = stream(seed, "bandit", name, replication, label)
+            try:
+                bandit = factory(environment.arms, environment.n_features, seed=key)
+                for record in play(bandit, environment, sample, points):
+                    rows.append(
+                        {"environment": name, "bandit": label, "replication": replication, **record}
+                    )
+            except Exception as error:
+                raise RuntimeError(
+                    f"{label} on {name}, replication {replication}, seed {seed}, failed: {error}"
+                ) from error
+    return rows
+
+
+def play(
+    bandit: Bandit, environment: Environment, sample: Sample, points: int = 100
+) -> Iterable[dict[str, Any]]:
+    """One run: the warm start, then each stretch of rounds and what is true after it."""
+    if len(sample.warm_arm):
+        names = [environment.arms[k] for k in sample.warm_arm]
+        bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
+    best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
+    for t in checkpoints(len(sample.x), points).tolist():
+        now = slice(start, t)
+        every = max(1, (t - start) // AUDITED)
+        chosen, propensity = bandit.play(sample.x[now], sample.reward[now], every)
+        rounds = np.arange(start, t)
+        reward += float(sample.reward[rounds, chosen].sum())
+        regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
+        value, agreement = judge(bandit, sample)
+        yield {
+            "t": t,
+            "reward": reward,
+            "regret": regret,
+            "propensity": float(np.nanmean(propensity)),
+            "value": value,
+            "agreement": agreement,
+            "optimal": environment.solved(value, agreement),
+        }
+        start = t
+
+
+def judge(bandit: Bandit, sample: Sample) -> tuple[float, float]:
+    """Mean reward of the greedy policy on the test contexts, and how often its arm is a best one."""
+    if sample.test_x is None or sample.test_mean is None:
+        return np.nan, np.nan
+    arm = bandit.belief.mean(sample.test_x).argmax(axis=1)
+    got = sample.test_mean[np.arange(len(arm)), arm]
+    return float(got.mean()), float((got >= sample.test_mean.max(axis=1)).mean())
+
+
+def describe(factory: Factory) -> str:
+    """A bandit's settings in words, without memory addresses."""
+    bandit = factory(("a", "b"), 1, seed=0)
+    settings = (bandit.model, bandit.policy, bandit.balance)
+    return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(map(repr, settings)))
+
+
+def _name(factory: Factory) -> str:
+    name = getattr(factory, "__name__", None)
+    if name is None or name == "<lambda>":
+        raise ValueError(f"give {factory!r} a name: pass bandits as a dict of name → function")
+    return name
+
+
+def _distinct(names: Sequence[str], what: str) -> None:
+    if not names:
+        raise ValueError(f"an experiment needs {what}; got none")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} must have different names; got {sorted(names)}")

@@ -1,0 +1,127 @@
+"""Small dense linear algebra for the hot loop, on one thread.
+
+Loops run over contiguous rows element by element, so they vectorise without reassociation: a
+function gives the same bits wherever it is compiled in.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def dot(a, b):
+    """Inner product in four running sums."""
+    n = a.size
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    blocks = n - n % 4
+    for i in range(0, blocks, 4):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+    for i in range(blocks, n):
+        s0 += a[i] * b[i]
+    return (s0 + s1) + (s2 + s3)
+
+
+@njit(cache=True)
+def symmetric_times(P, z, v):
+    """v = P z for symmetric P, four rows at a time."""
+    D = z.size
+    v[:] = 0.0
+    blocks = D - D % 4
+    for j in range(0, blocks, 4):
+        z0, z1, z2, z3 = z[j], z[j + 1], z[j + 2], z[j + 3]
+        p0, p1, p2, p3 = P[j], P[j + 1], P[j + 2], P[j + 3]
+        for i in range(D):
+            v[i] += (p0[i] * z0 + p1[i] * z1) + (p2[i] * z2 + p3[i] * z3)
+    for j in range(blocks, D):
+        zj, pj = z[j], P[j]
+        for i in range(D):
+            v[i] += pj[i] * zj
+
+
+@njit(cache=True)
+def add_scaled(v, c, z):
+    """v += c z."""
+    for i in range(z.size):
+        v[i] += c * z[i]
+
+
+@njit(cache=True)
+def add_outer(A, scale, z):
+    """A += scale · z z'."""
+    for i in range(z.size):
+        c = scale * z[i]
+        row = A[i]
+        for j in range(z.size):
+            row[j] += c * z[j]
+
+
+@njit(cache=True)
+def factor(A):
+    """Cholesky factor U of A = U'U, in place in the upper triangle.
+
+    A pivot that rounding has brought to zero is lifted to D·ε of its diagonal entry: columns that
+    are copies of each other at a scale that swamps λ keep a finite, tiny precision.
+    """
+    D = A.shape[0]
+    eps = 2.3e-16 * D
+    diagonal = np.empty(D)
+    for j in range(D):
+        diagonal[j] = A[j, j]
+    for j in range(D):
+        row = A[j]
+        pivot = np.sqrt(max(row[j], eps * diagonal[j], 1e-300))
+        row[j] = pivot
+        for i in range(j + 1, D):
+            row[i] /= pivot
+        for k in range(j + 1, D):
+            c = row[k]
+            below = A[k]
+            for i in range(k, D):
+                below[i] -= c * row[i]
+
+
+@njit(cache=True)
+def solve(U, b, theta):
+    """theta = (U'U)⁻¹ b by two triangles."""
+    D = b.size
+    theta[:] = b
+    for j in range(D):
+        theta[j] /= U[j, j]
+        c = theta[j]
+        for i in range(j + 1, D):
+            theta[i] -= c * U[j, i]
+    for j in range(D - 1, -1, -1):
+        s = theta[j]
+        for i in range(j + 1, D):
+            s -= U[j, i] * theta[i]
+        theta[j] = s / U[j, j]
+
+
+@njit(cache=True)
+def invert(U, P):
+    """P = (U'U)⁻¹: first W = U'⁻¹ row by row into P, then U P = W from the last row up."""
+    D = U.shape[0]
+    P[:] = 0.0
+    for j in range(D):
+        row = P[j]
+        for k in range(j):
+            c, above = U[k, j], P[k]
+            for i in range(k + 1):
+                row[i] -= c * above[i]
+        row[j] += 1.0
+        for i in range(j + 1):
+            row[i] /= U[j, j]
+    for j in range(D - 1, -1, -1):
+        row = P[j]
+        for k in range(j + 1, D):
+            c, below = U[j, k], P[k]
+            for i in range(D):
+                row[i] -= c * below[i]
+        for i in range(D):
+            row[i] /= U[j, j]
+    for j in range(D):
+        for i in range(j):
+            P[i, j] = P[j, i]

@@ -1,0 +1,221 @@
+"""One arm's weighted ridge regression, kept in one row of numbers.
+
+B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. A row holds, after a head of scalars, θ and b = X'Wr (D each),
+P and G = X'WX (D × D each), and for cross-validation each fold's (n, Σwr², b, G). Arguments are
+trusted: they were checked at the door.
+"""
+
+import numpy as np
+from numba import njit
+
+from bayesbandit.kernels.dense import (
+    add_outer,
+    add_scaled,
+    dot,
+    factor,
+    invert,
+    solve,
+    symmetric_times,
+)
+
+# The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
+# of freedom, λ, the divisor of the weights, and the number of rows at which to factorise anew.
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE = range(9)
+HEAD = 9
+
+# The settings shared by all arms, one array: columns, penalised columns, variance rule, its known
+# value, floor, normal-inverse-gamma shape and scale, normalise weights to mean 1 (0 or 1), schedule
+# (m > 0: every m rows; −g: at growth by g), number of folds, then the λ grid, largest first.
+D_, PENALISED, RULE, KNOWN, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
+GRID = 10
+
+RSS_N, RSS, NIG, KNOWN_SIGMA2 = range(4)
+
+
+def arm_width(D: int, folds: int) -> int:
+    """Numbers that one arm takes."""
+    return HEAD + 2 * D + 2 * D * D + folds * (2 + D + D * D)
+
+
+@njit(cache=True)
+def theta_of(arm, D):
+    return arm[HEAD : HEAD + D]
+
+
+@njit(cache=True)
+def b_of(arm, D):
+    return arm[HEAD + D : HEAD + 2 * D]
+
+
+@njit(cache=True)
+def P_of(arm, D):
+    start = HEAD + 2 * D
+    return arm[start : start + D * D].reshape(D, D)
+
+
+@njit(cache=True)
+def G_of(arm, D):
+    start = HEAD + 2 * D + D * D
+    return arm[start : start + D * D].reshape(D, D)
+
+
+@njit(cache=True)
+def fold_of(arm, D, f):
+    """A fold's own statistics: [n, Σwr², b, G] as one slice."""
+    size = 2 + D + D * D
+    start = HEAD + 2 * D + 2 * D * D + f * size
+    return arm[start : start + size]
+
+
+@njit(cache=True)
+def initialise(arm, settings):
+    """The arm before any data: θ = 0, P = I/λ (infinite for an unpenalised column)."""
+    D, penalised = int(settings[D_]), int(settings[PENALISED])
+    arm[:] = 0.0
+    arm[LAM] = settings[GRID]
+    arm[W_BAR] = 1.0
+    P = P_of(arm, D)
+    for j in range(D):
+        P[j, j] = 1.0 / arm[LAM] if j < penalised else np.inf
+    refactored = settings.size > GRID + 1 or settings[NORMALIZE] > 0 or penalised < D
+    arm[DUE] = 1.0 if refactored else settings[SCHEDULE]
+    set_noise(arm, settings)
+
+
+@njit(cache=True)
+def set_noise(arm, settings):
+    """Noise variance and degrees of freedom from the loss, by the variance rule."""
+    D, penalised = int(settings[D_]), int(settings[PENALISED])
+    rule, n = int(settings[RULE]), arm[N]
+    arm[DF] = np.inf
+    if rule == KNOWN_SIGMA2:
+        arm[SIGMA2] = settings[KNOWN]
+    elif rule == NIG:
+        arm[DF] = 2.0 * settings[SHAPE0] + n
+        arm[SIGMA2] = (2.0 * settings[SCALE0] + arm[LOSS]) / arm[DF]
+    elif n == 0:
+        arm[SIGMA2] = np.inf
+    else:
+        theta = theta_of(arm, D)
+        rss = max(arm[LOSS] - arm[LAM] * dot(theta[:penalised], theta[:penalised]), 0.0)
+        arm[SIGMA2] = max(rss / n if rule == RSS_N else rss, settings[FLOOR])
+
+
+@njit(cache=True)
+def accumulate(arm, z, r, w, settings):
+    """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn)."""
+    D, folds = int(settings[D_]), int(settings[FOLDS])
+    if folds > 0:
+        fold = fold_of(arm, D, int(arm[N]) % folds)
+        fold[0] += 1.0
+        fold[1] += w * r * r
+        add_scaled(fold[2 : 2 + D], w * r, z)
+        add_outer(fold[2 + D :].reshape(D, D), w, z)
+    arm[N] += 1.0
+    arm[SUM_W] += w
+    arm[SUM_WRR] += w * r * r
+    add_scaled(b_of(arm, D), w * r, z)
+    add_outer(G_of(arm, D), w, z)
+
+
+@njit(cache=True)
+def rank_one(arm, z, r, w, v):
+    """Sherman–Morrison update of P, θ and the loss by one row of weight w; v (D,) is scratch."""
+    D = z.size
+    theta, P = theta_of(arm, D), P_of(arm, D)
+    symmetric_times(P, z, v)
+    error = r - dot(z, theta)
+    s = 1.0 + w * dot(z, v)
+    arm[LOSS] += w * error * error / s
+    add_scaled(theta, w * error / s, v)
+    add_outer(P, -w / s, v)
+
+
+@njit(cache=True)
+def cross_validated(arm, settings):
+    """The λ of the grid with the smallest K-fold squared error, exactly, from fold statistics.
+
+    A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics are the totals
+    minus its own. A tie goes to the larger λ.
+    """
+    D, penalised, folds = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
+    grid = settings[GRID:]
+    error = np.zeros(grid.size)
+    others, U = np.empty((D, D)), np.empty((D, D))
+    b, theta, Gt = np.empty(D), np.empty(D), np.empty(D)
+    G_all, b_all = G_of(arm, D), b_of(arm, D)
+    for f in range(folds):
+        fold = fold_of(arm, D, f)
+        if fold[0] == 0.0 or fold[0] == arm[N]:
+            continue  # nothing to test, or nothing to train on: no λ is better than another
+        G_f, b_f = fold[2 + D :].reshape(D, D), fold[2 : 2 + D]
+        for i in range(D):
+            b[i] = (b_all[i] - b_f[i]) / arm[W_BAR]
+            for j in range(D):
+                others[i, j] = (G_all[i, j] - G_f[i, j]) / arm[W_BAR]
+        for k in range(grid.size):
+            U[:] = others
+            for j in range(penalised):
+                U[j, j] += grid[k]
+            factor(U)
+            solve(U, b, theta)
+            symmetric_times(G_f, theta, Gt)
+            error[k] += fold[1] - 2.0 * dot(theta, b_f) + dot(theta, Gt)
+    best = 0
+    for k in range(1, grid.size):
+        if error[k] < error[best]:
+            best = k
+    return grid[best]
+
+
+@njit(cache=True)
+def refactor(arm, settings):
+    """Choose λ, then P, θ and the loss afresh from the statistics; set when this is next due."""
+    D, penalised = int(settings[D_]), int(settings[PENALISED])
+    n = arm[N]
+    if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
+        arm[W_BAR] = arm[SUM_W] / n
+    if settings[FOLDS] > 0:
+        arm[LAM] = cross_validated(arm, settings)
+    U = G_of(arm, D) / arm[W_BAR]
+    for j in range(penalised):
+        U[j, j] += arm[LAM]
+    factor(U)
+    invert(U, P_of(arm, D))
+    theta, b = theta_of(arm, D), b_of(arm, D)
+    solve(U, b / arm[W_BAR], theta)
+    arm[LOSS] = max((arm[SUM_WRR] - dot(theta, b)) / arm[W_BAR], 0.0)
+    schedule = settings[SCHEDULE]
+    arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
+
+
+@njit(cache=True)
+def update(arm, z, r, w, settings, v):
+    """One observation (z, r) of weight w; v (D,) is scratch."""
+    accumulate(arm, z, r, w, settings)
+    if arm[N] >= arm[DUE]:
+        refactor(arm, settings)
+    else:
+        rank_one(arm, z, r, w / arm[W_BAR], v)
+    set_noise(arm, settings)
+
+
+@njit(cache=True)
+def rebuild(arm, z, r, w, settings):
+    """The arm from all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
+    initialise(arm, settings)
+    for i in range(r.size):
+        accumulate(arm, z[i], r[i], w[i], settings)
+    if r.size > 0:
+        refactor(arm, settings)
+    set_noise(arm, settings)
+
+
+@njit(cache=True)
+def moments(arm, z, D, v):
+    """Mean z'θ and scale √(σ² z'Pz) of the arm's mean reward at z; v (D,) is scratch."""
+    symmetric_times(P_of(arm, D), z, v)
+    mean = dot(z, theta_of(arm, D))
+    if arm[SIGMA2] == np.inf:
+        return mean, np.inf
+    return mean, np.sqrt(max(arm[SIGMA2] * dot(z, v), 0.0))

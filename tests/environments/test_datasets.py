@@ -1,0 +1,307 @@
+"""Data sets from scikit-learn, frames, CSV, OpenML and folders of Parquet files."""
+
+import pickle
+import time
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import Bunch
+
+from bayesbandit.environments import Classification, bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments.datasets import BUNDLED
+
+SHARED = Path(__file__).parents[2].parent / "shared/data/openml"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no folder {SHARED}")
+
+TABLE = pd.DataFrame(
+    {"size": [1.0, 2.5, 3.0, 4.0], "shape": ["o", "o", "x", "x"], "kind": ["b", "a", "b", "a"]}
+)
+
+
+def draw(environment, seed=0):
+    return environment.sample(None, np.random.default_rng(seed))
+
+
+def same(one, other):
+    assert one.arms == other.arms
+    np.testing.assert_array_equal(one.data.x, other.data.x)
+    np.testing.assert_array_equal(one.data.label, other.data.label)
+
+
+def checked(environment):
+    """The laws of a prepared data set."""
+    sample = draw(environment)
+    n, K = sample.reward.shape
+    assert sample.x.shape == (n, environment.n_features)
+    assert 1 <= environment.n_features <= 100
+    assert np.isfinite(sample.x).all()
+    np.testing.assert_allclose(sample.x.max(axis=0) > sample.x.min(axis=0), True)
+    assert K == len(environment.arms) == len(set(environment.arms)) >= 2
+    assert list(environment.arms) == sorted(environment.arms)
+    np.testing.assert_array_equal(sample.reward.sum(axis=1), 1.0)
+    assert (sample.reward.sum(axis=0) > 0).all()
+    return n
+
+
+# --- bundled
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "d", "arms"),
+    [
+        ("iris", 150, 4, ("setosa", "versicolor", "virginica")),
+        ("wine", 178, 13, ("class_0", "class_1", "class_2")),
+        ("breast_cancer", 569, 30, ("benign", "malignant")),
+        ("digits", 1797, 61, tuple(range(10))),  # 3 of 64 pixels are always blank
+    ],
+)
+def test_bundled(name, n, d, arms):
+    environment = bundled(name)
+    assert checked(environment) == n
+    assert (environment.name, environment.arms, environment.n_features) == (name, arms, d)
+
+
+def test_bundled_names():
+    assert BUNDLED == ("iris", "wine", "breast_cancer", "digits")
+    with pytest.raises(ValueError, match="iris, wine, breast_cancer, digits; got 'mnist'"):
+        bundled("mnist")
+
+
+# --- frames and CSV
+
+
+def test_frame_and_csv_are_the_same_data(tmp_path):
+    path = tmp_path / "toy.csv"
+    TABLE.to_csv(path, index=False)
+    frame, csv = from_frame(TABLE, "kind"), from_csv(path, "kind")
+    assert (frame.name, csv.name) == ("kind", "toy")
+    assert from_csv(str(path), "kind", name="mine").name == "mine"
+    same(frame, csv)
+    same(frame, Classification(TABLE[["size", "shape"]], TABLE["kind"], "toy"))
+
+
+def test_rows_without_a_label_are_dropped_with_a_warning():
+    x = np.random.default_rng(0).normal(size=30)
+    y = np.where(np.arange(30) % 10 == 4, np.nan, np.arange(30) % 2)
+    with pytest.warns(UserWarning, match="toy: dropped 3 of 30 rows, which have no label"):
+        environment = from_frame(pd.DataFrame({"x": x, "y": y}), "y", name="toy")
+    assert environment.arms == (0, 1)  # whole numbers, as they were before the gaps
+    known = np.flatnonzero(~np.isnan(y))
+    same(environment, Classification(x[known, None], y[known].astype(int), "toy"))
+
+
+def test_missing_target():
+    with pytest.raises(ValueError, match="got 'species', and the columns are 'size', 'shape', 'ki"):
+        from_frame(TABLE, "species")
+    with pytest.raises(ValueError, match="target must be one of the columns"):
+        from_frame(TABLE.set_axis(["a", "y", "y"], axis=1), "y")
+    with pytest.raises(TypeError, match="must be a pandas DataFrame; got ndarray"):
+        from_frame(TABLE.to_numpy(), "kind")
+
+
+def test_target_alone():
+    with pytest.raises(ValueError, match="rows and columns"):
+        from_frame(TABLE[["kind"]], "kind")
+
+
+def test_csv_errors(tmp_path):
+    path = tmp_path / "toy.csv"
+    with pytest.raises(FileNotFoundError, match=r"no file .*toy\.csv"):
+        from_csv(path, "kind")
+    with pytest.raises(FileNotFoundError):
+        from_csv(tmp_path, "kind")
+    for broken in (b"", b'a,b\n1,2,3\n1,2,3,4\n"', b"\xff\xfe\x00\x9c,kind\n"):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"toy\.csv cannot be read as comma-separated text"):
+            from_csv(path, "kind")
+    path.write_text("a,kind\n")
+    with pytest.raises(ValueError, match="toy: the data set is empty"):
+        from_csv(path, "kind")
+    TABLE.to_csv(path, index=False)
+    with pytest.raises(ValueError, match=r"got 'species'.*'size', 'shape', 'kind'"):
+        from_csv(path, "species")
+
+
+# --- OpenML, whose server is not asked
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Stands in for OpenML: records what is asked and returns, or raises, what is set."""
+    asked = []
+
+    def answer(reply):
+        def fetch(**request):
+            asked.append(request)
+            if isinstance(reply, Exception):
+                raise reply
+            return reply
+
+        monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+        return asked
+
+    return answer
+
+
+def test_openml_by_name_and_id(server):
+    y = TABLE["kind"].astype("category")
+    asked = server(Bunch(data=TABLE[["size", "shape"]], target=y, details={"name": "toy"}))
+    assert [openml(key).name for key in ("toy", 31, "31")] == ["toy", "toy (31)", "toy (31)"]
+    assert asked == [
+        {"name": "toy", "as_frame": "auto"},
+        {"data_id": 31, "as_frame": "auto"},
+        {"data_id": 31, "as_frame": "auto"},
+    ]
+    same(openml("toy"), from_frame(TABLE, "kind"))
+
+
+def test_openml_drops_rows_without_a_label(server):
+    y = pd.Series(["a", None, "b", "a"], dtype="category")
+    server(Bunch(data=TABLE[["size"]], target=y, details={"name": "toy"}))
+    with pytest.warns(UserWarning, match="toy: dropped 1 of 4 rows"):
+        assert checked(openml("toy")) == 3
+
+
+def test_openml_sparse(server):
+    from scipy.sparse import csr_matrix
+
+    y = pd.Series(list("abab"))
+    server(Bunch(data=csr_matrix(np.eye(4)), target=y, details={"name": "toy"}))
+    same(openml("toy"), Classification(np.eye(4), y, "toy"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "message"),
+    [
+        (URLError("offline"), ConnectionError, "'toy' could not be fetched: .*offline"),
+        (TimeoutError("slow"), ConnectionError, "'toy' could not be fetched: slow"),
+        (ValueError("No active dataset toy found."), ValueError, "'toy': No active dataset"),
+        (Bunch(data=TABLE, target=None, details={}), ValueError, "does not have one target column"),
+        (
+            Bunch(data=TABLE, target=TABLE, details={}),
+            ValueError,
+            "does not have one target column",
+        ),
+    ],
+)
+def test_openml_errors(server, reply, error, message):
+    server(reply)
+    with pytest.raises(error, match=f"OpenML data set {message}" if "'" in message else message):
+        openml("toy")
+
+
+# --- folders
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    for file in ("two", "one"):
+        TABLE.rename(columns={"kind": "target"}).to_parquet(tmp_path / f"{file}.parquet")
+    return tmp_path
+
+
+def test_folder_without_a_manifest(shelf, monkeypatch):
+    environments = folder(shelf)
+    assert [e.name for e in environments] == ["one", "two"]
+    same(environments[0], from_frame(TABLE, "kind"))
+    monkeypatch.setenv("BAYESBANDIT_DATA", str(shelf))
+    assert [e.name for e in folder()] == ["one", "two"]
+
+
+def test_folder_with_a_manifest(shelf):
+    (shelf / "manifest.csv").write_text(
+        "paper_name,file,rows\nzeta,one.parquet,4\nNA,two.parquet,4"
+    )
+    assert [e.name for e in folder(str(shelf))] == ["NA", "zeta"]
+    (shelf / "manifest.csv").write_text("paper_name,file\nzeta,one.parquet\n")
+    assert [e.name for e in folder(shelf)] == ["zeta"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "error", "message"),
+    [
+        (
+            "name,file\na,one.parquet",
+            ValueError,
+            r"lacks \['paper_name'\]; its columns are \['name",
+        ),
+        ("paper_name,file\na,one.parquet\na,two.parquet", ValueError, "uses a name twice: a"),
+        ("paper_name,file\na,gone.parquet", FileNotFoundError, "not there: .*'gone.parquet'"),
+        ("paper_name,file\n", ValueError, "has no Parquet files"),
+        ("", ValueError, r"manifest\.csv cannot be read"),
+    ],
+)
+def test_manifest_errors(shelf, manifest, error, message):
+    (shelf / "manifest.csv").write_text(manifest)
+    with pytest.raises(error, match=message):
+        folder(shelf)
+
+
+def test_folder_errors(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="has no Parquet files"):
+        folder(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no folder .*gone"):
+        folder(tmp_path / "gone")
+    monkeypatch.delenv("BAYESBANDIT_DATA", raising=False)
+    with pytest.raises(ValueError, match="BAYESBANDIT_DATA"):
+        folder()
+
+
+@pytest.mark.parametrize("keep", [0, 3, 0.5, 0.99])
+def test_a_truncated_file_is_named_when_it_is_used(shelf, keep):
+    path = shelf / "one.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
+    broken, sound = folder(shelf)
+    with pytest.raises(ValueError, match=r"one\.parquet is not a whole Parquet file"):
+        draw(broken)
+    checked(sound)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"no file .*one\.parquet"):
+        draw(broken)
+
+
+def test_a_file_without_the_target_column(tmp_path):
+    TABLE.to_parquet(tmp_path / "one.parquet")
+    with pytest.raises(ValueError, match=r"one\.parquet: the target must be.*got 'target'"):
+        draw(folder(tmp_path)[0])
+
+
+# --- the paper's data sets, where they are at hand
+
+WEIRD = {
+    "collins (478)": (500, 35, 15),  # one column is an identifier
+    "flags (285)": (194, 95, 8),
+    "leukemia": (72, 71, 2),  # 7129 columns, 72 rows
+    "tr23.wc": (204, 100, 6),  # 5832 word counts
+    "prnn_cushings": (27, 2, 4),
+    "kr-vs-k": (28056, 40, 18),  # categories only
+    "dresses-sales": (500, 100, 2),  # 835 missing categories
+    "energy-efficiency": (768, 8, 37),
+    "spectrometer (313)": (531, 100, 48),
+    "zoo": (101, 17, 7),
+}
+
+
+@needs_shared
+def test_the_papers_weirdest_sets():
+    found = {e.name: e for e in folder(SHARED)}
+    for name, (n, d, K) in WEIRD.items():
+        environment = pickle.loads(pickle.dumps(found[name]))
+        assert checked(environment) == n
+        assert (environment.n_features, len(environment.arms)) == (d, K), name
+
+
+@needs_shared
+def test_all_of_the_papers_sets():
+    manifest = pd.read_csv(SHARED / "manifest.csv").set_index("paper_name")
+    start = time.perf_counter()
+    environments = folder(SHARED)
+    assert [e.name for e in environments] == sorted(manifest.index)
+    for environment in environments:
+        assert checked(environment) == manifest.rows[environment.name]
+        assert len(environment.arms) == manifest.classes[environment.name]
+    print(f"{len(environments)} data sets in {time.perf_counter() - start:.1f} s")

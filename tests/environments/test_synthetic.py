@@ -1,0 +1,203 @@
+"""The simulated designs: their means, their noise, their streams and their judgements."""
+
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from bayesbandit.environments import Environment, NonLinear, Sample, SparseLinear, SyntheticExample
+from bayesbandit.environments.synthetic import (
+    BEST_LINEAR_VALUE,
+    PLUG_IN_LINEAR_VALUE,
+    WARM_INTERVAL,
+    WARM_ROUNDS,
+)
+
+DESIGNS = [SyntheticExample("well"), SyntheticExample("mis"), SparseLinear(), NonLinear()]
+every_design = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.name)
+
+
+def draw(design, horizon=None, seed=0):
+    return design.sample(horizon, np.random.default_rng(seed))
+
+
+def arrays(sample: Sample):
+    return {f.name: getattr(sample, f.name) for f in fields(sample)}
+
+
+@every_design
+def test_obeys_the_protocol(design):
+    assert isinstance(design, Environment)
+    s = draw(design, 40)
+    K = len(design.arms)
+    assert s.x.shape == (40, design.n_features)
+    assert s.mean.shape == s.reward.shape == (40, K)
+    assert {a.dtype for n, a in arrays(s).items() if a is not None and n != "warm_arm"} == {
+        np.dtype("float64")
+    }
+    assert s.x.flags.c_contiguous
+    assert draw(design).x.shape[0] == design.horizon
+
+
+@every_design
+def test_one_seed_one_sample(design):
+    first, again, other = draw(design, 60), draw(design, 60), draw(design, 60, seed=1)
+    for name, array in arrays(first).items():
+        np.testing.assert_array_equal(array, arrays(again)[name])
+    assert not np.array_equal(first.x, other.x)
+
+
+@every_design
+def test_longer_horizon_continues_the_shorter(design):
+    short, long = draw(design, 30), draw(design, 90)
+    for name in ("x", "mean", "reward"):
+        np.testing.assert_array_equal(arrays(short)[name], arrays(long)[name][:30])
+    np.testing.assert_array_equal(short.warm_reward, long.warm_reward)
+
+
+@every_design
+def test_noise_is_shared_by_the_arms_and_of_the_stated_size(design):
+    s = draw(design, 4000)
+    noise = s.reward - s.mean
+    np.testing.assert_allclose(noise, noise[:, :1].repeat(3, axis=1), atol=1e-12)
+    # the standard error of a standard deviation is sigma / sqrt(2 n)
+    assert abs(noise[:, 0].std() - design.sigma) < 4 * design.sigma / np.sqrt(8000)
+
+
+@every_design
+@pytest.mark.parametrize("horizon", [0, -3])
+def test_horizon_below_one(design, horizon):
+    with pytest.raises(ValueError, match=f"horizon must be at least 1; got {horizon}"):
+        draw(design, horizon)
+
+
+@every_design
+def test_horizon_not_whole(design):
+    with pytest.raises(TypeError, match=r"horizon must be a whole number.*10\.5"):
+        draw(design, 10.5)
+
+
+def test_paper_means_by_hand():
+    z = np.array([[0.0, 0.0], [-1.0, -1.0], [1.0, -2.0]])
+    expected = [[1, 1, 1], [0, 1, 2], [2.5, 1, -0.5]]
+    np.testing.assert_allclose(SyntheticExample().expected_rewards(z), expected)
+    # f(x) = 2σ Σ_{j=2}^{q+1} x_j: with q = 2 of d = 5 columns, columns 2 and 3
+    x = np.array([[0.5, -1.0, 1.0, 2.0, 100.0]])
+    np.testing.assert_allclose(
+        SparseLinear(d=5, q=2, sigma=0.5).expected_rewards(x), [[3.5, 3.5, 2.0]]
+    )
+    x = np.zeros((4, 10))
+    x[:, :2] = [[2, 1], [-2, 1], [-2, -1], [2, -1]]
+    means = NonLinear().expected_rewards(x)
+    np.testing.assert_allclose(means, [[2, -2, 3], [-2, 2, 3], [-2, 2, -3], [2, -2, -3]])
+    assert means.argmax(axis=1).tolist() == [2, 2, 1, 0]  # the paper's four quadrants
+
+
+def test_warm_start_is_the_papers():
+    rounds = [draw(SyntheticExample("mis"), 1, seed=seed) for seed in range(40)]
+    x = np.concatenate([s.warm_x for s in rounds])
+    arm = np.concatenate([s.warm_arm for s in rounds])
+    reward = np.concatenate([s.warm_reward for s in rounds])
+    n = 40 * WARM_ROUNDS
+    assert x.shape == (n, 2)
+    low, high = WARM_INTERVAL
+    assert low < x.min() < low + 0.01
+    assert high - 0.01 < x.max() < high
+    mass = norm.cdf(high) - norm.cdf(low)
+    mean = (norm.pdf(low) - norm.pdf(high)) / mass
+    assert abs(x.mean() - mean) < 4 * 0.3 / np.sqrt(12 * x.size)
+    assert np.all(np.abs(np.bincount(arm) - n / 3) < 4 * np.sqrt(n * 2 / 9))
+    assert all((s.warm_propensity == 1 / 3).all() for s in rounds)
+    noise = reward - SyntheticExample().expected_rewards(x)[np.arange(n), arm]
+    assert abs(noise.std() - 0.1) < 4 * 0.1 / np.sqrt(2 * n)
+    assert abs(noise.mean()) < 4 * 0.1 / np.sqrt(n)
+
+
+def test_specifications_differ_in_features_alone():
+    well, mis = draw(SyntheticExample("well"), 50), draw(SyntheticExample("mis"), 50)
+    for name in ("x", "warm_x", "test_x"):
+        z, features = arrays(mis)[name], arrays(well)[name]
+        np.testing.assert_array_equal(features, np.hstack([z, z**2]))
+        np.testing.assert_array_equal(features, SyntheticExample("well").features(z))
+    for name in ("mean", "reward", "warm_arm", "warm_reward", "test_mean"):
+        np.testing.assert_array_equal(arrays(well)[name], arrays(mis)[name])
+
+
+def test_every_replication_is_judged_on_the_same_contexts():
+    design = SyntheticExample("mis", n_test=500)
+    first, other = draw(design, 5), draw(design, 9, seed=1)
+    np.testing.assert_array_equal(first.test_x, other.test_x)
+    np.testing.assert_array_equal(first.test_mean, design.expected_rewards(first.test_x))
+    assert first.test_x.shape == (500, 2)
+
+
+def linear_value(threshold):
+    """E[r(0) 1{s > c} + r(2) 1{s < c}] by quadrature over s = z₀ + z₁ ~ N(0, 2)."""
+    density = norm(scale=np.sqrt(2)).pdf
+    above = quad(lambda s: (s**2 / 4 + s + 1.5) * density(s), threshold, np.inf)[0]
+    below = quad(lambda s: (0.5 - s**2 / 4 - s) * density(s), -np.inf, threshold)[0]
+    return above + below
+
+
+def test_linear_values_by_quadrature():
+    assert linear_value(np.sqrt(2) - 2) == pytest.approx(BEST_LINEAR_VALUE, abs=1e-8)
+    assert linear_value(-1) == pytest.approx(PLUG_IN_LINEAR_VALUE, abs=1e-8)
+    assert max(linear_value(c) for c in np.linspace(-2, 1, 31)) <= BEST_LINEAR_VALUE
+
+
+def test_test_contexts_value_the_linear_policies_as_quadrature_does():
+    s = draw(SyntheticExample("mis"), 1)
+    total = s.test_x.sum(axis=1)
+    for threshold, value in ((np.sqrt(2) - 2, BEST_LINEAR_VALUE), (-1, PLUG_IN_LINEAR_VALUE)):
+        earned = np.where(total > threshold, s.test_mean[:, 0], s.test_mean[:, 2])
+        assert abs(earned.mean() - value) < 2 * earned.std() / np.sqrt(len(earned))
+
+
+def test_solved():
+    well, mis = SyntheticExample("well"), SyntheticExample("mis")
+    assert well.solved(0.0, 0.95)
+    assert not well.solved(9.9, 0.949)
+    assert mis.solved(0.95 * BEST_LINEAR_VALUE, 0.0)
+    assert not mis.solved(0.949 * BEST_LINEAR_VALUE, 1.0)
+    assert mis.solved(PLUG_IN_LINEAR_VALUE, 0.0)
+    assert not SparseLinear().solved(9.9, 1.0)
+    assert not NonLinear().solved(9.9, 1.0)
+
+
+def test_names_tell_designs_apart():
+    designs = [*DESIGNS, SparseLinear(q=10), SparseLinear(sigma=0.5), SparseLinear(d=60)]
+    assert len({d.name for d in designs}) == len(designs)
+    assert SyntheticExample().name == "synthetic-well"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SyntheticExample("good"), "'well' or 'mis'; got 'good'"),
+        (lambda: SyntheticExample(horizon=0), "horizon must be at least 1; got 0"),
+        (lambda: SyntheticExample(n_test=0), "n_test must be at least 1; got 0"),
+        (lambda: SparseLinear(d=1, q=0), "d must be at least 2.*got 1"),
+        (lambda: SparseLinear(d=10, q=9), "between 0 and d − 2 = 8; got 9"),
+        (lambda: SparseLinear(sigma=-1.0), "sigma must be finite and not negative; got -1"),
+        (lambda: SparseLinear(sigma=float("nan")), "sigma must be finite"),
+        (lambda: NonLinear(horizon=-1), "horizon must be at least 1; got -1"),
+    ],
+)
+def test_impossible_designs(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, bayesbandit.environments.synthetic; "
+        "print([m for m in ('pandas', 'sklearn', 'pymc', 'pyarrow') if m in sys.modules])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
