@@ -85,8 +85,8 @@ def pairwise_scatter(
     axes[0, 0].set(xlim=ends, ylim=ends)
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
     test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
-    n = pairs["environment"].nunique()
-    figure.suptitle(f"Pairwise comparison on {n} environments ({test})", fontsize=12)
+    number = pairs["environment"].nunique()
+    figure.suptitle(f"Pairwise comparison on {number} environments ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
     keys = [_dot(*OUTCOMES[outcome]) for outcome in ("win", "loss", "draw")]
@@ -134,8 +134,8 @@ def assignment(
         inside = (t >= first) & (t <= last)
         area = float(np.clip(1500 / max(int(inside.sum()), 1), 4, 22))
         if grid is not None and regions is not None:
-            shade = colours(_mesh(grid, regions[i])[2].astype(int), alpha=0.25)
-            ax.pcolormesh(*_mesh(grid, regions[i])[:2], shade, lw=0, rasterized=True)
+            x0, x1, picked = _mesh(grid, regions[i])
+            ax.pcolormesh(x0, x1, colours(picked.astype(int), 0.25), lw=0, rasterized=True)
         if grid is not None and truth is not None:
             for k in np.unique(truth.argmax(axis=1))[:-1]:
                 lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
@@ -146,7 +146,7 @@ def assignment(
         rounds = f"rounds {first:,}–{last:,}" if first < last else f"round {last:,}"
         _dress(ax, "warm start" if last <= 0 else rounds, "$x_0$", "$x_1$")
         ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
-    figure.suptitle(title, fontsize=12)
+    figure.suptitle(title)
     keys = [_dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
     border = Line2D([], [], color="black", lw=1.1, label="optimal border")
     _legend(figure, keys + [border] * (truth is not None), handle=1.2)
@@ -184,7 +184,7 @@ def bias(
         ax.label_outer()
     bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows)
     bar.set_label("estimate − truth (units of reward)")
-    figure.suptitle(title, fontsize=12)
+    figure.suptitle(title)
     return figure
 
 
@@ -241,8 +241,7 @@ def _versus(ax: Axes, met: pd.DataFrame) -> None:
     for outcome, (colour, marker, _) in OUTCOMES.items():
         some = met[met["outcome"] == outcome]
         x, y, area = some["column_regret"], some["row_regret"], _area(some["p"].to_numpy())
-        look: dict[str, Any] = {"color": colour, "marker": marker, "edgecolors": "white"}
-        ax.scatter(x, y, area, alpha=0.65, linewidths=0.4, zorder=2, **look)
+        ax.scatter(x, y, area, color=colour, marker=marker, alpha=0.65, ec="white", lw=0.4)
     won, lost = ((met["outcome"] == which).sum() for which in ("win", "loss"))
     ax.annotate(f"W {won}", (0.95, 0.05), None, "axes fraction", color=BLUE, ha="right")
     ax.annotate(f"L {lost}", (0.05, 0.95), None, "axes fraction", color="#A84600", va="top")
@@ -262,8 +261,8 @@ def _panels(n: int, most: int, width: float, height: float) -> tuple[Figure, lis
     """A figure of n panels in even rows of at most so many, and their axes."""
     rows = -(-n // most)
     columns = -(-n // rows)
-    width, height = max(width * columns, 5) + 0.3, height * rows + 0.9
-    figure = Figure(figsize=(width, height), layout="constrained")
+    size = (max(width * columns, 5) + 0.3, height * rows + 0.9)
+    figure = Figure(figsize=size, layout="constrained")
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
 
@@ -287,8 +286,8 @@ def _mesh(grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     """The two axes of a regular grid (m, 2), and values (m,) as a table over them."""
     (x0, i), (x1, j) = (np.unique(axis, return_inverse=True) for axis in np.asarray(grid).T)
     if not len(x0) * len(x1) == len(grid) == len(values):
-        seen = f"{len(grid)} points on {len(x0)} × {len(x1)} lines and {len(values)} values"
-        raise ValueError(f"wanted a regular grid with a value at each point, got {seen}")
+        seen = f"{len(values)} values, {len(grid)} points on {len(x0)} × {len(x1)} lines"
+        raise ValueError(f"wanted a value at each point of a regular grid, got {seen}")
     table = np.empty((len(x1), len(x0)))
     table[j, i] = values
     return x0, x1, table

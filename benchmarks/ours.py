@@ -1,8 +1,8 @@
 """The yardstick and bayesbandit, in one process: `python ours.py`.
 
 One step is one `choose` and one `observe` through the public API. No intercept column, as with the
-yardstick and the peers, so that d is the number of columns everywhere. BLTS's exact propensity is
-read in every round, as one who logs it would.
+yardstick and the peers, so that d is the number of columns everywhere; one line has it. BLTS works
+out the exact propensity of each decision in `observe`, to weight by it; one line also reads it.
 """
 
 from importlib.metadata import version
@@ -28,8 +28,8 @@ def plain_lints(x: np.ndarray, reward: np.ndarray) -> Play:
 
 
 def preset(name: str, d: int, **settings: object) -> "bb.Bandit":
-    make = getattr(bb, name)
-    return make(list(range(K)), n_features=d, intercept=False, seed=0, **settings)
+    settings = {"intercept": False, "seed": 0} | settings
+    return getattr(bb, name)(list(range(K)), n_features=d, **settings)
 
 
 def one_by_one(name: str, log: bool = False, **settings: object) -> Contestant:
@@ -52,34 +52,38 @@ def batch_choice(x: np.ndarray, reward: np.ndarray) -> Play:
     bandit = preset("LinTS", x.shape[1])
     arm = np.arange(TRAINED) % K
     bandit.update(x[:TRAINED], arm, reward[np.arange(TRAINED), arm])
-    return in_batches(bandit.choose, x)
+    return in_batches(lambda rows: bandit.choose(rows).arm, x)
 
 
-def compiled_loop(bandit: "bb.Bandit", x: np.ndarray, reward: np.ndarray) -> object:
-    """All rounds in the experiment runner's one compiled loop."""
-    from bayesbandit.experiment import play
+def compiled_loop(bandit: "bb.Bandit", x: np.ndarray, reward: np.ndarray, every: int) -> None:
+    """All rounds in the experiment runner's one compiled loop; a propensity each `every` rounds."""
+    arm, propensity = bandit.play(x, reward, every)
+    if not len(arm) == len(propensity) == len(x) or np.isnan(propensity[::every]).any():
+        raise RuntimeError("the compiled loop has not played its rounds")
 
-    return play(bandit, x, reward)
 
-
-def in_the_compiled_loop(name: str) -> Contestant:
+def in_the_compiled_loop(name: str, every: int) -> Contestant:
     def build(x: np.ndarray, reward: np.ndarray) -> Play:
         bandit = preset(name, x.shape[1])
-        return lambda start, stop: compiled_loop(bandit, x[start:stop], reward[start:stop])
+        return lambda start, stop: compiled_loop(bandit, x[start:stop], reward[start:stop], every)
 
     return build
 
 
+CV = {"ridge": "cv", "folds": 5, "grid": tuple(10.0**p for p in range(-3, 4))}
 OURS: dict[str, Contestant] = {
     "yardstick": plain_lints,
     "LinTS": one_by_one("LinTS"),
     "LinUCB": one_by_one("LinUCB"),
-    "BLTS": one_by_one("BLTS", log=True),
-    "greedy": one_by_one("LinTS", alpha=0.0),
-    "LinTS ridge=cv": one_by_one("LinTS", ridge="cv"),  # 5 folds, 7 λ: the default grid
+    "BLTS": one_by_one("BLTS"),
+    "BLTS, propensity read": one_by_one("BLTS", log=True),
+    "greedy": one_by_one("LinGreedy"),
+    "LinTS, intercept": one_by_one("LinTS", intercept=True),
+    "LinTS ridge=cv": one_by_one("LinTS", **CV),
     "batch LinTS": batch_choice,
-    "compiled loop LinTS": in_the_compiled_loop("LinTS"),
-    "compiled loop BLTS": in_the_compiled_loop("BLTS"),
+    "compiled loop LinTS": in_the_compiled_loop("LinTS", every=100),
+    "compiled loop LinTS, every propensity": in_the_compiled_loop("LinTS", every=1),
+    "compiled loop BLTS": in_the_compiled_loop("BLTS", every=1),
 }
 
 if __name__ == "__main__":

@@ -73,7 +73,9 @@ class Worker:
 
     def measure(self, row: Row, budget: float) -> float | str:
         """Rounds a CPU second, or what went wrong."""
-        assert self.process and self.process.stdin and self.process.stdout
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         ask = {"name": row.name, "d": row.d, "rounds": row.rounds, "chunk": row.chunk}
         try:
             print(json.dumps(ask | {"budget": budget}), file=self.process.stdin, flush=True)
@@ -112,8 +114,9 @@ def lines(team: list[Worker]) -> Iterator[Row]:
         for name in worker.contestants:
             if name.startswith("batch"):
                 yield Row(worker.team, name, 10, 10_000)
-    yield Row(OURS, "compiled loop LinTS", 5, 10_000)
-    yield Row(OURS, "compiled loop BLTS", 5, 10_000)
+    for name in team[0].contestants:
+        if name.startswith("compiled"):
+            yield Row(OURS, name, 5, 10_000)
 
 
 Rates = dict[Row, list[float]]
@@ -138,7 +141,7 @@ def run(team: list[Worker], repeats: int, budget: float) -> tuple[Rates, dict[Ro
 
 
 def ratio(rates: Rates, row: Row, other: Row | None) -> float | None:
-    """Median over repeats of row / other, each ratio within one repeat; None if either is absent."""
+    """Median over repeats of row / other within one repeat; None if either is absent."""
     if other is None or row not in rates or other not in rates:
         return None
     return median(a / b for a, b in zip(rates[row], rates[other], strict=True))

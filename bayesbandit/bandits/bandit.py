@@ -129,13 +129,15 @@ class Bandit:
         belief, n, done = self.belief, len(x), 0
         if n == 0:
             raise ValueError("contexts must have at least one row; got none")
-        params = self._params(n)
-        rows = np.empty((n, self.layout.width))
+        layout, params = self.layout, self._params(n)
+        rows = np.empty((n, layout.width))
+        D, K = layout.n_columns, len(layout.arms)
+        rounds.put_many(rows, x, D)
+        ready = rounds.describe_many(rows, belief.arms, available, belief.settings)
         while done < n:
             done = rounds.choose_many(
-                rows, x, done, belief.arms, available, belief.settings, self.policy.kind, params,
-                self.stream,
-            )  # fmt: skip
+                rows, ready, done, D, K, self.policy.kind, params, self.stream
+            )
             if done < n:
                 self._refill()
         self.t += n

@@ -93,11 +93,14 @@ def folder(directory: str | Path | None = None) -> list[Classification]:
     files = _listed(manifest) if manifest.is_file() else {p.stem: p for p in root.glob("*.parquet")}
     if not files:
         raise ValueError(f"{root} has no Parquet files")
-    return [Classification.lazy(ParquetFile(files[name]), name) for name in sorted(files)]
+    return [
+        Classification.lazy(ParquetFile(files[name], version=files[name].stat().st_mtime_ns), name)
+        for name in sorted(files)
+    ]
 
 
 def _listed(manifest: Path) -> dict[str, Path]:
-    """The files that a manifest lists, by name."""
+    """The files that a manifest lists, by name; under the path that it states or beside it."""
     import pandas as pd
 
     try:
@@ -108,18 +111,25 @@ def _listed(manifest: Path) -> dict[str, Path]:
         raise ValueError(f"{manifest} lacks {sorted(absent)}; its columns are {list(table)}")
     if repeated := sorted(set(table.paper_name[table.paper_name.duplicated()])):
         raise ValueError(f"{manifest} uses a name twice: {', '.join(repeated)}")
-    files = {n: manifest.parent / f for n, f in zip(table.paper_name, table.file, strict=True)}
-    if absent := {path.name for path in files.values() if not path.is_file()}:
-        raise FileNotFoundError(f"{manifest} lists files that are not there: {sorted(absent)}")
+    files = {}
+    for name, file in zip(table.paper_name, table.file, strict=True):
+        stated = manifest.parent / file
+        files[str(name)] = stated if stated.is_file() else manifest.parent / stated.name
+    if gone := sorted(path.name for path in files.values() if not path.is_file()):
+        raise FileNotFoundError(f"{manifest} lists files that are not there: {', '.join(gone[:5])}")
     return files
 
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """A Parquet file whose column `target` is the class, read when called."""
+    """A Parquet file whose column `target` is the class, read when called.
+
+    `version` tells a file from one written over it later, so that no cached data outlive it.
+    """
 
     path: Path
     target: str = "target"
+    version: int = 0
 
     def __call__(self) -> tuple[pd.DataFrame, pd.Series]:
         import pandas as pd

@@ -11,11 +11,12 @@ import numpy as np
 from numba import njit, vectorize
 
 from bayesbandit.kernels.best_arm import best_probability, normal_cdf
-from bayesbandit.kernels.linear import DF, N, D_, moments, update
+from bayesbandit.kernels.linear import DF, N, D_, moments, moments_of_block, update
 
 # Offsets after the context (D) and the moments (3 K) of a row.
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
 TAIL = 6
+BLOCK = 64  # contexts whose moments are computed together
 
 UNIFORM, THOMPSON, UCB, EPSILON_GREEDY = range(4)  # the rule that decided
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
@@ -89,10 +90,28 @@ def describe(row, arms, available, settings, v):
 
 @njit(cache=True)
 def describe_many(rows, arms, available, settings):
-    """`describe` for rows (n, width) whose contexts are in place; whether every arm was pulled."""
-    v, ready = np.empty(int(settings[D_])), True
-    for i in range(rows.shape[0]):
-        ready = describe(rows[i], arms, available, settings, v)
+    """`describe` for rows (n, width) whose contexts are in place, block by block."""
+    D, K = int(settings[D_]), arms.shape[0]
+    ready = True
+    for k in range(K):
+        ready = ready and (arms[k][N] > 0 or not available[k])
+    zt, work = np.empty((D, BLOCK)), np.empty((5, BLOCK))
+    means, scales = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(0, rows.shape[0], BLOCK):
+        block = rows[start : start + BLOCK]
+        B = block.shape[0]
+        for b in range(BLOCK):
+            for i in range(D):
+                zt[i, b] = block[b, i] if b < B else 0.0
+        for k in range(K):
+            means[:], scales[:], df = -np.inf, 0.0, np.inf
+            if available[k]:
+                moments_of_block(arms[k], zt, means, scales, work)
+                df = arms[k][DF]
+            for b in range(B):
+                block[b, D + k] = means[b]
+                block[b, D + K + k] = scales[b]
+                block[b, D + 2 * K + k] = df
     return ready
 
 
@@ -175,7 +194,7 @@ def pooled_chances(z, a, arms, settings, kind, param, share, out):
     D, K = int(settings[D_]), arms.shape[0]
     row, v, every = np.empty(D + 3 * K + TAIL), np.empty(D), np.ones(K, np.bool_)
     for i in range(z.shape[0]):
-        row[:D] = z[i]
+        put(row, z[i], D)
         ready = describe(row, arms, every, settings, v)
         row[D + 3 * K + KIND] = kind if ready else UNIFORM
         row[D + 3 * K + PARAM] = param
@@ -183,18 +202,32 @@ def pooled_chances(z, a, arms, settings, kind, param, share, out):
 
 
 @njit(cache=True)
-def choose_into(row, x, arms, available, settings, kind, param, stream, v):
-    """Fill a whole row for context x (d,) and return the chosen arm."""
-    D, K = int(settings[D_]), arms.shape[0]
-    row[D - 1] = 1.0  # the constant column, where there is one; else the context's own last entry
-    row[: x.size] = x
-    if not describe(row, arms, available, settings, v):
+def put(row, x, D):
+    """Context x (d,) into its row, with the constant column behind it where there is one."""
+    row[D - 1] = 1.0
+    for i in range(x.size):
+        row[i] = x[i]
+
+
+@njit(cache=True)
+def decide_into(row, ready, D, K, kind, param, stream):
+    """Choose from a row's moments, and record the arm and the rule that chose it."""
+    if not ready:
         kind, param = UNIFORM, 0.0
     arm = decide(row, D, K, kind, param, stream)
     tail = row[D + 3 * K :]
     tail[ARM], tail[KIND], tail[PARAM] = arm, kind, param
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
     return arm
+
+
+@njit(cache=True)
+def choose_into(row, x, arms, available, settings, kind, param, stream, v):
+    """Fill a whole row for context x (d,) and return the chosen arm."""
+    D = int(settings[D_])
+    put(row, x, D)
+    ready = describe(row, arms, available, settings, v)
+    return decide_into(row, ready, D, arms.shape[0], kind, param, stream)
 
 
 @njit(cache=True)
@@ -210,15 +243,21 @@ def choose_one(row, x, arms, available, settings, kind, param, stream):
 
 
 @njit(cache=True)
-def choose_many(rows, x, start, arms, available, settings, kind, params, stream):
-    """Rows from `start` on, one draw each, until the stream runs short; the next row to do."""
-    v = np.empty(int(settings[D_]))
-    for i in range(start, x.shape[0]):
-        if is_short(stream, arms.shape[0]):
+def choose_many(rows, ready, start, D, K, kind, params, stream):
+    """Decide for described rows from `start` on, one draw each, until the stream runs short; the
+    next row to do."""
+    for i in range(start, rows.shape[0]):
+        if is_short(stream, K):
             return i
-        param = params[i] if params.size > 1 else params[0]
-        choose_into(rows[i], x[i], arms, available, settings, kind, param, stream, v)
-    return x.shape[0]
+        decide_into(rows[i], ready, D, K, kind, params[i] if params.size > 1 else params[0], stream)
+    return rows.shape[0]
+
+
+@njit(cache=True)
+def put_many(rows, x, D):
+    """Contexts x (n, d) into their rows."""
+    for i in range(x.shape[0]):
+        put(rows[i], x[i], D)
 
 
 @njit(cache=True)

@@ -1,16 +1,14 @@
-"""Data sets from scikit-learn, frames, CSV, OpenML and folders of Parquet files."""
+"""Data sets from scikit-learn, frames, CSV and folders of Parquet files."""
 
 import pickle
 import time
 from pathlib import Path
-from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils import Bunch
 
-from bayesbandit.environments import Classification, bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments import Classification, bundled, folder, from_csv, from_frame
 from bayesbandit.environments.datasets import BUNDLED
 
 SHARED = Path(__file__).parents[2].parent / "shared/data/openml"
@@ -125,74 +123,6 @@ def test_csv_errors(tmp_path):
         from_csv(path, "species")
 
 
-# --- OpenML, whose server is not asked
-
-
-@pytest.fixture
-def server(monkeypatch):
-    """Stands in for OpenML: records what is asked and returns, or raises, what is set."""
-    asked = []
-
-    def answer(reply):
-        def fetch(**request):
-            asked.append(request)
-            if isinstance(reply, Exception):
-                raise reply
-            return reply
-
-        monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-        return asked
-
-    return answer
-
-
-def test_openml_by_name_and_id(server):
-    y = TABLE["kind"].astype("category")
-    asked = server(Bunch(data=TABLE[["size", "shape"]], target=y, details={"name": "toy"}))
-    assert [openml(key).name for key in ("toy", 31, "31")] == ["toy", "toy (31)", "toy (31)"]
-    assert asked == [
-        {"name": "toy", "as_frame": "auto"},
-        {"data_id": 31, "as_frame": "auto"},
-        {"data_id": 31, "as_frame": "auto"},
-    ]
-    same(openml("toy"), from_frame(TABLE, "kind"))
-
-
-def test_openml_drops_rows_without_a_label(server):
-    y = pd.Series(["a", None, "b", "a"], dtype="category")
-    server(Bunch(data=TABLE[["size"]], target=y, details={"name": "toy"}))
-    with pytest.warns(UserWarning, match="toy: dropped 1 of 4 rows"):
-        assert checked(openml("toy")) == 3
-
-
-def test_openml_sparse(server):
-    from scipy.sparse import csr_matrix
-
-    y = pd.Series(list("abab"))
-    server(Bunch(data=csr_matrix(np.eye(4)), target=y, details={"name": "toy"}))
-    same(openml("toy"), Classification(np.eye(4), y, "toy"))
-
-
-@pytest.mark.parametrize(
-    ("reply", "error", "message"),
-    [
-        (URLError("offline"), ConnectionError, "'toy' could not be fetched: .*offline"),
-        (TimeoutError("slow"), ConnectionError, "'toy' could not be fetched: slow"),
-        (ValueError("No active dataset toy found."), ValueError, "'toy': No active dataset"),
-        (Bunch(data=TABLE, target=None, details={}), ValueError, "does not have one target column"),
-        (
-            Bunch(data=TABLE, target=TABLE, details={}),
-            ValueError,
-            "does not have one target column",
-        ),
-    ],
-)
-def test_openml_errors(server, reply, error, message):
-    server(reply)
-    with pytest.raises(error, match=f"OpenML data set {message}" if "'" in message else message):
-        openml("toy")
-
-
 # --- folders
 
 
@@ -216,8 +146,17 @@ def test_folder_with_a_manifest(shelf):
         "paper_name,file,rows\nzeta,one.parquet,4\nNA,two.parquet,4"
     )
     assert [e.name for e in folder(str(shelf))] == ["NA", "zeta"]
-    (shelf / "manifest.csv").write_text("paper_name,file\nzeta,one.parquet\n")
-    assert [e.name for e in folder(shelf)] == ["zeta"]
+    (shelf / "manifest.csv").write_text("paper_name,file\nzeta,elsewhere/one.parquet\n")
+    (found,) = folder(shelf)  # beside the manifest, though not where it says
+    assert found.name == "zeta"
+    same(found, from_frame(TABLE, "kind"))
+
+
+def test_a_file_written_over_is_another_data_set(shelf):
+    before = folder(shelf)[0]
+    assert before.n_features == 2
+    TABLE.drop(columns="size").rename(columns={"kind": "target"}).to_parquet(shelf / "one.parquet")
+    assert folder(shelf)[0].n_features == 1
 
 
 @pytest.mark.parametrize(
@@ -229,7 +168,7 @@ def test_folder_with_a_manifest(shelf):
             r"lacks \['paper_name'\]; its columns are \['name",
         ),
         ("paper_name,file\na,one.parquet\na,two.parquet", ValueError, "uses a name twice: a"),
-        ("paper_name,file\na,gone.parquet", FileNotFoundError, "not there: .*'gone.parquet'"),
+        ("paper_name,file\na,gone.parquet", FileNotFoundError, "not there: gone.parquet"),
         ("paper_name,file\n", ValueError, "has no Parquet files"),
         ("", ValueError, r"manifest\.csv cannot be read"),
     ],
