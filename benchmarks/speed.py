@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 PEERS = ["mabwiser", "contextualbandits", "bayesianbandits", "vowpalwabbit", "coba", "river", "obp"]
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")
 OURS = "bayesbandit"
+BATCH = 10_000  # rounds in a call that takes many
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Row:
 
     @property
     def rounds(self) -> int:
-        return max(1_000_000 // self.d, 4 * self.chunk) if self.chunk < 1000 else 200_000
+        return max(1_000_000 // self.d, 4 * self.chunk) if self.chunk < BATCH else 200_000
 
 
 @dataclass
@@ -101,42 +102,41 @@ def workers(peers: bool) -> list[Worker]:
     return team
 
 
-def lines(team: list[Worker]) -> Iterator[Row]:
+def lines(team: list[Worker]) -> list[Row]:
     """Every line of the table, in the order in which it is measured and printed."""
-    apart = ("batch", "compiled", "LinTS ridge=cv")
-    for d in (10, 100):
-        for worker in team:
-            for name in worker.contestants:
-                if not name.startswith(apart):
-                    yield Row(worker.team, name, d)
-    yield Row(OURS, "LinTS ridge=cv", 6)
-    for worker in team:
-        for name in worker.contestants:
-            if name.startswith("batch"):
-                yield Row(worker.team, name, 10, 10_000)
-    for name in team[0].contestants:
-        if name.startswith("compiled"):
-            yield Row(OURS, name, 5, 10_000)
+    everyone = [(worker.team, name) for worker in team for name in worker.contestants]
+
+    def rows(kind: str, d: int, chunk: int = 50) -> Iterator[Row]:
+        return (Row(who, name, d, chunk) for who, name in everyone if name.startswith(kind))
+
+    apart = ("LinTS ridge=cv", "batch", "compiled loop")
+    single = [(who, name) for who, name in everyone if not name.startswith(apart)]
+    return [
+        *(Row(who, name, d) for d in (10, 100) for who, name in single),
+        *rows("LinTS ridge=cv", 6),
+        *rows("batch", 10, BATCH),
+        *rows("compiled loop", 5, BATCH),
+    ]
 
 
 Rates = dict[Row, list[float]]
 
 
 def run(team: list[Worker], repeats: int, budget: float) -> tuple[Rates, dict[Row, str]]:
-    rows, by_team = list(lines(team)), {worker.team: worker for worker in team}
+    rows, by_team = lines(team), {worker.team: worker for worker in team}
     rates: Rates = {row: [] for row in rows}
     errors: dict[Row, str] = {}
     for repeat in range(repeats):
         for row in rows:
             if row in errors:
                 continue
-            print(f"\r\033[K{repeat + 1}/{repeats} {row.team} {row.name}", end="", file=sys.stderr)
+            _say(f"{repeat + 1}/{repeats} {row.team} {row.name}")
             answer = by_team[row.team].measure(row, budget)
             if isinstance(answer, str):
                 errors[row] = answer
             else:
                 rates[row].append(answer)
-    print("\r\033[K", end="", file=sys.stderr)
+    _say("")
     return {row: found for row, found in rates.items() if row not in errors}, errors
 
 
@@ -157,7 +157,7 @@ def table(rates: Rates, errors: dict[Row, str]) -> str:
     head = ["", "d", "per s", "min–max", "÷ yardstick", "÷ fastest peer", "÷ our LinTS"]
     body = []
     for row in [*rates, *errors]:
-        single = row.chunk < 1000
+        single = row.chunk < BATCH
         against = [
             ratio(rates, row, Row(OURS, "yardstick", row.d) if single else None),
             ratio(rates, row, fastest_peer(rates, row)),
@@ -190,9 +190,9 @@ def targets(rates: Rates) -> str:
         goals.append((f"BLTS ÷ our LinTS, d = {d}", ratio(rates, blts, plain), 0.6))
     for name, row, least in (
         ("ridge=cv steps/s, d = 6", Row(OURS, "LinTS ridge=cv", 6), 20_000),
-        ("batch choice rows/s, d = 10", Row(OURS, "batch LinTS", 10, 10_000), 2_000_000),
-        ("compiled loop LinTS, d = 5", Row(OURS, "compiled loop LinTS", 5, 10_000), 600_000),
-        ("compiled loop BLTS, d = 5", Row(OURS, "compiled loop BLTS", 5, 10_000), 200_000),
+        ("batch choice rows/s, d = 10", Row(OURS, "batch LinTS", 10, BATCH), 2_000_000),
+        ("compiled loop LinTS, d = 5", Row(OURS, "compiled loop LinTS", 5, BATCH), 600_000),
+        ("compiled loop BLTS, d = 5", Row(OURS, "compiled loop BLTS", 5, BATCH), 200_000),
     ):
         goals.append((name, median(rates[row]) if row in rates else None, least))
     body = [
@@ -225,6 +225,11 @@ def _grid(cells: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], rule, *rows[1:]])
 
 
+def _say(what: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="short measurements, 3 repeats")
@@ -235,7 +240,7 @@ def main() -> None:
     team = workers(peers=not options.no_peers)
     try:
         for worker in team:
-            print(f"\r\033[Kinstalling {worker.team}", end="", file=sys.stderr, flush=True)
+            _say(f"preparing {worker.team}")
             worker.open()
         rates, errors = run(team, repeats, budget=0.1 if options.quick else 0.5)
     finally:
@@ -244,9 +249,7 @@ def main() -> None:
     print(f"K = 3, CPU time, one thread, {repeats} repeats\n")
     print(table(rates, errors), targets(rates), sep="\n\n", end="\n\n")
     for worker in team:
-        print(
-            f"{worker.team} {worker.version}{worker.refusal and f'not installable here: {worker.refusal}'}"
-        )
+        print(worker.team, worker.version or f"is not installable here: {worker.refusal}")
     for row, error in errors.items():
         print(f"{row.team} {row.name}, d = {row.d}: {error}")
 
