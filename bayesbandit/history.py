@@ -114,10 +114,12 @@ class History:
     def extend(self, rows: np.ndarray) -> None:
         """Log rounds (n, width) that have been observed."""
         self.reserve(len(rows))
-        if len(self.rows):
-            last = rows[-len(self.rows) :]
+        if self.limit is None:
+            self.rows[self.total : self.total + len(rows)] = rows
+        elif self.limit:
+            last = rows[-self.limit :]
             at = self.total + len(rows) - len(last) + np.arange(len(last))
-            self.rows[at % len(self.rows)] = last
+            self.rows[at % self.limit] = last
         self.total += len(rows)
 
     def ordered(self) -> np.ndarray:

@@ -85,8 +85,7 @@ def pairwise_scatter(
     axes[0, 0].set(xlim=ends, ylim=ends)
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
     test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
-    number = pairs["environment"].nunique()
-    figure.suptitle(f"Pairwise comparison on {number} environments ({test})")
+    figure.suptitle(f"Pairwise comparison, {pairs['environment'].nunique()} environments ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
     keys = [_dot(*OUTCOMES[outcome]) for outcome in ("win", "loss", "draw")]
@@ -125,7 +124,7 @@ def assignment(
     if regions is not None and len(regions) != len(spans):
         raise ValueError(f"{len(regions)} regions for {len(spans)} windows {spans}")
     figure, axes = _panels(len(spans), most=5, width=2.3, height=2.5)
-    looks = [(PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)]) for k in range(len(arms))]
+    looks = [(PALETTE[k % 7], MARKERS[k % 9]) for k in range(len(arms))]
     colours = ListedColormap([colour for colour, _ in looks])
     shown = x if grid is None else np.asarray(grid)
     pad = 0.03 * np.ptp(shown, axis=0)
@@ -143,8 +142,7 @@ def assignment(
         for k, (colour, marker) in enumerate(looks):
             x0, x1 = x[inside & (arm == k)].T
             ax.scatter(x0, x1, s=area, color=colour, marker=marker, lw=0, rasterized=True)
-        rounds = f"rounds {first:,}–{last:,}" if first < last else f"round {last:,}"
-        _dress(ax, "warm start" if last <= 0 else rounds, "$x_0$", "$x_1$")
+        _dress(ax, f"rounds {first:,}–{last:,}" if last > 0 else "warm start", "$x_0$", "$x_1$")
         ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
     figure.suptitle(title)
     keys = [_dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]

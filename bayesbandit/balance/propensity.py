@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from scipy.special import softmax
 
 from bayesbandit.checks import Name, integer, number, one_of
 from bayesbandit.history import History, Layout
@@ -184,6 +183,7 @@ class Estimated:
 
     def learn(self, history: History) -> None:
         from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
 
         x, arm = history.x, history.played()
         present = np.unique(arm)
@@ -191,7 +191,8 @@ class Estimated:
             return
         centre, width = x.mean(axis=0), x.std(axis=0)
         width[width <= 1e-12 * np.abs(centre)] = 1.0
-        fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)
+        with threadpool_limits(limits=1):  # small matrices suffer badly from more threads
+            fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
         if len(present) == 2:  # one logit, of the second against the first
             coef, constant = np.vstack([0 * coef, coef]), np.append(0.0, constant)
@@ -202,7 +203,8 @@ class Estimated:
         if arm not in self.arms:
             return None
         logits = rows[:, : layout.n_features] @ self.coef[:, :-1].T + self.coef[:, -1]
-        return softmax(logits, axis=1)[:, self.arms.index(arm)]
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return odds[:, self.arms.index(arm)] / odds.sum(axis=1)
 
     def state(self) -> dict[str, Any]:
         return {"arms": list(self.arms), "coef": self.coef}

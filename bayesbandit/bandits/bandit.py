@@ -202,7 +202,7 @@ class Bandit:
         played = rows[:, layout.tail + rounds.ARM].astype(np.int64)
         if estimator is not None:
             estimator.count(belief, self.policy, layout, max(self.t, 1), len(rows))
-            for k in np.unique(played):
+            for k in set(played.tolist()):
                 mine = played == k
                 p = estimator.of(layout.arms[k], rows[mine], layout)
                 p = layout.fill_propensities(rows[mine]) if p is None else p
@@ -210,7 +210,7 @@ class Bandit:
         rounds.observe_many(rows, belief.arms, belief.settings, balance.source, balance.clip)
         self.history.extend(rows)
         if estimator is not None:
-            self._refresh([k for k in np.unique(played) if self._is_due(k)])
+            self._refresh([k for k in set(played.tolist()) if self._is_due(k)])
 
     def _is_due(self, k: int) -> bool:
         return self.belief.n[k] >= self.due.get(self.arms[k], 1)

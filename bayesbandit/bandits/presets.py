@@ -13,6 +13,8 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import Name
 from bayesbandit.policies import UCB, Alpha, EpsilonGreedy, Greedy, Policy, Thompson
 
+__all__ = ["BLTS", "BLUCB", "LinGreedy", "LinTS", "LinUCB"]
+
 Arms = int | Iterable[Name]
 Lambda = float | Literal["cv"]
 Variance = float | Literal["rss/n", "rss", "nig"]

@@ -1,0 +1,191 @@
+"""The command line: bayesbandit compare | reproduce."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bayesbandit.bandits import presets
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from bayesbandit.experiment import Factory
+
+app = typer.Typer(
+    help="Which bandit does best on your data? And what does the paper say?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+console = Console()
+
+BANDITS = {name: getattr(presets, name) for name in presets.__all__}
+
+Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
+Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        list[str] | None, typer.Option(help="A bundled set: iris, wine, breast_cancer, digits.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
+    openml: Annotated[list[str] | None, typer.Option(help="A name or number at OpenML.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="A folder of Parquet files, with a manifest or without.")
+    ] = None,
+    bandit: Annotated[
+        list[str] | None,
+        typer.Option(help='A bandit, with settings if any: "BLTS(alpha=0.5, clip=0.05)".'),
+    ] = None,
+    replications: Annotated[int, typer.Option(min=1, help="Random orders of each set.")] = 10,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds; all rows if less.")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    out: Out = Path("runs"),
+) -> None:
+    """Play bandits on classification data: an arm is a class, the right one pays 1."""
+    from bayesbandit import environments as rooms
+    from bayesbandit import evaluation, plots
+    from bayesbandit.experiment import Experiment
+
+    with _clear_errors():
+        sets: list[Any] = [rooms.bundled(name) for name in data or []]
+        if csv is not None:
+            if target is None:
+                raise ValueError("--csv needs --target, the column to predict")
+            sets.append(rooms.from_csv(csv, target))
+        sets += [rooms.openml(name) for name in openml or []]
+        sets += rooms.folder(folder) if folder is not None else []
+        sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
+        experiment = Experiment(
+            sets, dict(map(parse_bandit, bandit or DEFAULTS)), horizon, replications, seed
+        )
+        results = experiment.run(jobs, out / "compare")
+    ranking = evaluation.ranking(results)
+    summary = evaluation.summary(results)
+    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
+    if len(experiment.bandits) > 1:
+        figures["pairwise"] = plots.pairwise_scatter(results)
+    if len(sets) <= 12:
+        for name, cells in summary.groupby("environment", sort=False):
+            show(cells.drop(columns="environment").dropna(axis=1, how="all"), str(name))
+    show(ranking, f"Over {len(sets)} data sets" if len(sets) > 1 else "Ranking")
+    best = ranking.iloc[0]
+    console.print(
+        f"Best on this data: [bold]{best['bandit']}[/bold], mean reward {best['mean_reward']:.3f} "
+        f"a round; it beats the others significantly {best['wins']} times and loses "
+        f"{best['losses']} times (p < .05 each, uncorrected)."
+    )
+    keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
+
+
+@app.command()
+def reproduce(
+    study: Annotated[str, typer.Argument(help="A table or figure of the paper: table1.")],
+    replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
+    quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    out: Out = Path("runs"),
+) -> None:
+    """Run a study of the paper and print our table beside the paper's."""
+    with _clear_errors():
+        module = importlib.import_module(f"bayesbandit.studies.{_study(study)}")
+        settings: dict[str, Any] = dict(module.QUICK) if quick else {}
+        if replications is not None:
+            settings["replications"] = replications
+        folder = out / (f"{study}-quick" if quick else study)
+        results = module.experiment(seed=seed, **settings).run(jobs, folder)
+    table = module.table(results)
+    show(table, module.TITLE)
+    keep(folder, table, {module.TITLE: table}, module.figures(results))
+
+
+DEFAULTS = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
+
+
+def parse_bandit(text: str) -> tuple[str, Factory]:
+    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        name, keywords = (call.func, call.keywords) if isinstance(call, ast.Call) else (call, [])
+        if not isinstance(name, ast.Name) or (isinstance(call, ast.Call) and call.args):
+            raise ValueError("settings must be named")
+        settings = {str(k.arg): ast.literal_eval(k.value) for k in keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
+    if name.id not in BANDITS:
+        raise ValueError(f"unknown bandit {name.id!r}; there are {', '.join(BANDITS)}")
+    factory = partial(BANDITS[name.id], **settings)
+    try:
+        factory(2, 1)
+    except TypeError as error:
+        raise ValueError(f"{text}: {error}") from error
+    return text.strip(), factory
+
+
+def show(frame: pd.DataFrame, title: str) -> None:
+    """A table in the terminal, numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for name in frame.columns:
+        numeric = frame[name].dtype.kind in "fi"
+        table.add_column(str(name).replace("_", " "), justify="right" if numeric else "left")
+    for values in frame.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in values))
+    console.print(table)
+
+
+def keep(
+    folder: Path, table: pd.DataFrame, titled: dict[str, pd.DataFrame], figures: dict[str, Figure]
+) -> None:
+    """table.csv, table.md and the pictures, beside results.parquet and run.json."""
+    from bayesbandit import evaluation
+
+    table.to_csv(folder / "table.csv", index=False)
+    text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
+    (folder / "table.md").write_text(text)
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.png", dpi=150)
+    console.print(f"Results, tables and pictures are in {folder}")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.4g}"
+    return str(value)
+
+
+def _study(name: str) -> str:
+    studies: Iterable[str] = [
+        m.name for m in pkgutil.iter_modules(importlib.import_module("bayesbandit.studies").__path__)
+    ]
+    if name not in studies:
+        raise ValueError(f"unknown study {name!r}; there are {', '.join(studies)}")
+    return name
+
+
+class _clear_errors:
+    """Bad input ends the command with one line instead of a traceback."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ValueError | OSError):
+            console.print(f"[bold red]Error:[/bold red] {error}")
+            raise typer.Exit(2) from error

@@ -1,0 +1,297 @@
+"""Laws of the tables: calibration, antisymmetry, agreement with independent tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import erf, erfinv
+from statsmodels.stats.proportion import test_proportions_2indep as two_proportions
+
+from bayesbandit import evaluation as ev
+
+Run = tuple[str, str, int, list[int], list[float], list[float]]
+
+
+def rows(*runs: Run) -> pd.DataFrame:
+    """A table from runs (environment, bandit, replication, t, reward, regret)."""
+    names = ["environment", "bandit", "replication", "t", "reward", "regret"]
+    table = pd.DataFrame(runs, columns=names).explode(["t", "reward", "regret"], ignore_index=True)
+    table = table.assign(propensity=0.5, value=np.nan, agreement=np.nan, optimal=False)
+    return table.astype(ev.SCHEMA)
+
+
+def classified(errors: dict[str, np.ndarray], n: int) -> pd.DataFrame:
+    """One checkpoint at n for every bandit; errors (environments, replications) counts."""
+    parts = []
+    for bandit, wrong in errors.items():
+        environment, replication = np.indices(wrong.shape).reshape(2, -1)
+        one = pd.DataFrame({"environment": environment, "bandit": bandit, "t": n})
+        one["replication"], one["regret"] = replication, wrong.ravel().astype(float)
+        parts.append(one.assign(reward=n - one["regret"], propensity=1.0))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(value=np.nan, agreement=np.nan, optimal=False).astype(ev.SCHEMA)
+
+
+def between(table: pd.DataFrame, row: str, column: str, **options: bool) -> pd.DataFrame:
+    pairs = ev.pairwise(table, **options)
+    return pairs[(pairs["row"] == row) & (pairs["column"] == column)].reset_index(drop=True)
+
+
+@pytest.fixture
+def mixed() -> pd.DataFrame:
+    """Two classification environments and one with other rewards; 3 bandits, 4 replications."""
+    rng = np.random.default_rng(1)
+    runs: list[Run] = []
+    t = np.array([50, 100, 200])
+    for environment in ("iris", "wine", "synthetic"):
+        other = environment == "synthetic"
+        for b, bandit in enumerate(("LinTS", "BLTS", "UCB")):
+            for replication in range(4):
+                wrong = np.cumsum(rng.random(200) < 0.2 + 0.1 * b)[t - 1].astype(float)
+                reward = t - wrong + other * rng.normal(size=3)
+                regret = wrong * (1 + other * 0.1 * rng.random())
+                runs.append((environment, bandit, replication, list(t), list(reward), list(regret)))
+    return rows(*runs)
+
+
+def test_summary_equals_the_one_by_hand() -> None:
+    table = rows(
+        ("e", "a", 0, [5, 10], [4, 7], [1, 3]),
+        ("e", "a", 1, [5, 10], [4, 9], [1, 1]),
+        ("e", "b", 0, [10], [5], [5]),
+    )
+    table.loc[table["bandit"] == "a", "value"] = 1.0
+    table.loc[[0, 3], "optimal"] = True  # a/0 at t = 5, left again; a/1 at t = 10
+    a, b = ev.summary(table).to_dict("records")
+    assert (a["t"], a["replications"]) == (10, 2)
+    assert a["normalised_regret"] == pytest.approx(0.2)  # (.3 + .1) / 2
+    assert a["normalised_regret_se"] == pytest.approx(0.1)  # sd .1·√2, over √2
+    assert a["mean_reward"] == pytest.approx(0.8)
+    assert (a["optimal_at_end"], a["optimal_ever"], a["first_optimal"]) == (0.5, 1.0, 7.5)
+    assert b["normalised_regret"] == 0.5
+    untested = ("normalised_regret_se", "optimal_at_end", "optimal_ever", "first_optimal")
+    assert all(np.isnan(b[name]) for name in untested)
+
+
+def test_never_is_infinitely_late() -> None:
+    runs = [("e", "a", r, [5, 10], [4, 7], [1, 3]) for r in range(3)]
+    table = rows(*runs).assign(value=1.0)
+    table.loc[1, "optimal"] = True
+    assert ev.first_optimal(table)["first_optimal"].tolist() == [10, np.inf, np.inf]
+    assert ev.summary(table)["first_optimal"].item() == np.inf
+    assert ev.summary(table)["optimal_ever"].item() == pytest.approx(1 / 3)
+
+
+def test_curves_are_means_and_standard_errors(mixed: pd.DataFrame) -> None:
+    points = ev.curves(mixed)
+    assert len(points) == 3 * 3 * 3
+    for point in points.sample(5, random_state=0).to_dict("records"):
+        cell = mixed.query("environment == @point['environment'] and bandit == @point['bandit']")
+        regret = cell.loc[cell["t"] == point["t"], "regret"].to_numpy()
+        assert point["replications"] == 4
+        assert point["regret"] == pytest.approx(regret.mean())
+        assert point["regret_se"] == pytest.approx(regret.std(ddof=1) / 2)
+        assert point["normalised_regret_se"] == pytest.approx(point["regret_se"] / point["t"])
+
+
+@pytest.mark.parametrize("bakeoff_compat", [False, True])
+def test_pairwise_is_antisymmetric(mixed: pd.DataFrame, bakeoff_compat: bool) -> None:
+    pairs = ev.pairwise(mixed, bakeoff_compat)
+    swapped = pairs.rename(columns={"row": "column", "column": "row"})
+    both = pairs.merge(swapped, on=["environment", "row", "column"], suffixes=("", "_swapped"))
+    assert len(both) == len(pairs) == 3 * 3 * 2
+    np.testing.assert_array_equal(both["difference"], -both["difference_swapped"])
+    np.testing.assert_array_equal(both["z"], -both["z_swapped"])
+    np.testing.assert_array_equal(both["p"], both["p_swapped"])
+    mirror = {"win": "loss", "loss": "win", "draw": "draw"}
+    assert (both["outcome"].map(mirror) == both["outcome_swapped"]).all()
+    assert {"win", "loss", "draw"} >= set(pairs["outcome"])
+
+
+def test_error_rates_meet_the_unpooled_z_test(mixed: pd.DataFrame) -> None:
+    pairs = ev.pairwise(mixed).query("environment != 'synthetic'")
+    assert len(pairs) == 12
+    ends = mixed[mixed["t"] == 200].groupby(["environment", "bandit"])["regret"].sum()
+    for pair in pairs.to_dict("records"):
+        a, b = (ends[pair["environment"], pair[side]] for side in ("row", "column"))
+        ours = two_proportions(a, 800, b, 800, compare="diff", method="wald")
+        assert pair["z"] == pytest.approx(ours.statistic, rel=1e-9)
+        assert pair["p"] == pytest.approx(ours.pvalue, rel=1e-6, abs=1e-15)
+        assert pair["difference"] == pytest.approx((a - b) / 800)
+
+
+def test_other_rewards_meet_the_paired_t_test(mixed: pd.DataFrame) -> None:
+    ends = mixed[(mixed["t"] == 200) & (mixed["environment"] == "synthetic")]
+    regret = ends.pivot(index="replication", columns="bandit", values="regret")
+    for pair in ev.pairwise(mixed).query("environment == 'synthetic'").to_dict("records"):
+        ours = stats.ttest_rel(regret[pair["row"]], regret[pair["column"]])
+        assert pair["z"] == pytest.approx(ours.statistic)
+        assert pair["p"] == pytest.approx(ours.pvalue)
+
+
+def test_one_replication_of_other_rewards_is_a_draw(mixed: pd.DataFrame) -> None:
+    pairs = ev.pairwise(mixed[mixed["replication"] == 0]).query("environment == 'synthetic'")
+    assert pairs["p"].isna().all()
+    assert set(pairs["outcome"]) == {"draw"}
+
+
+@pytest.mark.slow
+def test_calibration_and_the_bakeoff_script() -> None:
+    """Equal error rates: a test of level .05 rejects 5 % (SE .0034 on 4000), the script 16.6 %
+    (SE .0059); the z's discreteness at n = 2000 is worth less than that."""
+    rng = np.random.default_rng(20)
+    errors = {name: rng.binomial(2000, 0.3, size=(4000, 1)) for name in "ab"}
+    table = classified(errors, 2000)
+    for compat, level, se in ((False, 0.05, 0.0034), (True, 0.166, 0.0059)):
+        pairs = between(table, "a", "b", bakeoff_compat=compat)
+        assert (pairs["p"] < 0.05).mean() == pytest.approx(level, abs=3.5 * se)
+        assert ((pairs["p"] < 0.05) == (pairs["outcome"] != "draw")).all()
+
+
+def test_bakeoff_compat_is_the_scripts_formula() -> None:
+    n, x, y = 1000, 0.30, 0.33
+    table = classified({"a": np.array([[300]]), "b": np.array([[330]])}, n)
+    ours, script = between(table, "a", "b"), between(table, "a", "b", bakeoff_compat=True)
+    se = 1e-6 + np.sqrt((x * (1 - x) + y * (1 - y)) / n)
+    assert script["p"].item() == pytest.approx(1 - erf(abs((x - y) / se)), rel=1e-9)
+    assert ours["outcome"].item() == "draw"  # z = −1.45, p = .148
+    assert script["outcome"].item() == "win"  # "p" = .040
+    effective = 2 * stats.norm.sf(erfinv(0.95))  # beyond the |z| at which 1 − erf(|z|) = .05
+    assert effective == pytest.approx(0.166, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p", "outcome"),
+    [(0, 0, 1, "draw"), (50, 50, 1, "draw"), (0, 50, 0, "win"), (50, 0, 0, "loss")],
+)
+@pytest.mark.parametrize("bakeoff_compat", [False, True])
+def test_rates_without_variance(
+    a: int, b: int, p: float, outcome: str, bakeoff_compat: bool
+) -> None:
+    table = classified({"a": np.array([[a]]), "b": np.array([[b]])}, 50)
+    pair = between(table, "a", "b", bakeoff_compat=bakeoff_compat)
+    assert pair["p"].item() == p
+    assert pair["outcome"].item() == outcome
+
+
+def test_replications_pool_their_rounds() -> None:
+    apart = classified({"a": np.array([[10, 30, 20]]), "b": np.array([[40, 20, 30]])}, 100)
+    whole = classified({"a": np.array([[60]]), "b": np.array([[90]])}, 300)
+    pd.testing.assert_frame_equal(between(apart, "a", "b"), between(whole, "a", "b"))
+
+
+def test_wins_and_losses_count_the_outcomes(mixed: pd.DataFrame) -> None:
+    pairs = ev.pairwise(mixed)
+    counts = ev.wins_and_losses(pairs)
+    wins, losses = counts["wins"], counts["losses"]
+    pd.testing.assert_frame_equal(wins.T, losses, check_names=False)
+    pd.testing.assert_frame_equal(counts["margin"], wins - losses)
+    assert (np.diag(wins) == 0).all()
+    assert wins.to_numpy().sum() == (pairs["outcome"] == "win").sum()
+    assert wins.loc["LinTS", "UCB"] == 3
+
+
+def test_ranking_puts_the_best_first(mixed: pd.DataFrame) -> None:
+    ranks = ev.ranking(mixed)
+    assert ranks["bandit"].tolist() == ["LinTS", "BLTS", "UCB"]
+    assert ranks["normalised_regret"].is_monotonic_increasing
+    cells = ev.summary(mixed)
+    best = cells[cells["bandit"] == "LinTS"]
+    assert ranks.loc[0, "normalised_regret"] == pytest.approx(best["normalised_regret"].mean())
+    se = np.sqrt((best["normalised_regret_se"] ** 2).sum()) / 3
+    assert ranks.loc[0, "normalised_regret_se"] == pytest.approx(se)
+    assert ranks["mean_rank"].sum() == pytest.approx(6)
+    assert ranks["wins"].sum() == ranks["losses"].sum()
+    assert (ranks["environments"] == 3).all()
+
+
+def test_ranking_of_one_bandit_and_one_replication(mixed: pd.DataFrame) -> None:
+    ranks = ev.ranking(mixed[(mixed["bandit"] == "BLTS") & (mixed["replication"] == 0)])
+    assert ranks[["wins", "losses"]].to_numpy().tolist() == [[0, 0]]
+    assert ranks["normalised_regret_se"].isna().all()
+
+
+def test_row_order_does_not_matter(mixed: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(
+        ev.ranking(mixed), ev.ranking(mixed.sample(frac=1, random_state=3))
+    )
+
+
+def test_markdown_aligns_and_escapes() -> None:
+    frame = pd.DataFrame(
+        {"bandit": ["a|b", "LinTS"], "regret": [0.25, np.nan], "first": [110.0, np.inf]}
+    )
+    assert ev.markdown(frame, digits=2).splitlines() == [
+        "| bandit | regret | first |",
+        "| ------ | -----: | ----: |",
+        "| a\\|b   |   0.25 |   110 |",
+        "| LinTS  |      – |     ∞ |",
+    ]
+    assert ev.markdown(frame[:0]).count("\n") == 1
+
+
+def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:
+    counts = ev.wins_and_losses(ev.pairwise(mixed))
+    head = ev.markdown(counts["margin"]).splitlines()[0]
+    assert head.replace("|", " ").split() == ["bandit", "LinTS", "BLTS", "UCB"]
+    assert "wins LinTS" in ev.markdown(counts)
+
+
+def spoil(column: str, value: float) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table = table.astype({column: "float64"})
+        table.loc[7, column] = value
+        return table
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.drop(columns=["regret", "optimal"]), r"lacks \['regret', 'optimal'\]"),
+        (lambda table: table[:0], "empty"),
+        (
+            spoil("regret", np.nan),
+            "regret is not finite in environment 'iris', bandit 'LinTS', rep",
+        ),
+        (spoil("reward", np.inf), "reward is not finite"),
+        (spoil("t", 0), "t must be at least 1"),
+        (lambda table: table.assign(regret="much"), "column 'regret' .* wanted float64"),
+        (lambda table: table.assign(optimal="False"), "column 'optimal' .* wanted bool"),
+        (lambda table: pd.concat([table, table[5:6]]), "two rows for the same checkpoint"),
+        (
+            lambda table: table[(table["bandit"] != "BLTS") | (table["t"] < 200)],
+            r"'iris' end at different rounds: LinTS \[200\], BLTS \[100\], UCB \[200\]",
+        ),
+    ],
+)
+def test_bad_tables_are_named(
+    mixed: pd.DataFrame, change: Callable[[pd.DataFrame], pd.DataFrame], message: str
+) -> None:
+    for function in (ev.check, ev.summary, ev.curves, ev.first_optimal, ev.pairwise, ev.ranking):
+        with pytest.raises(ValueError, match=message):
+            function(change(mixed))
+
+
+def test_other_bad_input(mixed: pd.DataFrame) -> None:
+    ragged = mixed[(mixed["bandit"] != "UCB") | (mixed["environment"] == "iris")]
+    with pytest.raises(ValueError, match=r"'UCB' has not played \['synthetic', 'wine'\]"):
+        ev.ranking(ragged)
+    assert len(ev.pairwise(ragged)) == 6 + 2 + 2
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 5"):
+        ev.pairwise(mixed, level=5)
+    with pytest.raises(ValueError, match="lacks"):
+        ev.wins_and_losses(mixed)
+    with pytest.raises(ValueError, match="fewer than two bandits"):
+        ev.wins_and_losses(ev.pairwise(mixed[mixed["bandit"] == "UCB"]))
+
+
+def test_the_table_is_left_as_it_was(mixed: pd.DataFrame) -> None:
+    before = mixed.copy(deep=True)
+    ev.ranking(mixed), ev.curves(mixed), ev.first_optimal(mixed)
+    pd.testing.assert_frame_equal(mixed, before)

@@ -1,0 +1,271 @@
+"""The pictures say what they show: titles, units, legends, and they render."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from bayesbandit import plots
+from bayesbandit.evaluation import SCHEMA, pairwise
+
+BANDITS = ("LinTS", "BLTS", "UCB")
+
+
+def simulated(environments: int, tested: bool = True, replications: int = 3) -> pd.DataFrame:
+    """Classification runs of three bandits over horizons that differ between environments."""
+    rng = np.random.default_rng(0)
+    runs = []
+    for e in range(environments):
+        horizon = 40 + 10 * e
+        t = np.linspace(horizon / 10, horizon, 10).astype(int)
+        for b, bandit in enumerate(BANDITS):
+            for replication in range(replications):
+                regret = np.cumsum(rng.random(horizon) < 0.15 * (1 + b))[t - 1].astype(float)
+                run = pd.DataFrame({"environment": f"env {e}", "bandit": bandit, "t": t})
+                run["replication"], run["regret"], run["reward"] = replication, regret, t - regret
+                run["value"] = 0.9 if tested else np.nan
+                run["optimal"] = tested & (t > 5 * (b + replication))
+                runs.append(run.assign(propensity=0.8, agreement=run["value"]))
+    return pd.concat(runs, ignore_index=True)[list(SCHEMA)].astype(SCHEMA)
+
+
+def rendered(figure: Figure) -> Figure:
+    """The figure, after it has proved to draw as a PNG of some content."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=40)
+    assert file.getvalue().startswith(b"\x89PNG")
+    assert len(file.getvalue()) > 2000
+    return figure
+
+
+def legend(figure: Figure) -> list[str]:
+    found = figure.legends + [ax.get_legend() for ax in figure.axes if ax.get_legend()]
+    return [text.get_text() for box in found for text in box.get_texts()]
+
+
+@pytest.mark.parametrize(
+    ("draw", "title", "label"),
+    [
+        (plots.regret_curves, "Cumulative regret", "cumulative regret (units of reward)"),
+        (plots.propensities, "Propensity", "mean propensity"),
+        (plots.optimal_share, "Optimal assignment", "share of replications"),
+    ],
+)
+def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
+    figure = rendered(draw(simulated(5)))
+    assert figure.get_suptitle().startswith(title)
+    assert figure.get_suptitle().endswith("mean ± SE over 3 replications")
+    assert [ax.get_title() for ax in figure.axes] == [f"env {e}" for e in range(5)]
+    assert figure.axes[0].get_ylabel() == label
+    assert {ax.get_xlabel() for ax in figure.axes} == {"round t"}
+    assert legend(figure) == list(BANDITS)
+    assert all(len(ax.lines) == len(ax.collections) == 3 for ax in figure.axes)
+    for ax in figure.axes:
+        assert len({line.get_color() for line in ax.lines}) == 3
+        assert len({line.get_marker() for line in ax.lines}) == 3
+
+
+def test_the_curve_is_the_mean_regret() -> None:
+    table = simulated(1)
+    line = plots.regret_curves(table).axes[0].lines[2]
+    mean = table[table["bandit"] == "UCB"].groupby("t")["regret"].mean()
+    np.testing.assert_array_equal(line.get_xdata(), mean.index)
+    np.testing.assert_allclose(line.get_ydata(), mean)
+
+
+def test_many_environments_share_a_panel() -> None:
+    table = simulated(13)
+    figure = rendered(plots.regret_curves(table))
+    (ax,) = figure.axes
+    assert figure.get_suptitle() == "Normalised regret: mean ± SE over 13 environments"
+    assert ax.get_xlabel() == "share of the horizon played (%)"
+    assert ax.get_ylabel() == "regret a round (units of reward)"
+    last = table[table["t"] == table.groupby("environment")["t"].transform("max")]
+    rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
+    for line, bandit in zip(ax.lines, BANDITS, strict=True):
+        assert line.get_xdata()[-1] == 100
+        assert line.get_ydata()[-1] == pytest.approx(rate[bandit])
+    rendered(plots.optimal_share(table))
+
+
+def test_one_replication_claims_no_error() -> None:
+    figure = rendered(plots.regret_curves(simulated(2, replications=1)))
+    assert figure.get_suptitle() == "Cumulative regret"
+
+
+def test_optimal_share_needs_test_contexts() -> None:
+    some = pd.concat([simulated(2), simulated(3, tested=False).query("environment == 'env 2'")])
+    assert [ax.get_title() for ax in plots.optimal_share(some).axes] == ["env 0", "env 1"]
+    with pytest.raises(ValueError, match=r"none of \['env 0'\] has test contexts"):
+        plots.optimal_share(simulated(1, tested=False))
+
+
+def test_pairwise_scatter() -> None:
+    table = simulated(6)
+    figure = rendered(plots.pairwise_scatter(table))
+    assert figure.get_suptitle() == "Pairwise comparison, 6 environments (two-sided p < 0.05)"
+    assert figure.get_supxlabel() == "normalised regret of the column bandit"
+    assert figure.get_supylabel() == "normalised regret of the row bandit"
+    assert legend(figure) == ["row wins", "row loses", "draw", "p = 0.01", "p ≤ 1e-12"]
+    axes = np.array(figure.axes).reshape(3, 3)
+    assert [ax.get_title() for ax in axes[0]] == [ax.get_ylabel() for ax in axes[:, 0]]
+    assert [ax.get_title() for ax in axes[0]] == list(BANDITS)
+    pairs = pairwise(table)
+    for i, row in enumerate(BANDITS):
+        for j, column in enumerate(BANDITS):
+            met = pairs[(pairs["row"] == row) & (pairs["column"] == column)]
+            words = [text.get_text() for text in axes[i, j].texts]
+            won, lost = ((met["outcome"] == outcome).sum() for outcome in ("win", "loss"))
+            assert words == ([] if i == j else [f"W {won}", f"L {lost}"])
+            points = [np.asarray(dots.get_offsets()) for dots in axes[i, j].collections]
+            points = np.concatenate(points) if points else np.empty((0, 2))
+            xy = met[["column_regret", "row_regret"]].to_numpy()
+            np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
+
+
+def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
+    figure = rendered(plots.pairwise_scatter(simulated(2), bakeoff_compat=True, level=0.1))
+    assert figure.get_suptitle().endswith("(two-sided p < 0.1, bake-off script)")
+    with pytest.raises(ValueError, match="at least two bandits"):
+        plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
+
+
+def test_untested_pairs_are_drawn_as_draws() -> None:
+    table = simulated(2, replications=1)
+    table["reward"] += 0.5
+    rendered(plots.pairwise_scatter(table))
+
+
+GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 13), np.linspace(-2, 2, 9)), axis=-1).reshape(-1, 2)
+
+
+def means(x: np.ndarray) -> np.ndarray:
+    """The paper's three arms (section 3.1)."""
+    q = ((x + 1) ** 2).sum(axis=1) / 2
+    return np.stack([q, np.ones(len(x)), 2 - q], axis=1)
+
+
+def played(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    return rng.normal(size=(n, 2)), rng.integers(0, 3, n), np.arange(1, n + 1) - 50
+
+
+def test_assignment() -> None:
+    x, arm, t = played()
+    regions = np.tile(means(GRID).argmax(axis=1), (5, 1))
+    figure = rendered(plots.assignment(x, arm, t, "abc", 4, GRID, regions, means(GRID), "BLTS"))
+    assert figure.get_suptitle() == "BLTS"
+    titles = [ax.get_title() for ax in figure.axes]
+    assert titles == ["warm start", "rounds 1–10", "rounds 11–29", "rounds 30–85", "rounds 86–250"]
+    assert {ax.get_xlabel() for ax in figure.axes} == {"$x_0$"}
+    assert figure.axes[0].get_ylabel() == "$x_1$"
+    assert legend(figure) == ["arm a", "arm b", "arm c", "optimal border"]
+
+
+def test_every_round_is_in_one_window() -> None:
+    x, arm, t = played()
+    dots = [
+        len(np.asarray(dots.get_offsets()))
+        for ax in plots.assignment(x, arm, t, [0, 1, 2]).axes
+        for dots in ax.collections
+    ]
+    assert sum(dots) == len(x)
+    (panel,) = plots.assignment(x, arm, t, [0, 1, 2], windows=[(1, 20)]).axes
+    assert sum(len(np.asarray(dots.get_offsets())) for dots in panel.collections) == 20
+    assert len(plots.assignment(x, arm, t + 50, [0, 1, 2], windows=1).axes) == 1
+    assert len(plots.assignment(x[:2], arm[:2], np.array([1, 2]), [0, 1, 2]).axes) == 1
+    rendered(plots.assignment(x[:9], arm[:9], t[:9], [0, 1, 2]))  # nothing but a warm start
+
+
+def test_bias_is_symmetric_about_zero() -> None:
+    truth = means(GRID)
+    estimated = np.stack([0.5 * truth, 1.2 * truth])
+    figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["t = 10", "t = 100"], "LinTS"))
+    *panels, bar = figure.axes
+    assert figure.get_suptitle() == "LinTS"
+    assert [ax.get_title() for ax in panels[:3]] == ["arm a", "arm b", "arm c"]
+    assert [ax.get_ylabel() for ax in panels[::3]] == ["t = 10\n$x_1$", "t = 100\n$x_1$"]
+    assert bar.get_ylabel() == "estimate − truth (units of reward)"
+    limits = {ax.collections[0].get_clim() for ax in panels}
+    assert len(limits) == 1
+    low, high = limits.pop()
+    assert low == -high < 0
+    drawn = np.asarray(panels[3].collections[0].get_array())  # second row, arm a
+    np.testing.assert_allclose(drawn, (0.2 * truth[:, 0]).reshape(9, 13))
+
+
+def test_a_grid_in_any_order_gives_the_same_picture() -> None:
+    truth = means(GRID)
+    order = np.random.default_rng(0).permutation(len(GRID))
+    pictures = [
+        plots.bias(GRID[rows], 0.5 * truth[None, rows], truth[rows], "abc", ["a"])
+        for rows in (np.arange(len(GRID)), order)
+    ]
+    one, two = (np.asarray(f.axes[0].collections[0].get_array()) for f in pictures)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_bad_input_of_the_context_pictures() -> None:
+    x, arm, t = played(20)
+    truth = means(GRID)
+    with pytest.raises(ValueError, match=r"wanted x \(n, 2\).* got \(20, 1\)"):
+        plots.assignment(x[:, :1], arm, t, "abc")
+    with pytest.raises(ValueError, match=r"wanted x"):
+        plots.assignment(x, arm[1:], t, "abc")
+    with pytest.raises(ValueError, match=r"indices 0\.\.1, got \[0 1 2\]"):
+        plots.assignment(x, arm, t, "ab")
+    with pytest.raises(ValueError, match="grid is None"):
+        plots.assignment(x, arm, t, "abc", truth=truth)
+    with pytest.raises(ValueError, match="1 regions for 2 windows"):
+        plots.assignment(x, arm, t, "abc", [(1, 2), (3, 4)], GRID, truth.argmax(axis=1)[None])
+    with pytest.raises(ValueError, match=r"wanted \(1, 117, 3\) and \(117, 3\), got"):
+        plots.bias(GRID, truth, truth, "abc", ["a"])
+    with pytest.raises(ValueError, match="regular grid"):
+        plots.bias(GRID[:-1], truth[None, :-1], truth[:-1], "abc", ["a"])
+
+
+# Linear RGB as a dichromat sees it: Machado, Oliveira & Fernandes (2009), table 1, severity 1.
+DICHROMATS = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+@pytest.mark.parametrize("matrix", DICHROMATS.values(), ids=DICHROMATS)
+def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
+    """Every two colours stay apart, and a win from a loss by a wide margin (distance in sRGB)."""
+
+    def seen(colour: str) -> np.ndarray:
+        return np.clip(np.array(matrix) @ np.array(to_rgb(colour)) ** 2.2, 0, 1) ** (1 / 2.2)
+
+    def nearest(colours: Iterable[str]) -> float:
+        return min(float(np.linalg.norm(seen(a) - seen(b))) for a, b in combinations(colours, 2))
+
+    assert nearest(plots.PALETTE) > 0.15
+    assert nearest([plots.BLUE, plots.VERMILLION, plots.GREY]) > 0.25
+    assert nearest([plots.BLUE, plots.VERMILLION]) > 0.7
+    assert nearest(["#D62728", "#2CA02C"]) < 0.4  # the usual red and green, for scale
+
+
+def test_no_global_state() -> None:
+    before = dict(pyplot.rcParams)
+    figure = rendered(plots.regret_curves(simulated(2)))
+    assert pyplot.get_fignums() == []
+    assert figure.canvas.manager is None
+    assert dict(pyplot.rcParams) == before
