@@ -29,7 +29,7 @@ _HOME = {
 }
 _ROOMS = ("environments", "evaluation", "plots")
 
-__all__ = ["__version__", *_HOME, *_ROOMS]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from bayesbandit import environments, evaluation, plots

@@ -81,10 +81,9 @@ def compare(
     figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
     if len(experiment.bandits) > 1:
         figures["pairwise"] = plots.pairwise_scatter(results)
-    if len(sets) <= 12:
-        for name, cells in summary.groupby("environment", sort=False):
-            show(cells.drop(columns="environment").dropna(axis=1, how="all"), str(name))
-    show(ranking, f"Over {len(sets)} data sets" if len(sets) > 1 else "Ranking")
+    if len(sets) <= plots.MANY:
+        show(by_environment(summary), "Normalised regret ± standard error: less is better")
+    show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     best = ranking.iloc[0]
     console.print(
         f"Best on this data: [bold]{best['bandit']}[/bold], mean reward {best['mean_reward']:.3f} "
@@ -112,8 +111,9 @@ def reproduce(
         folder = out / (f"{study}-quick" if quick else study)
         results = module.experiment(seed=seed, **settings).run(jobs, folder)
     table = module.table(results)
-    show(table, module.TITLE)
-    keep(folder, table, {module.TITLE: table}, module.figures(results))
+    beside = module.beside(table)
+    show(beside, module.TITLE)
+    keep(folder, table, {module.TITLE: beside, "In full": table}, module.figures(results))
 
 
 DEFAULTS = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
@@ -139,12 +139,28 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     return text.strip(), factory
 
 
+def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
+    """A row for each bandit, a column for each environment: normalised regret ± SE."""
+    cells = summary.assign(
+        cell=[
+            f"{regret:.3f}" + (f" ± {se:.3f}" if se == se else "")
+            for regret, se in zip(
+                summary["normalised_regret"], summary["normalised_regret_se"], strict=True
+            )
+        ]
+    )
+    wide = cells.pivot(index="bandit", columns="environment", values="cell")
+    order = [summary[key].drop_duplicates() for key in ("bandit", "environment")]
+    return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
+
+
 def show(frame: pd.DataFrame, title: str) -> None:
     """A table in the terminal, numbers to the right."""
     table = Table(title=title, title_justify="left")
     for name in frame.columns:
         numeric = frame[name].dtype.kind in "fi"
-        table.add_column(str(name).replace("_", " "), justify="right" if numeric else "left")
+        title = str(name).removeprefix("normalised_").replace("_", " ")
+        table.add_column(title, justify="right" if numeric else "left")
     for values in frame.itertuples(index=False):
         table.add_row(*(_cell(value) for value in values))
     console.print(table)
@@ -166,13 +182,14 @@ def keep(
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return "–" if value != value else f"{value:.4g}"
+        return "–" if value != value else f"{value:.4g}" if abs(value) >= 1 else f"{value:.4f}"
     return str(value)
 
 
 def _study(name: str) -> str:
     studies: Iterable[str] = [
-        m.name for m in pkgutil.iter_modules(importlib.import_module("bayesbandit.studies").__path__)
+        m.name
+        for m in pkgutil.iter_modules(importlib.import_module("bayesbandit.studies").__path__)
     ]
     if name not in studies:
         raise ValueError(f"unknown study {name!r}; there are {', '.join(studies)}")

@@ -60,7 +60,7 @@ def check(table: pd.DataFrame) -> pd.DataFrame:
     for name in (*RUN, "t", "reward", "regret"):
         if (lost := table[name].isin([np.inf, -np.inf]) | table[name].isna()).any():
             raise ValueError(f"{name} is not finite in {_place(table, lost)} ({lost.sum()} rows)")
-    table = table[list(SCHEMA)].astype(SCHEMA)
+    table = table[list(SCHEMA)].astype(SCHEMA).reset_index(drop=True)
     if (early := table["t"] < 1).any():
         raise ValueError(f"t must be at least 1, but is less in {_place(table, early)}")
     if (twice := table.duplicated([*RUN, "t"])).any():

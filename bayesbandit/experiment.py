@@ -75,11 +75,12 @@ class Experiment:
             checks.integer(self.horizon, "horizon", least=1)
 
     def describe(self) -> dict[str, Any]:
-        """What decides the numbers of a run: seed, horizon, points, each bandit's settings."""
+        """What decides the numbers of a run: seed, horizon, points, the data, the settings."""
         return {
             "seed": self.seed,
             "horizon": self.horizon,
             "points": self.points,
+            "environments": {e.name: fingerprint(e) for e in self.environments},
             "bandits": {name: describe(factory) for name, factory in self._factories().items()},
         }
 
@@ -141,10 +142,8 @@ def play_unit(
             key = stream(seed, "bandit", name, replication, label)
             try:
                 bandit = factory(environment.arms, environment.n_features, seed=key)
-                for record in play(bandit, environment, sample, points):
-                    rows.append(
-                        {"environment": name, "bandit": label, "replication": replication, **record}
-                    )
+                run = {"environment": name, "bandit": label, "replication": replication}
+                rows += [run | record for record in play(bandit, environment, sample, points)]
             except Exception as error:
                 raise RuntimeError(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: {error}"
@@ -181,7 +180,7 @@ def play(
 
 
 def judge(bandit: Bandit, sample: Sample) -> tuple[float, float]:
-    """Mean reward of the greedy policy on the test contexts, and how often its arm is a best one."""
+    """Mean reward of the greedy policy on the test contexts, and the share where its arm is best."""
     if sample.test_x is None or sample.test_mean is None:
         return np.nan, np.nan
     arm = bandit.belief.mean(sample.test_x).argmax(axis=1)
@@ -194,6 +193,11 @@ def describe(factory: Factory) -> str:
     bandit = factory(("a", "b"), 1, seed=0)
     settings = (bandit.model, bandit.policy, bandit.balance)
     return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(map(repr, settings)))
+
+
+def fingerprint(environment: Environment) -> str:
+    """What tells an environment from another of the same name: for data sets, the data."""
+    return str(getattr(environment, "fingerprint", environment))
 
 
 def _name(factory: Factory) -> str:

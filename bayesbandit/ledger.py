@@ -41,23 +41,24 @@ class Ledger:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         record = folder / "run.json"
         before = json.loads(record.read_text())["settings"] if record.exists() else {}
-        bandits = before.get("bandits", {})
-        for key, now in settings.items():
-            if key != "bandits" and before.get(key, now) != now:
+        for key in ("seed", "horizon", "points"):
+            if before.get(key, settings[key]) != settings[key]:
                 raise ValueError(
-                    f"{folder} holds results with {key} = {before[key]!r}, not {now!r}; "
+                    f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
                     "give another folder, or delete this one"
                 )
-        for name, now in settings["bandits"].items():
-            if bandits.get(name, now) != now:
-                raise ValueError(
-                    f"{folder} holds results of {name} = {bandits[name]}, not {now}; "
-                    "give another folder or another name, or delete this one"
-                )
-        kept = {**before, **settings, "bandits": {**bandits, **settings["bandits"]}}
+        for kind in ("environments", "bandits"):
+            for name, now in settings[kind].items():
+                then = before.get(kind, {}).get(name, now)
+                if then != now:
+                    raise ValueError(
+                        f"{folder} holds results of another {name}: {then}, not {now}; "
+                        "give another folder or another name, or delete this one"
+                    )
+            settings[kind] = {**before.get(kind, {}), **settings[kind]}
         versions = {library: version(library) for library in LIBRARIES}
         text = {
-            "settings": kept,
+            "settings": settings,
             "command": sys.argv,
             "python": platform.python_version(),
             "versions": versions,

@@ -12,18 +12,14 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.evaluation import check, curves, pairwise
+from bayesbandit.evaluation import RUN, check, curves, pairwise
 
 BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 # The colours of Okabe & Ito (Color Universal Design, 2008) without yellow, too faint on white.
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
-OUTCOMES = {
-    "draw": (GREY, "D", "draw"),
-    "loss": (VERMILLION, "^", "row loses"),
-    "win": (BLUE, "o", "row wins"),
-}
+OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 MANY = 12  # environments that still get a panel each
 
 
@@ -40,15 +36,20 @@ def regret_curves(table: pd.DataFrame) -> Figure:
 
 
 def propensities(table: pd.DataFrame) -> Figure:
-    """Mean propensity of the chosen arms by round, for each bandit; 1 is a deterministic choice."""
-    return _over_time(table, "propensity", "Propensity of chosen arm", "mean propensity", top=1.03)
+    """Mean propensity of the chosen arms in each twentieth of the rounds; 1 is deterministic."""
+    table = check(table)
+    rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
+    rounds = rounds.where(table["propensity"].notna())
+    part = np.ceil(20 * table["t"] / table.groupby("environment")["t"].transform("max"))
+    table = table.assign(propensity=table["propensity"] * rounds, n=rounds, part=part)
+    parts = table.groupby([*RUN, "part"], sort=False)
+    mean = parts["propensity"].sum() / parts["n"].sum()
+    table = parts.max().assign(propensity=mean).reset_index()
+    return _over_time(table, "propensity", "Propensity", "propensity of chosen arm", top=1.03)
 
 
 def optimal_share(table: pd.DataFrame) -> Figure:
-    """Share of the replications whose greedy policy is the optimal assignment, by round.
-
-    Environments without test contexts to judge by are left out.
-    """
+    """Share of replications at the optimal assignment, where there are test contexts to tell."""
     table = check(table)
     tested = (table["value"].notna() | table["optimal"]).groupby(table["environment"]).any()
     if not tested.any():
@@ -62,17 +63,15 @@ def pairwise_scatter(
 ) -> Figure:
     """Every bandit against every other, one point an environment (the paper's section 3.2).
 
-    x is the normalised regret of the column bandit, y that of the row bandit: below the diagonal
-    the row bandit is better. Colour and shape say win, loss or draw of the row bandit by the test
-    of `pairwise`; the area of a point grows with −log₁₀ p, up to p = 10⁻¹².
+    x, y: normalised regret of the column's and of the row's bandit. Colour and shape are the row's
+    win, loss or draw by the test of `pairwise`; the area grows with −log₁₀ p, up to p = 10⁻¹².
     """
     pairs = pairwise(table, bakeoff_compat, level)
     bandits = pd.unique(pairs["row"]).tolist()
     if (k := len(bandits)) < 2:
         raise ValueError("a pairwise comparison needs at least two bandits that met")
-    regrets = pairs[["row_regret", "column_regret"]].to_numpy()
-    pad = 0.06 * max(float(np.ptp(regrets)), 0.01)
-    ends = (regrets.min() - pad, regrets.max() + pad)
+    low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
+    pad = 0.06 * max(high - low, 0.01)
     side = min(2.6, max(1.4, 11 / k))
     figure = Figure(figsize=(side * k + 0.9, side * k + 1.1), layout="constrained")
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
@@ -82,15 +81,16 @@ def pairwise_scatter(
         axes[i, 0].set_ylabel(name, fontweight="bold")
         axes[0, i].set_title(name, fontsize=10, fontweight="bold")
         axes[i, i].set_facecolor("#F2F2F2")
-    axes[0, 0].set(xlim=ends, ylim=ends)
+    axes[0, 0].set(xlim=(low - pad, high + pad), ylim=(low - pad, high + pad))
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
     test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
     figure.suptitle(f"Pairwise comparison, {pairs['environment'].nunique()} environments ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
-    keys = [_dot(*OUTCOMES[outcome]) for outcome in ("win", "loss", "draw")]
+    keys = [_dot(*OUTCOMES[outcome], outcome) for outcome in ("win", "loss", "draw")]
     keys += [_dot(GREY, "o", "p = 0.01", 1e-2), _dot(GREY, "o", "p ≤ 1e-12", 1e-12)]
-    axes[0, 0].legend(handles=keys, loc="center", frameon=False, fontsize=9, handlelength=0.8)
+    look: dict[str, Any] = {"fontsize": 9, "frameon": False, "handlelength": 0.8}
+    axes[0, 0].legend(handles=keys, title="row bandit's", loc="center", **look)
     return figure
 
 
@@ -116,7 +116,7 @@ def assignment(
     x, arm, t = np.asarray(x, dtype=np.float64), np.asarray(arm), np.asarray(t)
     if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not len(x) == len(arm) == len(t):
         raise ValueError(f"wanted x (n, 2), arm (n,), t (n,); got {x.shape} {arm.shape} {t.shape}")
-    if arm.dtype.kind not in "iu" or arm.min() < 0 or arm.max() >= len(arms):
+    if not np.isin(arm, range(len(arms))).all():
         raise ValueError(f"arm must hold indices 0..{len(arms) - 1}, got {np.unique(arm)[:9]}")
     if grid is None and not (regions is None and truth is None):
         raise ValueError("regions and truth are values over a grid, but grid is None")
@@ -197,8 +197,7 @@ def _over_time(
     if len(names) > MANY:
         count, clock = f"{len(names)} environments", "share of the horizon played (%)"
         points, names = _averaged(points, column), [""]
-    width, height = (5.6, 3.3) if len(names) == 1 else (3.1, 2.6)
-    figure, axes = _panels(len(names), most=4, width=width, height=height)
+    figure, axes = _panels(len(names), most=4, width=3.1, height=2.6)
     looks: list[dict[str, Any]] = [
         {"color": PALETTE[b % 7], "linestyle": DASHES[b % 4], "marker": MARKERS[b % 9]}
         for b in range(len(bandits))
@@ -208,7 +207,7 @@ def _over_time(
         for b, look in enumerate(looks):
             line = here[here["bandit"] == bandits[b]].sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
-            every = (b * max(1, len(t) // 30) % max(1, len(t) // 5), max(1, len(t) // 5))
+            every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **look)
             ax.fill_between(t, mean - se, mean + se, color=look["color"], alpha=0.18, lw=0)
         _dress(ax, name, clock, label)
@@ -227,16 +226,15 @@ def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:
     cells = runs.groupby(["environment", "bandit"])
     times = np.linspace(cells["t"].min().max(), 100, 101)
     lines = {key: np.interp(times, run["t"], run[column]) for key, run in cells}
-    frame = pd.DataFrame(lines, index=pd.Index(times, name="t"))
-    shares = frame.melt(value_name=column, ignore_index=False)
-    means = shares.groupby(["variable_1", "t"])[column].agg(["mean", "sem"]).reset_index()
+    shares = pd.DataFrame(lines, index=times).melt(value_name=column, ignore_index=False)
+    means = shares.groupby(["variable_1", shares.index])[column].agg(["mean", "sem"]).reset_index()
     return means.set_axis(["bandit", "t", column, f"{column}_se"], axis=1).assign(environment="")
 
 
 def _versus(ax: Axes, met: pd.DataFrame) -> None:
     """One panel of `pairwise_scatter`: a point an environment, and the row's wins and losses."""
     ax.axline((0, 0), slope=1, color=GREY, lw=0.7, zorder=1)
-    for outcome, (colour, marker, _) in OUTCOMES.items():
+    for outcome, (colour, marker) in OUTCOMES.items():
         some = met[met["outcome"] == outcome]
         x, y, area = some["column_regret"], some["row_regret"], _area(some["p"].to_numpy())
         ax.scatter(x, y, area, color=colour, marker=marker, alpha=0.65, ec="white", lw=0.4)

@@ -15,16 +15,26 @@ from functools import lru_cache
 import numpy as np
 
 K = 3
+LINE = 8  # doubles in a cache line
 BATCH = 10_000  # rows in one call where many contexts are served at once
 Play = Callable[[int, int], object]
 Contestant = Callable[[np.ndarray, np.ndarray], Play]
+
+
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros that begin on a cache line: where NumPy puts an array is luck, worth 10 % at d = 100."""
+    size, line = int(np.prod(shape)), LINE * 8
+    room = np.zeros(size + LINE)
+    first = -room.ctypes.data % line // 8
+    return room[first : first + size].reshape(shape)
 
 
 @lru_cache
 def stream(d: int, rounds: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Standard-normal contexts (T, d) and every arm's linear reward (T, K) with noise sd 1."""
     rng = np.random.default_rng(seed)
-    x = rng.standard_normal((rounds, d))
+    x = aligned((rounds, d))
+    rng.standard_normal(out=x)
     theta = rng.standard_normal((K, d)) / np.sqrt(d)
     return x, x @ theta.T + rng.standard_normal((rounds, K))
 

@@ -16,15 +16,18 @@ import bayesbandit as bb
 TRAINED = 300  # rounds known before batches are served
 
 
-def plain_lints(x: np.ndarray, reward: np.ndarray) -> Play:
-    yardstick.prove(x[:500], reward[:500])
-    state, step = yardstick.start(K, x.shape[1]), yardstick.step
+def plain_lints(padded: bool) -> Contestant:
+    def build(x: np.ndarray, reward: np.ndarray) -> Play:
+        yardstick.prove(x[:500], reward[:500])
+        state, step = yardstick.start(K, x.shape[1], padded), yardstick.step
 
-    def play(start: int, stop: int) -> None:
-        for row, rewards in zip(x[start:stop], reward[start:stop], strict=True):
-            step(row, rewards, state)
+        def play(start: int, stop: int) -> None:
+            for row, rewards in zip(x[start:stop], reward[start:stop], strict=True):
+                step(row, rewards, state)
 
-    return play
+        return play
+
+    return build
 
 
 def preset(name: str, d: int, **settings: object) -> "bb.Bandit":
@@ -72,7 +75,8 @@ def in_the_compiled_loop(name: str, every: int) -> Contestant:
 
 CV = {"ridge": "cv", "folds": 5, "grid": tuple(10.0**p for p in range(-3, 4))}
 OURS: dict[str, Contestant] = {
-    "yardstick": plain_lints,
+    "yardstick": plain_lints(padded=True),
+    "yardstick, rows not padded": plain_lints(padded=False),
     "LinTS": one_by_one("LinTS"),
     "LinUCB": one_by_one("LinUCB"),
     "BLTS": one_by_one("BLTS"),

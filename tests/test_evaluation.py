@@ -215,10 +215,11 @@ def test_ranking_of_one_bandit_and_one_replication(mixed: pd.DataFrame) -> None:
     assert ranks["normalised_regret_se"].isna().all()
 
 
-def test_row_order_does_not_matter(mixed: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(
-        ev.ranking(mixed), ev.ranking(mixed.sample(frac=1, random_state=3))
-    )
+def test_row_order_and_index_do_not_matter(mixed: pd.DataFrame) -> None:
+    ranks = ev.ranking(mixed)
+    pd.testing.assert_frame_equal(ranks, ev.ranking(mixed.set_axis([0] * len(mixed))))
+    shuffled = ev.ranking(mixed.sample(frac=1, random_state=3))
+    pd.testing.assert_frame_equal(ranks, shuffled)
 
 
 def test_markdown_aligns_and_escapes() -> None:

@@ -55,7 +55,7 @@ def legend(figure: Figure) -> list[str]:
     ("draw", "title", "label"),
     [
         (plots.regret_curves, "Cumulative regret", "cumulative regret (units of reward)"),
-        (plots.propensities, "Propensity", "mean propensity"),
+        (plots.propensities, "Propensity", "propensity of chosen arm"),
         (plots.optimal_share, "Optimal assignment", "share of replications"),
     ],
 )
@@ -81,6 +81,35 @@ def test_the_curve_is_the_mean_regret() -> None:
     np.testing.assert_allclose(line.get_ydata(), mean)
 
 
+def test_propensities_are_means_over_rounds() -> None:
+    """Twentieths of the rounds, whatever the checkpoints: windows count by their rounds."""
+    table = simulated(2)
+    rng = np.random.default_rng(4)
+    table["propensity"] = rng.random(len(table))
+    fine = plots.propensities(table).axes[1].lines[0]  # ten checkpoints: each a window of its own
+    run = table[(table["environment"] == "env 1") & (table["bandit"] == "LinTS")]
+    mean = run.groupby("t")["propensity"].mean()
+    np.testing.assert_array_equal(fine.get_xdata(), mean.index)
+    np.testing.assert_allclose(fine.get_ydata(), mean)
+
+    t = np.concatenate([np.arange(1, 101), [1000, 2000]])  # a hundred checkpoints in one twentieth
+    one = (
+        table[:1]
+        .loc[[0] * len(t)]
+        .assign(t=t, reward=0.0, regret=0.0, propensity=rng.random(len(t)))
+    )
+    line = plots.propensities(one).axes[0].lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), [100, 1000, 2000])
+    expected = [one["propensity"][:100].mean(), *one["propensity"][100:]]
+    np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_a_single_checkpoint_is_a_visible_point() -> None:
+    last = simulated(2).groupby(["environment", "bandit", "replication"]).last().reset_index()
+    lines = rendered(plots.regret_curves(last)).axes[0].lines
+    assert all(line.get_markevery() == 1 for line in lines)
+
+
 def test_many_environments_share_a_panel() -> None:
     table = simulated(13)
     figure = rendered(plots.regret_curves(table))
@@ -97,8 +126,7 @@ def test_many_environments_share_a_panel() -> None:
 
 
 def test_one_replication_claims_no_error() -> None:
-    figure = rendered(plots.regret_curves(simulated(2, replications=1)))
-    assert figure.get_suptitle() == "Cumulative regret"
+    assert plots.regret_curves(simulated(2, replications=1)).get_suptitle() == "Cumulative regret"
 
 
 def test_optimal_share_needs_test_contexts() -> None:
@@ -114,7 +142,7 @@ def test_pairwise_scatter() -> None:
     assert figure.get_suptitle() == "Pairwise comparison, 6 environments (two-sided p < 0.05)"
     assert figure.get_supxlabel() == "normalised regret of the column bandit"
     assert figure.get_supylabel() == "normalised regret of the row bandit"
-    assert legend(figure) == ["row wins", "row loses", "draw", "p = 0.01", "p ≤ 1e-12"]
+    assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]
     axes = np.array(figure.axes).reshape(3, 3)
     assert [ax.get_title() for ax in axes[0]] == [ax.get_ylabel() for ax in axes[:, 0]]
     assert [ax.get_title() for ax in axes[0]] == list(BANDITS)

@@ -55,7 +55,9 @@ class Bandit:
         if not isinstance(model, Ridge):
             raise TypeError(f"model must be a reward model such as Ridge(); got {model!r}")
         if not (hasattr(policy, "kind") and hasattr(policy, "param")):
-            raise TypeError(f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}")
+            raise TypeError(
+                f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}"
+            )
         balance = Unweighted() if balance is None else balance
         if not isinstance(balance, Unweighted | InversePropensity):
             raise TypeError(f"balance must be Unweighted or InversePropensity; got {balance!r}")

@@ -87,7 +87,7 @@ def restore(meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy 
         history.rows = arrays["history"]
     else:
         history.rows[: len(history)] = arrays["history"]
-    bandit.due = {arm: rows for arm, rows in meta["due"]}
+    bandit.due = dict(meta["due"])
     if bandit.estimator is not None:
         prefix = "estimator."
         saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import integer
 from bayesbandit.environments.base import Sample
-from bayesbandit.environments.synthetic import positive
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ class Classification:
         self, x: Features, y: Labels, name: str, *, max_features: int = MAX_FEATURES
     ) -> None:
         self.name = name
-        self._max_features = positive("max_features", max_features)
+        self._max_features = integer(max_features, "max_features", least=1)
         self._load: Callable[[], tuple[Features, Labels]] | None = None
         self._prepared = prepare(x, y, name, max_features)
 
@@ -70,12 +70,22 @@ class Classification:
         hash(load)
         environment = cls.__new__(cls)
         environment.name = name
-        environment._max_features = positive("max_features", max_features)
+        environment._max_features = integer(max_features, "max_features", least=1)
         environment._load = load
         return environment
 
     def __repr__(self) -> str:
         return f"Classification({self.name!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this data set from another of its name: its contents, or for a lazy one what
+        loads it."""
+        if self._load is not None:
+            return f"{self!r} by {self._load!r}"
+        import joblib
+
+        return f"{self!r} with data {joblib.hash((self._prepared.x, self._prepared.label))[:12]}"
 
     @property
     def data(self) -> Prepared:
@@ -103,7 +113,7 @@ class Classification:
         mean and reward are one array, since a row's class is certain.
         """
         data = self.data
-        T = None if horizon is None else positive("horizon", horizon)
+        T = None if horizon is None else integer(horizon, "horizon", least=1)
         rows = rng.permutation(len(data.x))[:T]
         reward = np.eye(len(data.arms))[data.label[rows]]
         return Sample(data.x[rows], reward, reward)
@@ -194,7 +204,7 @@ def encode(x: Features, max_features: int = MAX_FEATURES) -> np.ndarray:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    positive("max_features", max_features)
+    integer(max_features, "max_features", least=1)
     numbers, levels = _split(_frame(x))
     p, q = numbers.shape[1], len(levels)
     if p + q == 0:

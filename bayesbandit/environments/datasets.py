@@ -40,7 +40,10 @@ def from_frame(df: pd.DataFrame, target: str, name: str | None = None) -> Classi
 
 
 def from_csv(path: str | Path, target: str, name: str | None = None) -> Classification:
-    """A comma-separated file with a header, as `from_frame`; named after the file unless given."""
+    """A comma-separated file with a header, as `from_frame`; named after the file unless given.
+
+    A first column without a name that numbers the rows is left out.
+    """
     import pandas as pd
 
     path = Path(path)
@@ -50,6 +53,9 @@ def from_csv(path: str | Path, target: str, name: str | None = None) -> Classifi
         df = pd.read_csv(path)
     except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
         raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
+    first = df.columns[0]
+    if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
+        df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
     return from_frame(df, target, path.stem if name is None else name)
 
 
@@ -130,6 +136,9 @@ class ParquetFile:
     path: Path
     target: str = "target"
     version: int = 0
+
+    def __repr__(self) -> str:
+        return f"ParquetFile({self.path.name!r}, target={self.target!r}, version={self.version})"
 
     def __call__(self) -> tuple[pd.DataFrame, pd.Series]:
         import pandas as pd

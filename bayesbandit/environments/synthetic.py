@@ -7,13 +7,13 @@ are drawn row by row: with the same seed, a longer horizon continues a shorter o
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from bayesbandit.checks import integer
 from bayesbandit.environments.base import Sample
 
 Specification = Literal["well", "mis"]
@@ -29,17 +29,6 @@ SHARE = 0.95  # of agreement (well) or of BEST_LINEAR_VALUE (mis) that counts as
 WARM_ROUNDS = 50
 WARM_INTERVAL = (-1.15, -0.85)
 TEST_STREAM = 3_1  # seeds the test contexts: fixed, so that all replications are judged alike
-
-
-def positive(what: str, value: int) -> int:
-    """`value` as an int of at least 1; TypeError or ValueError naming it otherwise."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{what} must be a whole number, at least 1; got {value!r}") from None
-    if number < 1:
-        raise ValueError(f"{what} must be at least 1; got {number}")
-    return number
 
 
 def _noisy(mean: np.ndarray, sigma: float, noise: np.ndarray) -> np.ndarray:
@@ -70,8 +59,8 @@ class SyntheticExample:
         if self.specification not in get_args(Specification):
             allowed = " or ".join(map(repr, get_args(Specification)))
             raise ValueError(f"specification must be {allowed}; got {self.specification!r}")
-        positive("horizon", self.horizon)
-        positive("n_test", self.n_test)
+        integer(self.horizon, "horizon", least=1)
+        integer(self.n_test, "n_test", least=1)
 
     @property
     def name(self) -> str:
@@ -91,7 +80,7 @@ class SyntheticExample:
         return np.stack([bowl, np.ones_like(bowl), 2 - bowl], axis=1)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        T = self.horizon if horizon is None else positive("horizon", horizon)
+        T = self.horizon if horizon is None else integer(horizon, "horizon", least=1)
         warm = ndtri(rng.uniform(*ndtr(WARM_INTERVAL), size=(WARM_ROUNDS, 2)))
         warm_arm = rng.integers(len(self.arms), size=WARM_ROUNDS)
         warm_reward = _noisy(
@@ -141,10 +130,10 @@ class SparseLinear:
     arms: ClassVar[tuple[int, ...]] = (0, 1, 2)
 
     def __post_init__(self) -> None:
-        positive("horizon", self.horizon)
-        if positive("d", self.d) < 2:
+        integer(self.horizon, "horizon", least=1)
+        if integer(self.d, "d", least=1) < 2:
             raise ValueError(f"d must be at least 2: x₀ and x₁ decide the arm; got {self.d}")
-        if not 0 <= operator.index(self.q) <= self.d - 2:
+        if not 0 <= integer(self.q, "q") <= self.d - 2:
             raise ValueError(f"q must be between 0 and d − 2 = {self.d - 2}; got {self.q}")
         if not 0 <= self.sigma < np.inf:
             raise ValueError(f"sigma must be finite and not negative; got {self.sigma}")
@@ -163,7 +152,7 @@ class SparseLinear:
         return np.stack([x[:, 0], 1 - x[:, 0], x[:, 1]], axis=1) + shift[:, None]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        T = self.horizon if horizon is None else positive("horizon", horizon)
+        T = self.horizon if horizon is None else integer(horizon, "horizon", least=1)
         x, noise = np.split(rng.standard_normal((T, self.d + 1)), [self.d], axis=1)
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
@@ -190,7 +179,7 @@ class NonLinear:
     sigma: ClassVar[float] = 0.1
 
     def __post_init__(self) -> None:
-        positive("horizon", self.horizon)
+        integer(self.horizon, "horizon", least=1)
 
     @property
     def name(self) -> str:
@@ -202,7 +191,7 @@ class NonLinear:
         return np.stack([x[:, 0], -x[:, 0], third], axis=1)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        T = self.horizon if horizon is None else positive("horizon", horizon)
+        T = self.horizon if horizon is None else integer(horizon, "horizon", least=1)
         x, noise = np.split(rng.standard_normal((T, self.n_features + 1)), [-1], axis=1)
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))

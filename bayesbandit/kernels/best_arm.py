@@ -5,10 +5,8 @@ where `df[k]` is infinite and Student's t with `df[k]` degrees of freedom otherw
 
     P(arm a is best) = ∫ f_a(x) Π_{k≠a} F_k(x) dx.
 
-Two normal arms need one Φ, three a bivariate normal integral; everything else is a composite Gauss-
-Legendre rule whose panels follow the scales. A scale of 0 is a point mass; point masses that tie
-share evenly. A mean of -inf with scale 0 is an arm that cannot be pulled: its probability is 0 and
-the other arms do not see it.
+A scale of 0 is a point mass; point masses that tie share evenly. A mean of -inf with scale 0 is an
+arm that cannot be pulled: its probability is 0 and the other arms do not see it.
 
 Arrays are contiguous float64 of shape (K,): `mean`, `scale` >= 0, `df` >= 1. Whatever the ratios of
 the scales, absolute errors stay below 1e-8; what is less likely than 1e-10 may be returned as 0.
@@ -49,8 +47,8 @@ def peak(df: float) -> float:
         return math.exp(math.lgamma(x + 0.5) - math.lgamma(x)) / math.sqrt(math.pi * df)
     # Γ(x+½)/Γ(x) ~ √x (1 - 1/8x + 1/128x² + 5/1024x³ - 21/32768x⁴), DLMF 5.11.13
     y = 1.0 / x
-    series = 1.0 - y * (1 / 8 - y * (1 / 128 + y * (5 / 1024 - y * 21 / 32768)))
-    return series / math.sqrt(2.0 * math.pi)
+    ratio = 1.0 - y * (1 / 8 - y * (1 / 128 + y * (5 / 1024 - y * 21 / 32768)))
+    return ratio / math.sqrt(2.0 * math.pi)
 
 
 @kernel
@@ -62,29 +60,11 @@ def density(z: float, df: float, top: float) -> float:
 
 
 @kernel
-def beta_fraction(a: float, b: float, x: float) -> float:
-    """a B(a,b) I_x(a,b) / (x^a (1-x)^b), DLMF 8.17.22; √max(a,b) steps for x < (a+1)/(a+b+2)."""
-    c = 1.0
-    d = 1.0 / (1.0 - (a + b) * x / (a + 1.0))
-    value = d
-    for m in range(1, 1000):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            d = 1.0 / (1.0 + term * d)
-            c = 1.0 + term / c
-            value *= c * d
-        if abs(c * d - 1.0) < 1e-13:
-            break
-    return value
-
-
-@kernel
-def hill_deviate(t: float, df: float) -> float:
-    """z >= 0 with Φ(-z) = P(T > |t|): Hill (1970), Algorithm 395, Comm. ACM 13, 617-619."""
+def hill_deviate(growth: float, df: float) -> float:
+    """z >= 0 with Φ(-z) = P(T > t), growth = log(1 + t²/ν): Hill (1970), Comm. ACM 13, 617-619."""
     a = df - 0.5
     b = 48.0 * a * a
-    y = a * math.log1p(t * t / df)
+    y = a * growth
     ratio = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b)
     return (1.0 + (ratio + y + 3.0) / b) * math.sqrt(y)
 
@@ -93,21 +73,21 @@ def hill_deviate(t: float, df: float) -> float:
 def distribution(z: float, df: float, top: float) -> float:
     """F(z), the standard normal or Student distribution function; `top` is `peak(df)`.
 
-    For small ν, with y = z²/(ν + z²) and C the `beta_fraction`, F(-|z|) is |z| f(z) C(ν/2, ½, 1-y)/ν
-    or ½ - |z| f(z) C(½, ν/2, y), by the symmetry of the incomplete beta function.
+    From small ν the recurrence of the incomplete beta function (DLMF 8.17.20) leads to HILL_DF:
+    F_ν(-t) = t f_ν(t)/ν + F_{ν+2}(-t'), with x = 1/(1 + t²/ν) = 1/(1 + t'²/(ν+2)) unchanged.
     """
     if df == np.inf:
         return normal_cdf(z)
-    if df >= HILL_DF:
-        return normal_cdf(math.copysign(hill_deviate(z, df), z))
-    t = abs(z)
-    if t == np.inf:
-        lower = 0.0
-    elif t * t < 3.0 / (1.0 + 2.0 / df):  # y < (a+1)/(a+b+2) at a = ½, b = ν/2
-        y = t * t / (df + t * t)
-        lower = 0.5 - t * density(t, df, top) * beta_fraction(0.5, 0.5 * df, y)
-    else:
-        lower = t * density(t, df, top) / df * beta_fraction(0.5 * df, 0.5, df / (df + t * t))
+    t = min(abs(z), 1e100)
+    x = df / (df + t * t)
+    growth = math.log1p(t * t / df)
+    lower = 0.0
+    term = t * density(t, df, top) / df if df < HILL_DF else 0.0
+    while df < HILL_DF:
+        lower += term
+        term *= x * (df + 1.0) / (df + 2.0)
+        df += 2.0
+    lower += normal_cdf(-hill_deviate(growth, df))
     return lower if z < 0.0 else 1.0 - lower
 
 
@@ -177,13 +157,11 @@ def contenders(mean: Vector, scale: Vector, df: Vector) -> tuple[int, int, int, 
 
     Of more than three arms, only those that reach the floor, max_k (m_k - reach s_k), can be best.
     """
-    available = 0
+    floor, available = -np.inf, 0
     for k in range(mean.size):
+        floor = max(floor, mean[k] - reach(df[k]) * scale[k])
         available += mean[k] > -np.inf
-    floor = -np.inf
-    if available > 3:
-        for k in range(mean.size):
-            floor = max(floor, mean[k] - reach(df[k]) * scale[k])
+    floor = floor if available > 3 else -np.inf
     n = points = students = 0
     first = second = third = -1
     for k in range(mean.size):
@@ -208,22 +186,22 @@ def closed_form(a: int, n: int, i: int, j: int, k: int, mean: Vector, scale: Vec
 
 
 @kernel
-def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
-    """Choose the origin and the floor, and drop the arms whose range m_k ± extent_k lies below it.
+def place(mean: Vector, extent: Vector) -> tuple[float, Vector, Mask]:
+    """(floor, shift, alive): the arms whose range m_k ± extent_k reaches the floor are alive.
 
-    The origin is the narrowest arm left, so that `shift`, the means seen from it, are exact to the
-    rounding of extent_k for all that are left. Returns the floor, max_k (shift_k - extent_k).
+    shift_k is the mean of arm k seen from the narrowest arm alive, hence exact to the rounding of
+    extent_k for all that are alive; the floor is max_k (shift_k - extent_k).
     """
-    alive[:] = mean > -np.inf
-    floor = -np.inf
+    alive = mean > -np.inf
+    floor, shift = -np.inf, mean
     for _ in range(mean.size):  # each round drops its origin, or is the last
         origin = np.argmin(np.where(alive, extent, np.inf))
-        shift[:] = mean - mean[origin]
+        shift = mean - mean[origin]
         floor = np.max(np.where(alive, shift - extent, -np.inf))
         alive &= shift + extent >= floor
         if alive[origin]:
             break
-    return floor
+    return floor, shift, alive
 
 
 @kernel
@@ -238,19 +216,12 @@ def all_below(x: float, arms: Arms, alive: Mask) -> float:
 
 
 @kernel
-def stride(z: float, df: float) -> float:
-    """Length of a panel that starts at z, in scales: constant for a normal arm.
-
-    For Student's t in proportion to √(ν + z²), the distance to the singularities ±i√ν of its
-    density; less on the left, where a panel ends nearer to them than it starts.
-    """
-    growth = math.sqrt(1.0 + z * z / df)
-    return SPAN * (growth if z >= 0.0 else growth / (1.0 + SPAN / math.sqrt(df)))
-
-
-@kernel
 def settle(x: float, arms: Arms, alive: Mask, tail: Vector) -> tuple[float, float]:
-    """Drop the arms that do not exceed x; (length of the panel from x, P(two arms exceed x))."""
+    """Drop the arms that do not exceed x; (length of the panel from x, P(two arms exceed x)).
+
+    The length is SPAN scales of the narrowest arm. For Student's t it grows as √(ν + z²), that is as
+    the distance to the singularities ±i√ν; less below m_k, where the panel's end comes nearer.
+    """
     shift, scale, df, top = arms
     length = np.inf
     one = two = 0.0
@@ -261,35 +232,29 @@ def settle(x: float, arms: Arms, alive: Mask, tail: Vector) -> tuple[float, floa
             two += one * tail[k]
             one += tail[k]
             alive[k] = tail[k] > NEGLIGIBLE
-            length = min(length, scale[k] * stride(z, df[k])) if alive[k] else length
+            if alive[k]:
+                approach = 1.0 if z >= 0.0 else 1.0 + SPAN / math.sqrt(df[k])
+                stride = SPAN * math.sqrt(1.0 + z * z / df[k]) / approach
+                length = min(length, scale[k] * stride)
     return max(length, 1e-14 * abs(x)), two  # moves on even where df << 1
 
 
 @kernel
-def panel(
-    x: float,
-    length: float,
-    arms: Arms,
-    alive: Mask,
-    cdf: Vector,
-    above: Vector,
-    first: int,
-    out: Vector,
-) -> None:
+def panel(x: float, length: float, arms: Arms, alive: Mask, first: int, out: Vector) -> None:
     """Add ∫ f_a Π_{k≠a} F_k over [x, x + length] to out[a - first], for the arms a from first on.
 
     The product is (Π_{k<a} F_k)(Π_{k>a} F_k), the same bits for one arm as for all of them.
     """
     shift, scale, df, top = arms
-    last = first + out.size
+    cdf, above = np.ones(shift.size), np.ones(shift.size + 1)
     for i in range(NODES.size):
         y = x + 0.5 * length * (1.0 + NODES[i])
-        above[-1] = 1.0
         for k in range(shift.size - 1, -1, -1):
-            cdf[k] = distribution((y - shift[k]) / scale[k], df[k], top[k]) if alive[k] else 1.0
+            if alive[k]:
+                cdf[k] = distribution((y - shift[k]) / scale[k], df[k], top[k])
             above[k] = above[k + 1] * cdf[k]
         below = 1.0
-        for k in range(last):
+        for k in range(first + out.size):
             if alive[k] and k >= first:
                 f = density((y - shift[k]) / scale[k], df[k], top[k])
                 out[k - first] += 0.5 * length / scale[k] * WEIGHTS[i] * f * below * above[k + 1]
@@ -304,26 +269,24 @@ def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector)
     out and panels lengthen, each as long as the narrowest undecided arm allows. Panels that the
     best arm surely exceeds are skipped; where no two arms go further, each takes its own tail.
     """
-    extent, top, shift = np.empty(mean.size), np.empty(mean.size), np.empty(mean.size)
+    extent, top, tail = np.empty(mean.size), np.empty(mean.size), np.empty(mean.size)
     for k in range(mean.size):
         top[k] = peak(df[k])
         extent[k] = reach(df[k]) * scale[k]
-    alive = np.empty(mean.size, np.bool_)
-    x = place(mean, extent, shift, alive)
+    x, shift, alive = place(mean, extent)
     arms = shift, scale, df, top
     points = alive & (scale == 0.0)  # all of them at x, if there are any
     alive &= scale > 0.0
     share = all_below(x, arms, alive) / max(np.sum(points), 1)
     asked = slice(first, first + out.size)
     out[:] = np.where(points, share, 0.0)[asked]
-    cdf, above = np.empty(mean.size), np.empty(mean.size + 1)
     while np.any(alive[asked]):
-        length, two = settle(x, arms, alive, cdf)
+        length, two = settle(x, arms, alive, tail)
         if two < NEGLIGIBLE:
-            out += np.where(alive, cdf, 0.0)[asked]
+            out += np.where(alive, tail, 0.0)[asked]
             break
         if all_below(x + length, arms, alive) > NEGLIGIBLE:
-            panel(x, length, arms, alive, cdf, above, first, out)
+            panel(x, length, arms, alive, first, out)
         x += length
 
 

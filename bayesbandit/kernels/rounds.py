@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, vectorize
 
 from bayesbandit.kernels.best_arm import best_probability, normal_cdf
-from bayesbandit.kernels.linear import DF, N, D_, moments, moments_of_block, update
+from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, update
 
 # Offsets after the context (D) and the moments (3 K) of a row.
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)

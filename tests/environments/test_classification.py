@@ -54,7 +54,7 @@ def test_sample_is_a_prefix_of_one_shuffle(seed, horizon):
 
 @pytest.mark.parametrize("horizon", [0, -1])
 def test_horizon_below_one(horizon):
-    with pytest.raises(ValueError, match=f"horizon must be at least 1; got {horizon}"):
+    with pytest.raises(ValueError, match=f"horizon must be an integer ≥ 1; got {horizon}"):
         draw(Classification(X, Y, "toy"), horizon)
 
 
@@ -161,9 +161,9 @@ def test_sparse_matrix():
 
 
 def test_settings_out_of_range():
-    with pytest.raises(ValueError, match="max_features must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
         Classification(X, Y, "toy", max_features=0)
-    with pytest.raises(ValueError, match="max_features must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
         prepare(X, Y, max_features=0)
     with pytest.raises(TypeError, match="load must be a function"):
         Classification.lazy((X, Y), "toy")

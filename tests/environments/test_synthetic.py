@@ -71,13 +71,13 @@ def test_noise_is_shared_by_the_arms_and_of_the_stated_size(design):
 @every_design
 @pytest.mark.parametrize("horizon", [0, -3])
 def test_horizon_below_one(design, horizon):
-    with pytest.raises(ValueError, match=f"horizon must be at least 1; got {horizon}"):
+    with pytest.raises(ValueError, match=f"horizon must be an integer ≥ 1; got {horizon}"):
         draw(design, horizon)
 
 
 @every_design
 def test_horizon_not_whole(design):
-    with pytest.raises(TypeError, match=r"horizon must be a whole number.*10\.5"):
+    with pytest.raises(ValueError, match=r"horizon must be an integer.*10\.5"):
         draw(design, 10.5)
 
 
@@ -178,13 +178,13 @@ def test_names_tell_designs_apart():
     ("make", "message"),
     [
         (lambda: SyntheticExample("good"), "'well' or 'mis'; got 'good'"),
-        (lambda: SyntheticExample(horizon=0), "horizon must be at least 1; got 0"),
-        (lambda: SyntheticExample(n_test=0), "n_test must be at least 1; got 0"),
+        (lambda: SyntheticExample(horizon=0), "horizon must be an integer ≥ 1; got 0"),
+        (lambda: SyntheticExample(n_test=0), "n_test must be an integer ≥ 1; got 0"),
         (lambda: SparseLinear(d=1, q=0), "d must be at least 2.*got 1"),
         (lambda: SparseLinear(d=10, q=9), "between 0 and d − 2 = 8; got 9"),
         (lambda: SparseLinear(sigma=-1.0), "sigma must be finite and not negative; got -1"),
         (lambda: SparseLinear(sigma=float("nan")), "sigma must be finite"),
-        (lambda: NonLinear(horizon=-1), "horizon must be at least 1; got -1"),
+        (lambda: NonLinear(horizon=-1), "horizon must be an integer ≥ 1; got -1"),
     ],
 )
 def test_impossible_designs(make, message):
