@@ -180,7 +180,7 @@ def play(
 
 
 def judge(bandit: Bandit, sample: Sample) -> tuple[float, float]:
-    """Mean reward of the greedy policy on the test contexts, and the share where its arm is best."""
+    """The greedy policy on the test contexts: its mean reward, the share where its arm is best."""
     if sample.test_x is None or sample.test_mean is None:
         return np.nan, np.nan
     arm = bandit.belief.mean(sample.test_x).argmax(axis=1)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things stand in a row: names of the arms (K), features (d), columns (D = d or d + 1)."""
+    """Where things stand in a row: the arms (K), the features (d), the columns (D = d or d + 1)."""
 
     arms: tuple[Name, ...]
     n_features: int

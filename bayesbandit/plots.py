@@ -272,7 +272,7 @@ def _dress(ax: Axes, title: str, x: str, y: str) -> None:
 
 def _legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
     """One legend below all panels, in as many columns as its longest label allows."""
-    inches = 0.45 + 0.14 * handle + 0.085 * max(len(str(key.get_label())) for key in keys)
+    inches = 0.35 + 0.14 * handle + 0.085 * max(len(str(key.get_label())) for key in keys)
     columns = max(1, min(len(keys), int(figure.get_figwidth() / inches)))
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "ncols": columns}
     figure.legend(handles=keys, handlelength=handle, columnspacing=1.4, **place)

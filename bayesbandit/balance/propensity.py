@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -29,6 +30,10 @@ class Unweighted:
     def estimator(self) -> None:
         """Weights of the past never change."""
         return
+
+    def next_due(self, n: int) -> int:
+        """Never, in effect."""
+        return sys.maxsize
 
 
 @dataclass(frozen=True)

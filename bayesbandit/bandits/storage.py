@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bayesbandit.Bandit"
 VERSION = 1
-KINDS = {
+KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (Ridge, Thompson, UCB, Greedy, EpsilonGreedy, Unweighted, InversePropensity)
 }
@@ -102,7 +103,7 @@ def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray])
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, meta=header, **arrays)
+            np.savez(file, allow_pickle=False, meta=header, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
@@ -122,7 +123,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta = json.loads(arrays.pop("meta").tobytes())
         kind, version = meta["format"], meta["version"]
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError,
-            zipfile.BadZipFile, zipfile.zlib.error) as error:  # fmt: skip
+            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
         raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
     if kind != FORMAT or version != VERSION:
         raise ValueError(
@@ -140,8 +141,9 @@ def _encode(value: Any) -> dict[str, Any]:
 
 
 def _decode(encoded: dict[str, Any]) -> Any:
+    kind = encoded["kind"]
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
-    kind = settings.pop("kind")
+    del settings["kind"]
     if None in (settings.get("alpha", 0), settings.get("epsilon", 0)):
         raise ValueError(
             f"the {kind} policy's number was a function, which a file does not hold: "

@@ -135,7 +135,7 @@ def prepare(
 
     Errors begin with the name of the data set.
     """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     try:
         label, arms = classes(y)

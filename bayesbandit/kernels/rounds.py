@@ -43,7 +43,7 @@ def below(count, stream):
 
 @njit(cache=True)
 def is_short(stream, K):
-    """Whether the block may run out within a round: two normals an arm, one a tie, two to explore."""
+    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore."""
     return stream[0] + 3 * K + 2 >= stream.size
 
 

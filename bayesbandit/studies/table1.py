@@ -8,7 +8,7 @@ The controls hold λ fixed, since weights above 1 also shrink the penalty.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bayesbandit.bandits.presets import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.experiment import Experiment, Factory
 
+Kind = Literal["decision", "pooled", "estimated"]
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "synthetic-"
 TITLE = "Simulations that find the optimal assignment (%), well- and mis-specified"
 REPLICATIONS = 100
-QUICK = {"replications": 10, "horizon": 2_000}
+QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000}
 
 PAPER = {
     ("LinTS", "well"): 84, ("LinTS", "mis"): 39,
@@ -33,12 +35,12 @@ PAPER = {
     ("BLUCB", "well"): 79, ("BLUCB", "mis"): 30,
 }  # fmt: skip
 
-CV = {"alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5}
-FIXED = {"alpha": 0.5}
+CV: dict[str, Any] = {"alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5}
+FIXED: dict[str, Any] = {"alpha": 0.5}
 CLIP = 0.2
 
 
-def bandits(propensity: str = "decision") -> dict[str, Factory]:
+def bandits(propensity: Kind = "decision") -> dict[str, Factory]:
     """The four algorithms of the table, then the controls."""
     return {
         "LinTS": partial(LinTS, **CV),
@@ -56,7 +58,7 @@ def bandits(propensity: str = "decision") -> dict[str, Factory]:
 
 def experiment(
     replications: int = REPLICATIONS, horizon: int = 10_000, seed: int = 0,
-    propensity: str = "decision",
+    propensity: Kind = "decision",
 ) -> Experiment:  # fmt: skip
     """Both specifications, the four algorithms and the controls."""
     environments = [SyntheticExample("well"), SyntheticExample("mis")]
