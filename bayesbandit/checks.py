@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,37 +12,39 @@ import numpy as np
 
 Name = str | int
 
+LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
+
 
 def floats(values: Any, what: str) -> np.ndarray:
     """`values` as a contiguous float64 array; says what could not be read as numbers."""
     try:
         array = np.asarray(values)
-        if array.dtype.kind == "c":
-            raise TypeError("complex numbers")
+        texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
+        if array.dtype.kind not in "biufO" or texts:
+            raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be numbers: {error}") from error
 
 
-def finite(array: np.ndarray, what: str) -> np.ndarray:
-    """The array itself, where all of it is finite."""
-    bad = ~np.isfinite(array)
+def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
+    """The array itself, where all of it is finite, and at most `most` in size."""
+    bad = ~(np.abs(array) <= most)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{what} must be finite; found {array[where]} at {list(where)}")
+        size = "" if most == sys.float_info.max else f", at most {most:g} in size"
+        raise ValueError(f"{what} must be finite{size}; found {array[where]} at {list(where)}")
     return array
 
 
 def contexts(x: Any, n_features: int) -> np.ndarray:
     """Contexts (n, d), finite; one context (d,) becomes one row."""
     x = floats(x, "contexts")
-    if x.ndim == 1:
-        x = x[None, :]
-    if x.ndim != 2 or x.shape[1] != n_features:
+    if x.ndim not in (1, 2) or x.shape[-1] != n_features:
         raise ValueError(
             f"contexts must have shape ({n_features},) or (n, {n_features}); got {x.shape}"
         )
-    return finite(x, "contexts")
+    return finite(np.atleast_2d(x), "contexts", LARGEST)
 
 
 def column(values: Any, n: int, what: str) -> np.ndarray:
@@ -49,7 +52,7 @@ def column(values: Any, n: int, what: str) -> np.ndarray:
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
-    return finite(array, what)
+    return finite(array, what, LARGEST)
 
 
 def propensities(values: Any, n: int) -> np.ndarray:
@@ -106,8 +109,8 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
     """The arms' names, all different; a number K stands for 0 … K − 1."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         arms = range(int(arms))
-    if isinstance(arms, str | bytes):
-        raise TypeError(f"arms must be a number or a sequence of names; got the string {arms!r}")
+    if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
+        raise TypeError(f"arms must be a number or an ordered sequence of names; got {arms!r}")
     names = tuple(arm_name(a) for a in arms)
     if not names:
         raise ValueError("a bandit needs at least one arm; got none")

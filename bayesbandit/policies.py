@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesbandit.checks import finite, floats, number
 from bayesbandit.kernels.best_arm import best_probabilities
-from bayesbandit.kernels.rounds import EPSILON_GREEDY, THOMPSON
+from bayesbandit.kernels.rounds import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rounds import UCB as UCB_RULE
 
 Alpha = float | Callable[[int], float]
@@ -115,11 +115,11 @@ class Thompson:
         mean, scale, df = belief.location_scale(x)
         z = rng.standard_t(np.where(np.isinf(df), 1.0, df))
         z = np.where(np.isinf(df), rng.standard_normal(df.shape), z)
-        return mean + self.param(t) * scale * z
+        return mean + self.param(t) * np.minimum(scale, HUGE) * z
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
         mean, scale, df = belief.location_scale(x)
-        return location_scale_probabilities(mean, self.param(t) * scale, df)
+        return location_scale_probabilities(mean, self.param(t) * np.minimum(scale, HUGE), df)
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,11 @@ class UCB:
         self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
     ) -> np.ndarray:
         mean, sd = belief.moments(x)
-        return mean + self.param(t) * sd
+        return mean + self.param(t) * np.minimum(sd, HUGE)
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
         mean, sd = belief.moments(x)
-        return _winners(mean + self.param(t) * sd)
+        return _winners(mean + self.param(t) * np.minimum(sd, HUGE))
 
 
 @dataclass(frozen=True)

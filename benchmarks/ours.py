@@ -6,6 +6,7 @@ out the exact propensity of each decision in `observe`, to weight by it; one lin
 """
 
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import yardstick
@@ -73,7 +74,7 @@ def in_the_compiled_loop(name: str, every: int) -> Contestant:
     return build
 
 
-CV = {"ridge": "cv", "folds": 5, "grid": tuple(10.0**p for p in range(-3, 4))}
+CV: dict[str, Any] = {"ridge": "cv", "folds": 5, "grid": tuple(10.0**p for p in range(-3, 4))}
 OURS: dict[str, Contestant] = {
     "yardstick": plain_lints(padded=True),
     "yardstick, rows not padded": plain_lints(padded=False),

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from clock import Contestant, K, Play, in_batches, serve
@@ -57,7 +58,7 @@ def mabwiser() -> dict[str, Contestant]:
 def contextualbandits() -> dict[str, Contestant]:
     from contextualbandits.online import LinTS, LinUCB
 
-    def contestant(make: Callable[[], object], batch: bool = False) -> Contestant:
+    def contestant(make: Callable[[], Any], batch: bool = False) -> Contestant:
         def build(x: np.ndarray, reward: np.ndarray) -> Play:
             bandit, rows = make(), _rows(x)
 
@@ -178,7 +179,7 @@ def _texts(x: np.ndarray, head: str) -> list[str]:
 def coba() -> dict[str, Contestant]:
     from coba.learners import LinTSLearner, LinUCBLearner
 
-    def contestant(make: Callable[[], object]) -> Contestant:
+    def contestant(make: Callable[[], Any]) -> Contestant:
         def build(x: np.ndarray, reward: np.ndarray) -> Play:
             bandit, rows, rewards = make(), x.tolist(), reward.tolist()
             actions = [tuple(int(k == j) for j in range(K)) for k in range(K)]
@@ -218,7 +219,7 @@ def river() -> dict[str, Contestant]:
 def obp() -> dict[str, Contestant]:
     from obp.policy import LinTS, LinUCB
 
-    def contestant(make: Callable[[int], object]) -> Contestant:
+    def contestant(make: Callable[[int], Any]) -> Contestant:
         def build(x: np.ndarray, reward: np.ndarray) -> Play:
             bandit, rows, rewards = make(x.shape[1]), _rows(x), reward.tolist()
 

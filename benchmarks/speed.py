@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -87,7 +88,8 @@ class Worker:
 
     def close(self) -> None:
         if self.process and self.process.stdin:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # it ended before us
+                self.process.stdin.close()
             self.process.wait(10)
 
 

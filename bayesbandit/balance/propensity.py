@@ -113,8 +113,8 @@ class Propensities(Protocol):
 class Pooled:
     """The mean over past periods' policies, each stretch of periods by one snapshot of the belief.
 
-    A snapshot is taken at each refresh and stands for the periods until the next. Above the
-    greatest number of snapshots every second one is dropped, and its periods go to the one before.
+    A snapshot is taken at each refresh and stands for the periods until the next. At the greatest
+    number of snapshots every second one is dropped, and its periods go to the one before.
     """
 
     def __init__(self, most: int) -> None:
@@ -128,16 +128,17 @@ class Pooled:
 
     def count(self, belief: LinearBelief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         if self.stale or self.arms[-1] != layout.arms:
+            rule = (policy.kind, policy.param(t))
+            if len(self.periods) == self.most:
+                self._thin()
             D = belief.n_columns
             core = linear.HEAD + 2 * D + D * D  # the head, θ, b and P: what moments need
             self.settings = belief.settings
             self.beliefs.append(belief.arms[:, :core].copy())
-            self.rules.append((policy.kind, policy.param(t)))
+            self.rules.append(rule)
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False
-            if len(self.periods) > self.most:
-                self._thin()
         self.periods[-1] += n
 
     def _thin(self) -> None:
@@ -190,7 +191,11 @@ class Estimated:
         from sklearn.linear_model import LogisticRegression
         from threadpoolctl import threadpool_limits
 
-        x, arm = history.x, history.played()
+        names, x = history.names(), history.x
+        code = np.array([names.index(name) for name in names])  # an arm that came back is one arm
+        arm = code[history.played()]
+        if x.shape[1] == 0:
+            x = np.zeros((len(x), 1))
         present = np.unique(arm)
         if len(present) < 2:
             return
@@ -201,7 +206,8 @@ class Estimated:
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
         if len(present) == 2:  # one logit, of the second against the first
             coef, constant = np.vstack([0 * coef, coef]), np.append(0.0, constant)
-        self.arms = tuple(history.names()[k] for k in present)
+        self.arms = tuple(names[k] for k in present)
+        coef = coef[:, : history.layout.n_features]
         self.coef = np.ascontiguousarray(np.column_stack([coef, constant]))
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bayesbandit.beliefs.linear import LinearPosterior, Ridge
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rounds
-from bayesbandit.policies import Policy
+from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
 BLOCK = 4096  # normals drawn at a time
 
@@ -54,7 +54,7 @@ class Bandit:
         names = checks.arm_names(arms)
         if not isinstance(model, Ridge):
             raise TypeError(f"model must be a reward model such as Ridge(); got {model!r}")
-        if not (hasattr(policy, "kind") and hasattr(policy, "param")):
+        if not isinstance(policy, Thompson | UCB | Greedy | EpsilonGreedy):
             raise TypeError(
                 f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}"
             )
@@ -121,7 +121,7 @@ class Bandit:
                 self.stream,
             )  # fmt: skip
             if arm == rounds.NOT_FINITE:
-                checks.finite(x, "contexts")
+                checks.contexts(x, layout.n_features)
             if arm == rounds.STREAM_EMPTY:
                 self._refill()
         self.t += 1
@@ -157,7 +157,7 @@ class Bandit:
             return
         rows = decision.rows
         if rows.ndim == 1 and self.estimator is None:
-            if type(reward) is not float or not math.isfinite(reward):
+            if type(reward) is not float or not abs(reward) <= checks.LARGEST:
                 reward = float(checks.column(reward, 1, "reward")[0])
             belief, history = self.belief, self.history
             at = history.slot()
@@ -242,7 +242,7 @@ class Bandit:
         computed in every `every`-th round at least, else NaN.
         """
         x = checks.contexts(x, self.n_features)
-        reward = checks.finite(checks.floats(reward, "rewards"), "rewards")
+        reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
         T, history = len(x), self.history
         if reward.shape != (T, len(self.arms)):
             raise ValueError(f"rewards must be {(T, len(self.arms))}; got {reward.shape}")
@@ -304,7 +304,7 @@ class Bandit:
 
     def _subset(self, arms: Iterable[Name]) -> np.ndarray:
         available = np.zeros(len(self.arms), dtype=np.bool_)
-        names = [arms] if isinstance(arms, str) else list(arms)
+        names = [arms] if isinstance(arms, str | Integral) else list(arms)
         available[[self._index(arm) for arm in names]] = True
         if not names:
             raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")

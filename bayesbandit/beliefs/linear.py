@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,6 +55,8 @@ class Ridge:
             number(self.variance, "a known variance", above=0)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
         number(self.floor, "floor", least=0)
+        if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
+            raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
         grid = tuple(number(lam, "each λ of the grid", above=0) for lam in self.grid)
         if not grid:
             raise ValueError("the grid of λ must not be empty")
@@ -63,6 +66,8 @@ class Ridge:
             number(self.refit, "refit, as a share of growth,", above=0)
         elif self.refit is not None:
             integer(self.refit, "refit, as a number of rows,", least=1)
+        if not isinstance(self.prior, Sequence | np.ndarray) or len(self.prior) != 2:
+            raise ValueError(f"prior must be a pair (shape, scale); got {self.prior!r}")
         shape, scale = self.prior
         object.__setattr__(
             self,
@@ -91,7 +96,7 @@ class Ridge:
         return np.array([
             D, n_features if self.intercept == "unpenalised" else D, rule,
             float(self.variance) if known else math.nan, self.floor, *self.prior,
-            float(normalize), refit if isinstance(refit, int) else -refit,
+            float(normalize), -refit if isinstance(refit, float) else refit,
             self.folds if cv else 0, *grid,
         ])  # fmt: skip
 
@@ -182,9 +187,10 @@ class LinearBelief:
     def posterior(self, k: int) -> LinearPosterior:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
+        P, sigma2 = kernel.P_of(arm, D), arm[kernel.SIGMA2]
         return LinearPosterior(
             kernel.theta_of(arm, D).copy(),
-            arm[kernel.SIGMA2] * kernel.P_of(arm, D),
+            np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
             float(arm[kernel.DF]),
             self.n_features,
         )
@@ -233,15 +239,18 @@ class LinearPosterior:
     def sd(self, x: Any) -> np.ndarray:
         """Posterior standard deviation of the mean reward at x (n, d): (n,)."""
         z = self._design(x)
+        if not np.isfinite(self.spread).all():
+            return np.full(len(z), np.inf)
         scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.spread, z), 0.0)
-        return np.sqrt(scale2) * float(spread(1.0, self.df))
+        return spread(np.sqrt(scale2), self.df)
 
     def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
         """Mean rewards under `size` posterior draws, (size, n); one draw spans all n contexts."""
         z = self._design(x)
         if not np.isfinite(self.spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
-        root = np.linalg.cholesky(self.spread)
+        variance, axes = np.linalg.eigh(self.spread)  # where σ² = 0, too
+        root = axes * np.sqrt(np.maximum(variance, 0.0))
         theta = rng.standard_normal((size, len(self.location))) @ root.T
         if math.isfinite(self.df):
             theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]

@@ -9,7 +9,8 @@ A scale of 0 is a point mass; point masses that tie share evenly. A mean of -inf
 arm that cannot be pulled: its probability is 0 and the other arms do not see it.
 
 Arrays are contiguous float64 of shape (K,): `mean`, `scale` >= 0, `df` >= 1. Whatever the ratios of
-the scales, absolute errors stay below 1e-8; what is less likely than 1e-10 may be returned as 0.
+the scales, the absolute error is about 1e-10, at worst K times that; what is less likely than 1e-10
+may be returned as 0.
 """
 
 import math
@@ -219,8 +220,8 @@ def all_below(x: float, arms: Arms, alive: Mask) -> float:
 def settle(x: float, arms: Arms, alive: Mask, tail: Vector) -> tuple[float, float]:
     """Drop the arms that do not exceed x; (length of the panel from x, P(two arms exceed x)).
 
-    The length is SPAN scales of the narrowest arm. For Student's t it grows as √(ν + z²), that is as
-    the distance to the singularities ±i√ν; less below m_k, where the panel's end comes nearer.
+    The length is SPAN scales of the narrowest arm. For Student's t it grows as √(ν + z²), the
+    distance to the singularities ±i√ν; less below m_k, where the panel's end comes nearer to them.
     """
     shift, scale, df, top = arms
     length = np.inf
@@ -280,7 +281,7 @@ def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector)
     share = all_below(x, arms, alive) / max(np.sum(points), 1)
     asked = slice(first, first + out.size)
     out[:] = np.where(points, share, 0.0)[asked]
-    while np.any(alive[asked]):
+    while x < np.inf and np.any(alive[asked]):
         length, two = settle(x, arms, alive, tail)
         if two < NEGLIGIBLE:
             out += np.where(alive, tail, 0.0)[asked]

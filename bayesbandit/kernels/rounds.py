@@ -10,6 +10,7 @@ scale 0.
 import numpy as np
 from numba import njit, vectorize
 
+from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.best_arm import best_probability, normal_cdf
 from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, update
 
@@ -17,6 +18,7 @@ from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, upd
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
 TAIL = 6
 BLOCK = 64  # contexts whose moments are computed together
+HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 UNIFORM, THOMPSON, UCB, EPSILON_GREEDY = range(4)  # the rule that decided
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
@@ -50,9 +52,9 @@ def is_short(stream, K):
 @vectorize(["float64(float64, float64)"], cache=True)
 def spread(scale, df):
     """Standard deviation of a location-scale normal (df = ∞) or Student-t."""
-    if df == np.inf or scale == 0.0:
-        return scale
-    return scale * np.sqrt(df / (df - 2.0)) if df > 2.0 else np.inf
+    if df <= 2.0:
+        return np.inf if scale > 0.0 else 0.0
+    return scale / np.sqrt(1.0 - 2.0 / df)
 
 
 @njit(cache=True)
@@ -119,7 +121,7 @@ def describe_many(rows, arms, available, settings):
 def ucb_score(row, k, K, D, alpha):
     if row[D + k] == -np.inf:
         return -np.inf
-    return row[D + k] + alpha * spread(row[D + K + k], row[D + 2 * K + k])
+    return row[D + k] + alpha * min(spread(row[D + K + k], row[D + 2 * K + k]), HUGE)
 
 
 @njit(cache=True)
@@ -232,9 +234,9 @@ def choose_into(row, x, arms, available, settings, kind, param, stream, v):
 
 @njit(cache=True)
 def choose_one(row, x, arms, available, settings, kind, param, stream):
-    """`choose_into`, checked: NOT_FINITE or STREAM_EMPTY leave everything as it was."""
+    """`choose_into`, checked: NOT_FINITE (or too large) and STREAM_EMPTY leave all as it was."""
     for i in range(x.size):
-        if not np.isfinite(x[i]):
+        if not abs(x[i]) <= LARGEST:
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY

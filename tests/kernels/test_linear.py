@@ -1,0 +1,212 @@
+"""One arm's statistics, kept one row at a time, against the same from all rows at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.kernels import linear as kernel
+from tests import oracle
+
+seeds = st.integers(0, 2**32 - 1)
+VARIANCES = ["rss/n", "rss", "nig", 0.3]
+
+
+def rows(seed, n, D):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(n, D))
+    return z, z @ rng.normal(size=D) + rng.normal(size=n), rng.uniform(0.2, 5.0, n)
+
+
+def arm_of(settings, z=(), r=(), w=()):
+    """An arm after rows have arrived one by one."""
+    D = int(settings[kernel.D_])
+    arm = np.empty(kernel.arm_width(D, int(settings[kernel.FOLDS])))
+    kernel.initialise(arm, settings)
+    for row in zip(z, r, w, strict=True):
+        kernel.update(arm, *row, settings, np.empty(D))
+    return arm
+
+
+def settings_of(D, normalize=False, **model):
+    return Ridge(intercept=False, **model).settings(D, normalize)
+
+
+def posterior(arm, D):
+    return kernel.theta_of(arm, D), kernel.P_of(arm, D)
+
+
+@given(seeds, st.integers(1, 9), st.integers(1, 60), st.sampled_from(VARIANCES))
+def test_rank_one_updates_equal_the_closed_form(seed, D, n, variance):
+    z, r, w = rows(seed, n, D)
+    settings = settings_of(D, ridge=0.7, variance=variance)
+    arm = arm_of(settings, z, r, w)
+    theta, P = posterior(arm, D)
+    B = oracle.precision(z, w, 0.7, intercept=False)
+    np.testing.assert_allclose(theta, np.linalg.solve(B, z.T @ (w * r)), atol=1e-8)
+    np.testing.assert_allclose(P, np.linalg.inv(B), atol=1e-8)
+    sigma2, df = oracle.noise(z, r, w, 0.7, variance, intercept=False)
+    np.testing.assert_allclose(arm[kernel.SIGMA2], sigma2, rtol=1e-8, atol=1e-12)
+    assert arm[kernel.DF] == df
+    assert arm[kernel.N] == n
+    loss = w @ (r - z @ theta) ** 2 + 0.7 * theta @ theta
+    np.testing.assert_allclose(arm[kernel.LOSS], loss, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(kernel.b_of(arm, D), z.T @ (w * r), atol=1e-10)
+    np.testing.assert_allclose(kernel.G_of(arm, D), z.T @ (w[:, None] * z), atol=1e-10)
+
+
+@given(seeds, st.sampled_from([{}, {"ridge": "cv"}, {"refit": 7}, {"refit": 0.3}]), st.booleans())
+def test_rebuilt_is_as_updated(seed, model, normalize):
+    """`rebuild` gives what the same rows gave one by one, wherever both have just settled."""
+    z, r, w = rows(seed, 23, 4)
+    settings = settings_of(4, normalize, **{**model, "refit": 1})
+    arm = arm_of(settings, z, r, w)
+    again = np.empty_like(arm)
+    kernel.rebuild(again, z, r, w, settings)
+    np.testing.assert_array_equal(again, arm)
+
+
+def test_rebuilding_from_nothing_is_a_new_arm():
+    settings = settings_of(3, ridge="cv")
+    arm = np.empty(kernel.arm_width(3, 5))
+    kernel.rebuild(arm, np.empty((0, 3)), np.empty(0), np.empty(0), settings)
+    np.testing.assert_array_equal(arm, arm_of(settings))
+
+
+@given(seeds, st.integers(1, 4), st.integers(1, 40), st.sampled_from([2, 3, 5]), st.booleans())
+def test_cross_validation_equals_explicit_folds(seed, D, n, folds, normalize):
+    z, r, w = rows(seed, n, D)
+    grid = (0.03, 0.5, 4.0, 60.0)
+    settings = settings_of(D, normalize, ridge="cv", grid=grid, folds=folds)
+    arm = arm_of(settings, z, r, w)
+    scaled = w / w.mean() if normalize else w
+    lam = oracle.cross_validated(z, r, scaled, grid, folds, intercept=False)
+    assert arm[kernel.LAM] == lam
+    theta = oracle.sklearn_ridge(z, r, scaled, lam, intercept=False)
+    np.testing.assert_allclose(kernel.theta_of(arm, D), theta, atol=1e-8)
+
+
+def test_folds_take_the_rows_in_turn():
+    z, r, w = rows(1, 11, 2)
+    arm = arm_of(settings_of(2, ridge="cv", folds=4), z, r, w)
+    for f in range(4):
+        mine = np.arange(11) % 4 == f
+        fold = kernel.fold_of(arm, 2, f)
+        assert fold[0] == mine.sum()
+        np.testing.assert_allclose(fold[1], w[mine] @ r[mine] ** 2, rtol=1e-12)
+        np.testing.assert_allclose(fold[2:4], z[mine].T @ (w * r)[mine], rtol=1e-10)
+        G = z[mine].T @ (w[mine, None] * z[mine])
+        np.testing.assert_allclose(fold[4:].reshape(2, 2), G, rtol=1e-10)
+
+
+def settled(refit, n, D=2, normalize=False, **model):
+    """The numbers of rows at which λ was settled, out of n."""
+    settings = settings_of(D, normalize, refit=refit, **model)
+    arm, times = arm_of(settings), []
+    for i, (z, r, w) in enumerate(zip(*rows(0, n, D), strict=True), start=1):
+        due = arm[kernel.DUE]
+        kernel.update(arm, z, r, w, settings, np.empty(D))
+        if arm[kernel.DUE] != due:
+            times.append(i)
+    return times
+
+
+def test_schedules():
+    every = list(range(1, 31))
+    assert settled(None, 30, ridge="cv") == every
+    assert settled(1, 30, ridge="cv") == every
+    assert settled(None, 30, normalize=True) == every
+    assert settled(10, 35, ridge="cv") == [1, 11, 21, 31]
+    assert settled(np.int64(10), 35, ridge="cv") == [1, 11, 21, 31]
+    assert settled(None, 2500) == [1000, 2000]
+    growth = settled(0.25, 100, ridge="cv")
+    assert growth[:6] == [1, 2, 3, 4, 5, 7]
+    assert all(b <= max(a + 1, np.ceil(a * 1.25)) for a, b in zip(growth, growth[1:], strict=False))
+
+
+def test_large_designs_settle_at_growth_by_five_per_cent():
+    times = settled(None, 120, D=33, ridge="cv", grid=(0.1, 1.0), folds=2)
+    assert times[:20] == list(range(1, 21))
+    assert times[20:24] == [21, 23, 25, 27]
+    assert times[-1] > 100
+    assert settled(None, 40, D=32, ridge="cv", grid=(0.1, 1.0), folds=2) == list(range(1, 41))
+
+
+@given(seeds, st.integers(21, 60))
+def test_between_two_settlings_the_posterior_is_exact_given_lambda(seed, n):
+    z, r, w = rows(seed, n, 3)
+    arm = arm_of(settings_of(3, ridge="cv", refit=20), z, r, w)
+    lam = arm[kernel.LAM]
+    at = 1 + 20 * ((n - 1) // 20)
+    assert lam == oracle.cross_validated(z[:at], r[:at], w[:at], Ridge().grid, 5, intercept=False)
+    theta = oracle.sklearn_ridge(z, r, w, lam, intercept=False)
+    np.testing.assert_allclose(kernel.theta_of(arm, 3), theta, atol=1e-8)
+
+
+def test_before_any_data():
+    arm = arm_of(settings_of(2, ridge=4.0))
+    theta, P = posterior(arm, 2)
+    np.testing.assert_array_equal(theta, 0.0)
+    np.testing.assert_array_equal(P, np.eye(2) / 4.0)
+    assert arm[kernel.SIGMA2] == np.inf
+    assert arm_of(settings_of(2, variance=0.3))[kernel.SIGMA2] == 0.3
+    nig = arm_of(settings_of(2, variance="nig", prior=(3.0, 6.0)))
+    assert (nig[kernel.SIGMA2], nig[kernel.DF]) == (2.0, 6.0)
+
+
+@pytest.mark.parametrize("variance", ["rss/n", "rss"])
+@pytest.mark.parametrize("floor", [1e-6, 1e-2])
+def test_the_floor_keeps_a_perfect_fit_uncertain(variance, floor):
+    arm = arm_of(settings_of(1, variance=variance, floor=floor), [np.ones(1)], [0.0], [1.0])
+    assert arm[kernel.SIGMA2] == floor
+    mean, scale = kernel.moments(arm, np.ones(1), 1, np.empty(1))
+    assert mean == 0.0
+    np.testing.assert_allclose(scale, np.sqrt(floor / 2), rtol=1e-12)
+
+
+@given(seeds, st.integers(1, 11), st.integers(1, 130), st.sampled_from([0, 1, 30]))
+def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
+    z, r, w = rows(seed, n, D)
+    arm = arm_of(settings_of(D), z, r, w)
+    contexts = np.random.default_rng(seed).normal(size=(B, D))
+    means, scales = np.empty(B), np.empty(B)
+    kernel.moments_of_block(arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((5, B)))
+    single = [kernel.moments(arm, context, D, np.empty(D)) for context in contexts]
+    np.testing.assert_array_equal(np.column_stack([means, scales]), single)
+    if n:
+        B = oracle.precision(z, w, 1.0, intercept=False)
+        covariance = arm[kernel.SIGMA2] * np.linalg.inv(B)
+        expected = oracle.moments(contexts, kernel.theta_of(arm, D), covariance)
+        np.testing.assert_allclose((means, scales), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e3])
+def test_a_million_updates_drift_less_than_1e8(spread):
+    """Against a factorisation from the raw rows; columns on scales up to `spread` apart."""
+    rng = np.random.default_rng(5)
+    n, D = 1_000_000 + 499, 4  # ends half way between two factorisations
+    z = rng.normal(size=(n, D)) * np.geomspace(1.0, spread, D)
+    z[:, -1] = 1.0
+    w = rng.uniform(1.0, 10.0, n)
+    r = z @ np.array([1.0, -0.5, 0.01, 3.0]) + rng.normal(size=n)
+    settings = settings_of(D)
+    arm = arm_of(settings)
+    many(arm, z, r, w, settings)
+    theta, P = posterior(arm, D)
+    B = oracle.precision(z, w, 1.0, intercept=False)
+    exact = np.linalg.solve(B, z.T @ (w * r))
+    np.testing.assert_allclose(theta, exact, rtol=1e-8)
+    scale = np.sqrt(np.diag(np.linalg.inv(B)))
+    np.testing.assert_allclose(
+        P / np.outer(scale, scale), np.linalg.inv(B) / np.outer(scale, scale), atol=1e-8
+    )
+    np.testing.assert_allclose(arm[kernel.SIGMA2], w @ (r - z @ exact) ** 2 / n, rtol=1e-8)
+    assert arm[kernel.N] == n
+
+
+@kernel.njit
+def many(arm, z, r, w, settings):
+    v = np.empty(z.shape[1])
+    for i in range(r.size):
+        kernel.update(arm, z[i], r[i], w[i], settings, v)

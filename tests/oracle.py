@@ -1,0 +1,112 @@
+"""The mathematics a second time, by other means: scikit-learn, scipy, dense inverses, loops."""
+
+import numpy as np
+from scipy import integrate, stats
+from sklearn.linear_model import Ridge as SklearnRidge
+
+
+def design(x, intercept=True):
+    """Contexts (n, d) with a constant column behind them, where asked for."""
+    x = np.atleast_2d(x)
+    return np.column_stack([x, np.ones(len(x))]) if intercept else x
+
+
+def sklearn_ridge(x, r, w, lam, intercept=True):
+    """θ (D,) by scikit-learn, the intercept last."""
+    if intercept == "unpenalised":
+        fit = SklearnRidge(alpha=lam, fit_intercept=True, solver="cholesky")
+        fit.fit(x, r, sample_weight=w)
+        return np.append(fit.coef_, fit.intercept_)
+    fit = SklearnRidge(alpha=lam, fit_intercept=False, solver="cholesky")
+    return fit.fit(design(x, intercept), r, sample_weight=w).coef_
+
+
+def precision(x, w, lam, intercept=True):
+    """B = X'WX + λI, the constant's own entry without λ where it is not penalised."""
+    z = design(x, intercept)
+    penalty = np.full(z.shape[1], float(lam))
+    if intercept == "unpenalised":
+        penalty[-1] = 0.0
+    return z.T @ (w[:, None] * z) + np.diag(penalty)
+
+
+def noise(x, r, w, lam, variance, intercept=True, floor=1e-6, prior=(1.0, 1.0)):
+    """(σ², degrees of freedom) by the definitions of ARCHITECTURE.md, from the residuals."""
+    theta = sklearn_ridge(x, r, w, lam, intercept)
+    rss = float(w @ (r - design(x, intercept) @ theta) ** 2)
+    if variance == "rss/n":
+        return max(rss / len(r), floor), np.inf
+    if variance == "rss":
+        return max(rss, floor), np.inf
+    if variance == "nig":
+        shape, scale = prior
+        penalised = theta[:-1] if intercept == "unpenalised" else theta
+        loss = rss + lam * penalised @ penalised
+        return (scale + loss / 2) / (shape + len(r) / 2), 2 * shape + len(r)
+    return variance, np.inf
+
+
+def moments(z, theta, covariance):
+    """Means and scales of z'θ at the rows of z (n, D)."""
+    return z @ theta, np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
+
+
+def cross_validated(x, r, w, grid, folds, intercept=True):
+    """The λ with the least weighted squared error over explicit folds, rows taken in turn; the
+    larger one of a tie. A fold that holds everything, or nothing, is left out."""
+    fold = np.arange(len(r)) % folds
+    errors = []
+    for lam in sorted(grid, reverse=True):
+        error = 0.0
+        for f in range(folds):
+            test, train = fold == f, fold != f
+            if test.any() and train.any():
+                theta = sklearn_ridge(x[train], r[train], w[train], lam, intercept)
+                residual = r[test] - design(x[test], intercept) @ theta
+                error += w[test] @ residual**2
+        errors.append(error)
+    return sorted(grid, reverse=True)[int(np.argmin(errors))]
+
+
+def best_arm(mean, scale, df=np.inf):
+    """P(arm k is best) (K,) of independent normals or Student-t, by adaptive quadrature."""
+    mean, scale = np.asarray(mean, float), np.asarray(scale, float)
+    df = np.broadcast_to(df, mean.shape)
+    beliefs = [
+        stats.norm(m, s) if np.isinf(nu) else stats.t(nu, m, s)
+        for m, s, nu in zip(mean, scale, df, strict=True)
+    ]
+    steps = np.array([0.0, 1.0, 2.5, 5.0, 9.0])
+    breaks = np.unique(mean[:, None] + np.outer(scale, np.append(-steps, steps)))
+    edges = [-np.inf, *breaks, np.inf]
+
+    def probability(a):
+        def integrand(y):
+            others = (b.cdf(y) for k, b in enumerate(beliefs) if k != a)
+            return beliefs[a].pdf(y) * np.prod(list(others))
+
+        pieces = zip(edges[:-1], edges[1:], strict=True)
+        return sum(integrate.quad(integrand, *piece, epsabs=1e-10)[0] for piece in pieces)
+
+    return np.array([probability(a) for a in range(len(mean))])
+
+
+def winners(score):
+    """The arms with the largest score, sharing evenly."""
+    best = np.asarray(score) == np.max(score)
+    return best / best.sum()
+
+
+def policy_probabilities(kind, number, mean, scale, df=np.inf):
+    """A policy's chance of each arm (K,) at one context."""
+    mean, scale, df = np.asarray(mean), np.asarray(scale), np.broadcast_to(df, np.shape(mean))
+    if kind == "Thompson":
+        return best_arm(mean, number * scale, df)
+    if kind == "UCB":
+        sd = [
+            s if np.isinf(nu) else stats.t(nu, 0, s).std() for s, nu in zip(scale, df, strict=True)
+        ]
+        return winners(mean + number * np.array(sd))
+    if kind == "Greedy":
+        return winners(mean)
+    return number / len(mean) + (1 - number) * winners(mean)

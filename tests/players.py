@@ -1,0 +1,86 @@
+"""Bandits of every kind, ways to play them, and everything there is to know about one."""
+
+from functools import partial
+
+import numpy as np
+
+import bayesbandit as bb
+from bayesbandit.bandits import storage
+
+
+def _balanced(**settings):
+    def make(arms, n_features, seed=0):
+        balance = bb.InversePropensity(**settings)
+        return bb.Bandit(arms, bb.Ridge(), bb.Thompson(), balance, n_features=n_features, seed=seed)
+
+    return make
+
+
+def _decaying(t):
+    return 2.0 / np.sqrt(t)
+
+
+PRESETS = {
+    "LinTS": bb.LinTS,
+    "LinUCB": bb.LinUCB,
+    "BLTS": bb.BLTS,
+    "BLUCB": bb.BLUCB,
+    "LinGreedy": bb.LinGreedy,
+    "BLTS pooled": partial(bb.BLTS, propensity="pooled"),
+}
+SETTINGS = {
+    "ε-greedy": partial(bb.LinGreedy, epsilon=0.3),
+    "cv": partial(bb.LinTS, ridge="cv", grid=(0.1, 1.0, 10.0)),
+    "balanced cv": partial(bb.BLTS, ridge="cv", normalize=True, folds=3),
+    "cv on a schedule": partial(bb.LinUCB, ridge="cv", refit=0.05),
+    "rss": partial(bb.LinTS, variance="rss"),
+    "nig": partial(bb.BLTS, variance="nig", prior=(0.5, 0.2)),
+    "nig UCB": partial(bb.LinUCB, variance="nig"),
+    "known noise": partial(bb.LinTS, variance=0.25, history=5),
+    "normalised": partial(bb.BLTS, normalize=True, clip=0.02),
+    "unpenalised": partial(bb.LinTS, intercept="unpenalised"),
+    "no intercept": partial(bb.BLUCB, intercept=False, propensity="decision"),
+    "no history": partial(bb.BLTS, history=0),
+    "pooled, every row": _balanced(propensity="pooled", refresh=1, snapshots=5),
+}
+STATEFUL = {**PRESETS, **SETTINGS}
+ALL = {
+    **STATEFUL,
+    "α of t": partial(bb.LinTS, alpha=_decaying),
+    "ε of t": partial(bb.LinGreedy, epsilon=lambda t: 1.0 / t),
+    "pooled, α of t": partial(bb.BLTS, alpha=_decaying, propensity="pooled"),
+}
+
+
+def world(rng, T, d=3, K=3, noise=0.5):
+    """Contexts (T, d) and every arm's reward (T, K) of a linear world."""
+    x = rng.normal(size=(T, d))
+    theta = rng.normal(size=(d, K))
+    return x, x @ theta + rng.normal(size=K) + noise * rng.normal(size=(T, K))
+
+
+def play(bandit, x, reward):
+    """Round by round through the public API: numbers of the arms and their propensities."""
+    arms, propensity = [], []
+    for context, rewards in zip(x, reward, strict=True):
+        decision = bandit.choose(context)
+        arms.append(bandit.arms.index(decision.arm))
+        propensity.append(decision.propensity)
+        bandit.observe(decision, rewards[arms[-1]])
+    return np.array(arms), np.array(propensity)
+
+
+def anatomy(bandit):
+    """A bandit's whole state as text and the bytes of its arrays: equal if it is so bit for bit."""
+    meta, arrays = storage.state(bandit)
+    return repr(meta), {name: (a.shape, a.tobytes()) for name, a in arrays.items()}
+
+
+def public(bandit):
+    """What a bandit's public face shows: belief, history and counts, as bytes."""
+    history = bandit.history
+    columns = (history.x, history.arm, history.reward, history.propensity, history.weight)
+    return (
+        bandit.t, history.total, bandit.belief.arms.tobytes(), bandit.stream.tobytes(),
+        *(column.tobytes() for column in columns),
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""The runner: same table for any jobs, from a kill onwards, and through the compiled loop."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import bayesbandit as bb
+from bayesbandit import evaluation
+from bayesbandit.experiment import checkpoints, play, stream
+
+IRIS = bb.environments.bundled("iris")
+WINE = bb.environments.bundled("wine")
+BANDITS = {"LinTS": bb.LinTS, "BLTS": partial(bb.BLTS, alpha=0.5), "BLUCB": bb.BLUCB}
+
+
+def experiment(**settings):
+    return bb.Experiment([IRIS, WINE], BANDITS, **{"replications": 3, "points": 20} | settings)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return experiment().run(progress=False)
+
+
+def test_schema_and_order(table):
+    evaluation.check(table)
+    assert table.dtypes.astype(str).to_dict() == evaluation.SCHEMA
+    assert list(table["environment"].unique()) == ["iris", "wine"]
+    assert list(table["bandit"].unique()) == list(BANDITS)
+    ends = table.groupby(["environment", "bandit", "replication"])["t"].max()
+    assert set(ends["iris"]) == {150}
+    assert set(ends["wine"]) == {178}
+
+
+def test_classification_rewards_and_regrets_add_up_to_rounds(table):
+    np.testing.assert_allclose(table["reward"] + table["regret"], table["t"])
+
+
+def test_two_jobs_give_the_same_table(table):
+    assert_frame_equal(experiment().run(jobs=2, progress=False), table)
+
+
+def test_a_bandit_plays_the_same_alone_as_in_company(table):
+    alone = bb.Experiment([WINE], {"BLTS": BANDITS["BLTS"]}, replications=2, points=20)
+    of_company = table.query("environment == 'wine' and bandit == 'BLTS' and replication < 2")
+    assert_frame_equal(alone.run(progress=False), of_company.reset_index(drop=True))
+
+
+def test_compared_bandits_face_identical_data():
+    """Two bandits that are the same but for their name earn alike where nothing is random."""
+    same = {"one": bb.LinGreedy, "two": bb.LinGreedy}
+    always_first = {name: partial(FirstArm, factory) for name, factory in same.items()}
+    table = bb.Experiment([IRIS], always_first, replications=2, points=5).run(progress=False)
+    one, two = (table[table["bandit"] == name].reset_index(drop=True) for name in same)
+    assert_frame_equal(one.drop(columns="bandit"), two.drop(columns="bandit"))
+
+
+class FirstArm:
+    """Plays arm 0 whatever happens, through the interface of a bandit."""
+
+    def __init__(self, factory, arms, n_features, seed):
+        self._bandit = factory(arms, n_features, seed=seed)
+        self.belief, self.model = self._bandit.belief, self._bandit.model
+        self.policy, self.balance = self._bandit.policy, self._bandit.balance
+
+    def play(self, x, reward, every):
+        return np.zeros(len(x), dtype=np.int64), np.ones(len(x))
+
+
+def test_the_table_is_what_the_public_interface_earns():
+    """`choose` and `observe` one by one, with the runner's seeds, give the runner's numbers."""
+    seed, name = 3, "BLTS"
+    table = bb.Experiment([WINE], {name: BANDITS[name]}, replications=1, seed=seed, points=10)
+    table = table.run(progress=False)
+    sample = WINE.sample(None, np.random.default_rng(stream(seed, "environment", "wine", 0)))
+    bandit = BANDITS[name](WINE.arms, WINE.n_features, seed=stream(seed, "bandit", "wine", 0, name))
+    earned = []
+    for x, reward in zip(sample.x, sample.reward, strict=True):
+        decision = bandit.choose(x)
+        earned.append(reward[WINE.arms.index(decision.arm)])
+        bandit.observe(decision, earned[-1])
+    np.testing.assert_array_equal(np.cumsum(earned)[table["t"] - 1], table["reward"])
+
+
+def test_warm_start_and_test_contexts():
+    environment = bb.environments.SyntheticExample("well", n_test=500)
+    sample = environment.sample(300, np.random.default_rng(0))
+    bandit = bb.LinTS(environment.arms, environment.n_features)
+    rows = pd.DataFrame(play(bandit, environment, sample, points=10))
+    assert bandit.history.total == 350
+    np.testing.assert_allclose(bandit.history.propensity[:50], 1 / 3)
+    assert rows["agreement"].between(0, 1).all()
+    greedy = bandit.belief.moments(sample.test_x)[0].argmax(axis=1)
+    value = sample.test_mean[np.arange(500), greedy].mean()
+    assert rows["value"].iloc[-1] == pytest.approx(value)
+
+
+def test_results_stay_and_are_added_to(tmp_path, table):
+    first = experiment(replications=2).run(out=tmp_path, progress=False)
+    assert_frame_equal(first, table[table["replication"] < 2].reset_index(drop=True))
+    assert_frame_equal(experiment().run(out=tmp_path, progress=False), table)
+    assert len(pd.read_parquet(tmp_path / "results.parquet")) == len(table)
+    assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"seed": 1}, "seed = 0, not 1"),
+        ({"horizon": 50}, "horizon = None, not 50"),
+        ({"bandits": BANDITS | {"LinTS": partial(bb.LinTS, alpha=2.0)}}, "alpha=2.0"),
+        ({"environments": [bb.environments.Classification(np.eye(4), [0, 1] * 2, "iris")]}, "iris"),
+    ],
+)
+def test_other_results_in_the_folder_are_refused(tmp_path, settings, named):
+    base = {"environments": [IRIS], "bandits": BANDITS, "replications": 1, "points": 5}
+    bb.Experiment(**base).run(out=tmp_path, progress=False)
+    before = (tmp_path / "results.parquet").read_bytes()
+    with pytest.raises(ValueError, match=named):
+        bb.Experiment(**base | settings).run(out=tmp_path, progress=False)
+    assert (tmp_path / "results.parquet").read_bytes() == before
+
+
+def test_a_broken_file_of_results_is_named(tmp_path):
+    experiment(replications=1).run(out=tmp_path, progress=False)
+    (tmp_path / "results.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(ValueError, match=r"results\.parquet is broken"):
+        experiment(replications=1).run(out=tmp_path, progress=False)
+
+
+SCRIPT = """
+import sys, time
+import bayesbandit as bb
+from functools import partial
+iris, wine = bb.environments.bundled("iris"), bb.environments.bundled("wine")
+sample = bb.environments.Classification.sample
+def slowly(self, horizon, rng):
+    time.sleep(0.15)
+    return sample(self, horizon, rng)
+bb.environments.Classification.sample = slowly
+bandits = {"LinTS": bb.LinTS, "BLTS": partial(bb.BLTS, alpha=0.5), "BLUCB": bb.BLUCB}
+bb.Experiment([iris, wine], bandits, replications=3, points=20).run(out=sys.argv[1], progress=False)
+"""
+
+
+def test_killed_and_started_again_it_goes_on_and_gives_the_same_table(tmp_path, table):
+    """SIGKILL at any moment: what was finished stays, and is not run again."""
+    child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("parts/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    kept = sorted(tmp_path.glob("parts/[!.]*.parquet"))
+    assert kept
+    assert not (tmp_path / "results.parquet").exists()
+    assert_frame_equal(experiment().run(out=tmp_path, progress=False), table)
+
+
+def test_a_failed_replication_fails_the_study_by_name_and_seed():
+    def broken(arms, n_features, seed):
+        if n_features > 1:
+            raise ZeroDivisionError("as arranged")
+        return bb.LinTS(arms, n_features, seed=seed)
+
+    with pytest.raises(RuntimeError, match="broken on iris, replication 0, seed 7, failed: as arr"):
+        bb.Experiment([IRIS], [broken], replications=1, seed=7).run(progress=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"environments": []}, "environments; got none"),
+        ({"bandits": {}}, "bandits; got none"),
+        ({"environments": [IRIS, IRIS]}, "different names"),
+        ({"bandits": [bb.LinTS, bb.LinTS]}, "different names"),
+        ({"bandits": [lambda arms, d, seed: None]}, "a name"),
+        ({"replications": 0}, "replications must be an integer ≥ 1; got 0"),
+        ({"horizon": -1}, "horizon must be an integer ≥ 1; got -1"),
+        ({"seed": "x"}, "seed must be an integer"),
+    ],
+)
+def test_bad_declarations(settings, named):
+    with pytest.raises(ValueError, match=named):
+        bb.Experiment(**{"environments": [IRIS], "bandits": BANDITS} | settings)
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 7, 100, 12_345])
+def test_checkpoints_grow_to_the_horizon(horizon):
+    t = checkpoints(horizon)
+    assert t[0] == 1
+    assert t[-1] == horizon
+    assert (np.diff(t) > 0).all()
+    assert len(t) <= 101
+
+
+def test_a_dask_cluster_gives_the_same_table(table):
+    import joblib
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        assert_frame_equal(experiment().run(jobs=-1, progress=False), table)
