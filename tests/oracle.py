@@ -2,6 +2,7 @@
 
 import numpy as np
 from scipy import integrate, stats
+from scipy.special import gammaln, ndtr, stdtr
 from sklearn.linear_model import Ridge as SklearnRidge
 
 
@@ -65,30 +66,32 @@ def cross_validated(x, r, w, grid, folds, intercept=True):
                 residual = r[test] - design(x[test], intercept) @ theta
                 error += w[test] @ residual**2
         errors.append(error)
-    return sorted(grid, reverse=True)[int(np.argmin(errors))]
+    least = np.min(errors) + 1e-11 * (w @ r**2)
+    return next(
+        lam for lam, e in zip(sorted(grid, reverse=True), errors, strict=True) if e <= least
+    )
 
 
 def best_arm(mean, scale, df=np.inf):
     """P(arm k is best) (K,) of independent normals or Student-t, by adaptive quadrature."""
     mean, scale = np.asarray(mean, float), np.asarray(scale, float)
-    df = np.broadcast_to(df, mean.shape)
-    beliefs = [
-        stats.norm(m, s) if np.isinf(nu) else stats.t(nu, m, s)
-        for m, s, nu in zip(mean, scale, df, strict=True)
-    ]
+    df = np.broadcast_to(np.asarray(df, float), mean.shape)
+    normal, others = np.isinf(df), ~np.eye(len(mean), dtype=bool)
+    nu = np.where(normal, 1.0, df)
+    peak = np.exp(gammaln((nu + 1) / 2) - gammaln(nu / 2)) / np.sqrt(np.pi * nu)
+
+    def integrand(y):
+        z = (y - mean) / scale
+        student = peak * (1 + z * z / nu) ** (-(nu + 1) / 2)
+        pdf = np.where(normal, np.exp(-z * z / 2) / np.sqrt(2 * np.pi), student) / scale
+        cdf = np.where(normal, ndtr(z), stdtr(nu, z))
+        return pdf * np.prod(np.where(others, cdf, 1.0), axis=1)
+
     steps = np.array([0.0, 1.0, 2.5, 5.0, 9.0])
     breaks = np.unique(mean[:, None] + np.outer(scale, np.append(-steps, steps)))
-    edges = [-np.inf, *breaks, np.inf]
-
-    def probability(a):
-        def integrand(y):
-            others = (b.cdf(y) for k, b in enumerate(beliefs) if k != a)
-            return beliefs[a].pdf(y) * np.prod(list(others))
-
-        pieces = zip(edges[:-1], edges[1:], strict=True)
-        return sum(integrate.quad(integrand, *piece, epsabs=1e-10)[0] for piece in pieces)
-
-    return np.array([probability(a) for a in range(len(mean))])
+    edges = [-np.inf, *breaks, np.inf] if not normal.all() else breaks
+    pieces = zip(edges[:-1], edges[1:], strict=True)
+    return sum(integrate.quad_vec(integrand, *piece, epsabs=1e-9)[0] for piece in pieces)
 
 
 def winners(score):
@@ -102,11 +105,11 @@ def policy_probabilities(kind, number, mean, scale, df=np.inf):
     mean, scale, df = np.asarray(mean), np.asarray(scale), np.broadcast_to(df, np.shape(mean))
     if kind == "Thompson":
         return best_arm(mean, number * scale, df)
+    if kind == "Greedy" or (kind == "UCB" and number == 0.0):
+        return winners(mean)
     if kind == "UCB":
         sd = [
             s if np.isinf(nu) else stats.t(nu, 0, s).std() for s, nu in zip(scale, df, strict=True)
         ]
         return winners(mean + number * np.array(sd))
-    if kind == "Greedy":
-        return winners(mean)
     return number / len(mean) + (1 - number) * winners(mean)

@@ -131,8 +131,7 @@ class Pooled:
             rule = (policy.kind, policy.param(t))
             if len(self.periods) == self.most:
                 self._thin()
-            D = belief.n_columns
-            core = linear.HEAD + 2 * D + D * D  # the head, θ, b and P: what moments need
+            core = linear.core_width(belief.n_columns)
             self.settings = belief.settings
             self.beliefs.append(belief.arms[:, :core].copy())
             self.rules.append(rule)

@@ -76,7 +76,7 @@ def restore(meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy 
     )
     if arrays["arms"].shape != bandit.belief.arms.shape:
         raise ValueError(f"arms of shape {arrays['arms'].shape}, not {bandit.belief.arms.shape}")
-    bandit.belief.arms = arrays["arms"]
+    bandit.belief.arms[:] = arrays["arms"]
     bandit.stream = arrays["stream"]
     bandit.t = meta["t"]
     bandit.rng.bit_generator.state = meta["rng"]

@@ -106,6 +106,13 @@ class Ridge:
         return LinearBelief(self, n_arms, n_features, normalize)
 
 
+def aligned(rows: int, width: int) -> np.ndarray:
+    """An uninitialised float64 array (rows, width) that begins a cache line."""
+    buffer = np.empty(rows * width + 8)
+    start = -buffer.ctypes.data // 8 % 8
+    return buffer[start : start + rows * width].reshape(rows, width)
+
+
 class LinearBelief:
     """K independent weighted ridge regressions with their exact posteriors, as arrays.
 
@@ -120,7 +127,7 @@ class LinearBelief:
         self.settings = model.settings(n_features, normalize)
         self.n_columns = int(self.settings[kernel.D_])
         folds = int(self.settings[kernel.FOLDS])
-        self.arms = np.empty((n_arms, kernel.arm_width(self.n_columns, folds)))
+        self.arms = aligned(n_arms, kernel.arm_width(self.n_columns, folds))
         for arm in self.arms:
             kernel.initialise(arm, self.settings)
 
@@ -187,7 +194,7 @@ class LinearBelief:
     def posterior(self, k: int) -> LinearPosterior:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
-        P, sigma2 = kernel.P_of(arm, D), arm[kernel.SIGMA2]
+        P, sigma2 = kernel.P_of(arm, D)[:, :D], arm[kernel.SIGMA2]
         return LinearPosterior(
             kernel.theta_of(arm, D).copy(),
             np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
@@ -197,12 +204,16 @@ class LinearBelief:
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""
-        self.arms = np.vstack([self.arms, np.empty((1, self.arms.shape[1]))])
-        kernel.initialise(self.arms[-1], self.settings)
+        arms = aligned(len(self.arms) + 1, self.arms.shape[1])
+        arms[:-1] = self.arms
+        kernel.initialise(arms[-1], self.settings)
+        self.arms = arms
 
     def remove_arm(self, k: int) -> None:
         """Forget arm k; those behind it move up."""
-        self.arms = np.delete(self.arms, k, axis=0)
+        arms = aligned(len(self.arms) - 1, self.arms.shape[1])
+        arms[:] = np.delete(self.arms, k, axis=0)
+        self.arms = arms
 
 
 @dataclass(frozen=True)

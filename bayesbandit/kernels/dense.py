@@ -26,34 +26,33 @@ def dot(a, b):
 
 @njit(cache=True)
 def symmetric_times(P, z, v):
-    """v = P z for symmetric P, four rows at a time."""
-    D = z.size
+    """v = P z for symmetric P, four rows at a time; P's rows and v may be longer, filled with 0."""
+    D, M = z.size, v.size
     v[:] = 0.0
     blocks = D - D % 4
     for j in range(0, blocks, 4):
         z0, z1, z2, z3 = z[j], z[j + 1], z[j + 2], z[j + 3]
         p0, p1, p2, p3 = P[j], P[j + 1], P[j + 2], P[j + 3]
-        for i in range(D):
+        for i in range(M):
             v[i] += (p0[i] * z0 + p1[i] * z1) + (p2[i] * z2 + p3[i] * z3)
     for j in range(blocks, D):
         zj, pj = z[j], P[j]
-        for i in range(D):
+        for i in range(M):
             v[i] += pj[i] * zj
 
 
 @njit(cache=True)
 def add_scaled(v, c, z):
-    """v += c z."""
-    for i in range(z.size):
+    """v += c z, as far as v goes."""
+    for i in range(v.size):
         v[i] += c * z[i]
 
 
 @njit(cache=True)
 def add_outer(A, scale, z):
-    """A += scale · z z'."""
-    for i in range(z.size):
-        c = scale * z[i]
-        row = A[i]
+    """A += scale · z z', as far as A's rows and z go."""
+    for i in range(A.shape[0]):
+        c, row = scale * z[i], A[i]
         for j in range(z.size):
             row[j] += c * z[j]
 

@@ -12,7 +12,7 @@ from numba import njit, vectorize
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.best_arm import best_probability, normal_cdf
-from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, update
+from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, stride, update
 
 # Offsets after the context (D) and the moments (3 K) of a row.
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
@@ -194,7 +194,7 @@ def chances(rows, arm, D, K, out):
 def pooled_chances(z, a, arms, settings, kind, param, share, out):
     """out (n,) += share · P(a | z) at contexts z (n, D) under a past belief and rule."""
     D, K = int(settings[D_]), arms.shape[0]
-    row, v, every = np.empty(D + 3 * K + TAIL), np.empty(D), np.ones(K, np.bool_)
+    row, v, every = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.ones(K, np.bool_)
     for i in range(z.shape[0]):
         put(row, z[i], D)
         ready = describe(row, arms, every, settings, v)
@@ -240,7 +240,7 @@ def choose_one(row, x, arms, available, settings, kind, param, stream):
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
-    v = np.empty(int(settings[D_]))
+    v = np.empty(stride(int(settings[D_])))
     return choose_into(row, x, arms, available, settings, kind, param, stream, v)
 
 
@@ -284,13 +284,13 @@ def observe_one(row, reward, arms, settings, source, clip, history, at):
     logged = history[at] if at >= 0 else np.empty(row.size)
     logged[:] = row
     logged[D + 3 * K + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip, np.empty(D))
+    observe_into(logged, arms, settings, source, clip, np.empty(stride(D)))
 
 
 @njit(cache=True)
 def observe_many(rows, arms, settings, source, clip):
     """Rewards, already in the rows, arrive in order."""
-    v = np.empty(int(settings[D_]))
+    v = np.empty(stride(int(settings[D_])))
     for i in range(rows.shape[0]):
         observe_into(rows[i], arms, settings, source, clip, v)
 
@@ -305,7 +305,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     before, and returns the next round: T, or where the stream ran short.
     """
     D, K = int(settings[D_]), arms.shape[0]
-    row, v = np.empty(D + 3 * K + TAIL), np.empty(D)
+    row, v = np.empty(D + 3 * K + TAIL), np.empty(stride(D))
     tail = row[D + 3 * K :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):

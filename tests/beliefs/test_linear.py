@@ -1,0 +1,259 @@
+"""The linear belief against scikit-learn, the textbook, quadrature, and its own laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from bayesbandit import Ridge
+from tests import oracle
+
+VARIANCES = ["rss/n", "rss", "nig", 0.3]
+INTERCEPTS = [True, "unpenalised", False]
+seeds = st.integers(0, 2**32 - 1)
+close = {"rtol": 1e-8, "atol": 1e-8}
+
+
+def data(seed, n, d=3, K=1):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)) + 0.5
+    r = 2.0 + x @ rng.normal(size=d) + rng.normal(size=n)
+    return x, rng.integers(0, K, n), r, rng.uniform(0.1, 6.0, n)
+
+
+def learned(model, x, arm, r, w=None, K=1, normalize=False):
+    belief = model.belief(K, x.shape[1], normalize)
+    belief.update(x, arm, r, w)
+    return belief
+
+
+def only(model, x, r, w=None, **settings):
+    """The posterior of a single arm."""
+    return learned(model, x, np.zeros(len(r), int), r, w, **settings).posterior(0)
+
+
+def same(a, b, tolerance=1e-8):
+    np.testing.assert_allclose(a.location, b.location, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(a.spread, b.spread, rtol=tolerance, atol=tolerance)
+    assert a.df == b.df
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("variance", VARIANCES)
+@given(seed=seeds, n=st.integers(5, 40), lam=st.sampled_from([0.01, 1.0, 30.0]))
+def test_equals_scikit_learn(variance, intercept, seed, n, lam):
+    x, _, r, w = data(seed, n)
+    posterior = only(Ridge(lam, variance, intercept, prior=(0.7, 2.0)), x, r, w)
+    theta = oracle.sklearn_ridge(x, r, w, lam, intercept)
+    B = oracle.precision(x, w, lam, intercept)
+    sigma2, df = oracle.noise(x, r, w, lam, variance, intercept, prior=(0.7, 2.0))
+    np.testing.assert_allclose(posterior.location, theta, **close)
+    np.testing.assert_allclose(posterior.spread, sigma2 * np.linalg.inv(B), **close)
+    assert posterior.df == df
+    assert posterior.engine == ("normal_inverse_gamma" if variance == "nig" else "exact_gaussian")
+    probe = data(seed + 1, 4)[0]
+    mean, scale = oracle.moments(oracle.design(probe, intercept), theta, posterior.spread)
+    np.testing.assert_allclose(posterior.mean(probe), mean, **close)
+    sd = scale if df == np.inf else stats.t(df, 0, scale).std()
+    np.testing.assert_allclose(posterior.sd(probe), sd, **close)
+    covariance = posterior.coefficients["theta"][1]
+    np.testing.assert_allclose(
+        covariance, posterior.spread * (1.0 if df == np.inf else df / (df - 2)), **close
+    )
+
+
+def test_a_first_reward():
+    """By hand: x = 2, r = 3, w = 5, λ = 4, no intercept: B = 24, θ = 30/24."""
+    posterior = only(
+        Ridge(4.0, intercept=False), np.full((1, 1), 2.0), np.array([3.0]), np.array([5.0])
+    )
+    np.testing.assert_allclose(posterior.location, [1.25], **close)
+    np.testing.assert_allclose(posterior.spread, [[5.0 * 0.5**2 / 24]], **close)
+
+
+@pytest.mark.parametrize("w", [None, 2.5])
+def test_normal_inverse_gamma_by_numerical_integration(w):
+    """θ's marginal density ∝ ∫ N(r; xθ, σ²/w) N(θ; 0, σ²/λ) IG(σ²; a, b) dσ², on a grid of θ."""
+    a, b, lam = 1.5, 0.8, 2.0
+    x, r = np.array([[0.5], [-1.0], [2.0]]), np.array([1.0, 0.3, 1.7])
+    weight = np.full(3, 1.0 if w is None else w)
+    posterior = only(Ridge(lam, "nig", False, prior=(a, b)), x, r, None if w is None else weight)
+    belief = stats.t(posterior.df, posterior.location[0], np.sqrt(posterior.spread[0, 0]))
+
+    def joint(sigma2, theta):
+        likelihood = stats.norm.pdf(r, x[:, 0] * theta, np.sqrt(sigma2 / weight)).prod()
+        prior = stats.norm.pdf(theta, 0, np.sqrt(sigma2 / lam))
+        return likelihood * prior * stats.invgamma.pdf(sigma2, a, scale=b)
+
+    theta = np.array([-0.4, 0.2, 0.7, 1.1, 2.0])
+    marginal = [integrate.quad(joint, 0, np.inf, args=(t,), epsabs=1e-13)[0] for t in theta]
+    ratio = np.array(marginal) / belief.pdf(theta)
+    np.testing.assert_allclose(ratio / ratio[0], 1.0, rtol=1e-6)
+
+
+def test_normal_inverse_gamma_textbook(rng):
+    """Sequential conjugate updates (Λ, μ, a, b) as in the textbooks, one row at a time."""
+    a, b, lam = 2.0, 3.0, 0.5
+    x, _, r, w = data(3, 12)
+    z = oracle.design(x)
+    prec, mu = lam * np.eye(4), np.zeros(4)
+    for z_i, r_i, w_i in zip(z, r, w, strict=True):
+        after = prec + w_i * np.outer(z_i, z_i)
+        mean = np.linalg.solve(after, prec @ mu + w_i * r_i * z_i)
+        b += 0.5 * (w_i * r_i**2 + mu @ prec @ mu - mean @ after @ mean)
+        a, prec, mu = a + 0.5, after, mean
+    posterior = only(Ridge(lam, "nig", prior=(2.0, 3.0)), x, r, w)
+    np.testing.assert_allclose(posterior.location, mu, **close)
+    np.testing.assert_allclose(posterior.spread, b / a * np.linalg.inv(prec), **close)
+    assert posterior.df == 2 * a
+
+
+def test_known_noise_by_quadrature():
+    x, r, w = np.array([[0.5], [-1.0], [2.0]]), np.array([1.0, 0.3, 1.7]), np.array([1.0, 4.0, 0.5])
+    posterior = only(Ridge(2.0, 0.3, intercept=False), x, r, w)
+
+    def density(theta):
+        exponent = w @ (r - x[:, 0] * theta) ** 2 + 2.0 * theta**2  # θ ~ N(0, σ²/λ)
+        return np.exp(-0.5 * exponent / 0.3)
+
+    total, first, second = (
+        integrate.quad(lambda t, p=p: t**p * density(t), -8, 8, epsabs=1e-13)[0] for p in range(3)
+    )
+    np.testing.assert_allclose(posterior.location[0], first / total, **close)
+    np.testing.assert_allclose(
+        posterior.spread[0, 0], second / total - (first / total) ** 2, **close
+    )
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("normalize", [False, True])
+@given(seed=seeds, n=st.integers(1, 30), folds=st.integers(2, 5))
+def test_cross_validation_equals_scikit_learn_fold_by_fold(intercept, normalize, seed, n, folds):
+    """Two arms, each with folds of its own."""
+    grid = (0.05, 1.0, 20.0)
+    x, arm, r, w = data(seed, n, d=2, K=2)
+    model = Ridge("cv", intercept=intercept, grid=grid, folds=folds)
+    belief = learned(model, x, arm, r, w, 2, normalize)
+    for k in range(2):
+        mine = arm == k
+        if mine.any():
+            scaled = w[mine] / (w[mine].mean() if normalize else 1.0)
+            lam = oracle.cross_validated(x[mine], r[mine], scaled, grid, folds, intercept)
+            assert belief.lam[k] == lam
+            theta = oracle.sklearn_ridge(x[mine], r[mine], scaled, lam, intercept)
+            np.testing.assert_allclose(belief.posterior(k).location, theta, **close)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@given(seed=seeds, n=st.integers(1, 40))
+def test_one_batch_many_batches_and_any_order_are_one(variance, seed, n):
+    x, arm, r, w = data(seed, n, K=3)
+    model = Ridge(0.5, variance)
+    whole, parts = learned(model, x, arm, r, w, K=3), model.belief(3, 3)
+    for part in np.array_split(np.arange(n), 4):
+        parts.update(x[part], arm[part], r[part], w[part])
+    np.testing.assert_array_equal(parts.arms, whole.arms)
+    order = np.random.default_rng(seed).permutation(n)
+    shuffled = learned(model, x[order], arm[order], r[order], w[order], K=3)
+    for k in np.unique(arm):
+        same(shuffled.posterior(k), whole.posterior(k))
+
+
+@given(seed=seeds, n=st.integers(3, 20))
+def test_integer_weights_are_repeated_rows_where_the_noise_is_known(seed, n):
+    x, _, r, _ = data(seed, n)
+    w = np.random.default_rng(seed).integers(1, 5, n)
+    repeated = np.repeat(x, w, axis=0), np.repeat(r, w)
+    for intercept in INTERCEPTS:
+        model = Ridge(1.0, 0.3, intercept)
+        same(only(model, x, r, w.astype(float)), only(model, *repeated))
+
+
+@pytest.mark.parametrize("variance", ["rss/n", "nig"])
+def test_precision_weights_are_no_powers_of_the_likelihood_where_the_noise_is_not_known(variance):
+    """A row of weight w is one observation of variance σ²/w; w copies of it are w observations,
+    and say more about σ²: the estimate of θ agrees, its spread and degrees of freedom do not."""
+    x, _, r, _ = data(1, 20)
+    weighted = only(Ridge(variance=variance), x, r, np.full(20, 3.0))
+    repeated = only(Ridge(variance=variance), np.repeat(x, 3, axis=0), np.repeat(r, 3))
+    np.testing.assert_allclose(weighted.location, repeated.location, **close)
+    if variance == "rss/n":
+        np.testing.assert_allclose(weighted.spread, 3.0 * repeated.spread, **close)
+    else:
+        assert (weighted.df, repeated.df) == (22.0, 62.0)
+        assert (np.diag(weighted.spread) > 2.0 * np.diag(repeated.spread)).all()
+
+
+@given(seed=seeds, c=st.sampled_from([0.01, 7.0, 300.0]))
+def test_normalised_weights_have_no_scale(seed, c):
+    x, _, r, w = data(seed, 15)
+    same(only(Ridge(), x, r, w, normalize=True), only(Ridge(), x, r, c * w, normalize=True))
+    same(only(Ridge(), x, r, w, normalize=True), only(Ridge(), x, r, w / w.mean()))
+
+
+def test_before_any_data():
+    """An unseen arm has variance x'x σ²/λ: the precision's inverse, not the precision."""
+    x = np.array([[1.0, 2.0], [0.0, 0.0]])
+    known = Ridge(4.0, 0.5, intercept=False).belief(2, 2)
+    mean, sd = known.moments(x)
+    np.testing.assert_array_equal(mean, np.zeros((2, 2)))
+    np.testing.assert_allclose(sd, np.sqrt(0.5 * np.array([[5.0, 5.0], [0.0, 0.0]]) / 4.0), **close)
+    np.testing.assert_allclose(known.posterior(0).sd(x), sd[:, 0], **close)
+    for model in (Ridge(), Ridge(variance="rss"), Ridge(variance=1.0, intercept="unpenalised")):
+        belief = model.belief(1, 2)
+        np.testing.assert_array_equal(belief.moments(x)[1], np.inf)
+        posterior = belief.posterior(0)
+        np.testing.assert_array_equal(posterior.sd(x), np.inf)
+        np.testing.assert_array_equal(posterior.mean(x), 0.0)
+        with pytest.raises(ValueError, match="not proper before"):
+            posterior.draw(x, 1, np.random.default_rng(0))
+    nig = Ridge(2.0, "nig", False, prior=(3.0, 6.0)).belief(1, 2)
+    np.testing.assert_allclose(
+        nig.moments(x[:1])[1], stats.t(6, 0, np.sqrt(2 * 5 / 2)).std(), **close
+    )
+
+
+@pytest.mark.parametrize("variance", ["rss/n", "nig"])
+def test_draws_follow_the_posterior(variance, rng):
+    x, _, r, w = data(4, 9)
+    posterior = only(Ridge(variance=variance), x, r, w)
+    probe = x[:2]
+    draws = posterior.draw(probe, 20_000, rng)
+    assert draws.shape == (20_000, 2)
+    belief = stats.norm if variance == "rss/n" else stats.t(posterior.df)
+    mean, scale = oracle.moments(oracle.design(probe), posterior.location, posterior.spread)
+    for i in range(2):
+        z = (draws[:, i] - mean[i]) / scale[i]
+        assert stats.kstest(z, belief.cdf).pvalue > 0.01
+    np.testing.assert_allclose(draws.std(axis=0), posterior.sd(probe), rtol=0.05)
+    theta = oracle.design(probe)
+    expected = theta @ posterior.coefficients["theta"][1] @ theta.T
+    np.testing.assert_allclose(np.cov(draws.T), expected, rtol=0.08)  # one draw spans all contexts
+
+
+def test_draws_of_all_arms(rng):
+    x, arm, r, w = data(6, 60, K=3)
+    belief = learned(Ridge(), x, arm, r, w, K=3)
+    draws = belief.draw(x[:4], 4000, rng)
+    assert draws.shape == (4000, 4, 3)
+    mean, sd = belief.moments(x[:4])
+    assert (np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(4000)).all()
+    np.testing.assert_allclose(belief.mean(x), belief.moments(x)[0], **close)
+
+
+def test_no_noise_left_draws_the_point(rng):
+    posterior = only(Ridge(floor=0.0), np.ones((2, 1)), np.zeros(2))
+    np.testing.assert_array_equal(posterior.draw(np.ones((3, 1)), 2, rng), np.zeros((2, 3)))
+
+
+def test_arms_come_and_go():
+    x, arm, r, w = data(6, 60, K=3)
+    belief = learned(Ridge(), x, arm, r, w, K=3)
+    before = [belief.posterior(k) for k in range(3)]
+    belief.add_arm()
+    belief.remove_arm(1)
+    same(belief.posterior(0), before[0], 0)
+    same(belief.posterior(1), before[2], 0)
+    np.testing.assert_array_equal(belief.n, [(arm == 0).sum(), (arm == 2).sum(), 0])
+    np.testing.assert_array_equal(belief.sigma2[2], np.inf)

@@ -1,0 +1,229 @@
+"""One round on arrays: its draws, its ties, its propensities, and a NumPy twin of the whole loop."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import bayesbandit as bb
+from bayesbandit.kernels import rounds
+from bayesbandit.kernels.rounds import EPSILON_GREEDY, THOMPSON, UCB, UNIFORM
+from tests import oracle
+from tests.players import world
+
+INF = np.inf
+NAMES = {THOMPSON: "Thompson", UCB: "UCB", EPSILON_GREEDY: "ε-greedy"}
+
+
+def stream_of(rng, n):
+    return np.append(0.0, rng.standard_normal(n))
+
+
+def row_of(mean, scale, df=INF, kind=UCB, param=1.0):
+    """A logged round of one column with these moments."""
+    K = len(mean)
+    row = np.zeros(rounds.row_width(1, K))
+    row[1 : 1 + K], row[1 + K : 1 + 2 * K], row[1 + 2 * K : 1 + 3 * K] = mean, scale, df
+    row[1 + 3 * K + rounds.KIND], row[1 + 3 * K + rounds.PARAM] = kind, param
+    return row
+
+
+def chances(row, K):
+    return np.array([rounds.chance(row, k, 1, K) for k in range(K)])
+
+
+def decisions(row, K, kind, param, n, rng):
+    """How often each arm is picked in n decisions from the same row."""
+    stream = stream_of(rng, n * (3 * K + 2) + 100)
+    arms = [rounds.decide(row, 1, K, kind, param, stream) for _ in range(n)]
+    return np.bincount(arms, minlength=K)
+
+
+def fits(counts, p):
+    """No chi-square evidence against the probabilities p, nor a choice that is impossible."""
+    possible = np.asarray(p) > 1e-9
+    assert counts[~possible].sum() == 0
+    if possible.sum() > 1:
+        expected = counts.sum() * p[possible] / p[possible].sum()
+        assert stats.chisquare(counts[possible], expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("df", [INF, 0.7, 1.0, 2.5, 30.0, 1e6])
+def test_draws_are_normal_or_student(df, rng):
+    stream = stream_of(rng, 40_000)
+    draws = [rounds.draw(2.0, 0.5, df, stream) for _ in range(20_000)]
+    belief = stats.norm(2.0, 0.5) if df == INF else stats.t(df, 2.0, 0.5)
+    assert stats.kstest(draws, belief.cdf).pvalue > 0.01
+    assert stream[0] == (20_000 if df == INF else 40_000)  # one normal, or two for Bailey's method
+
+
+def test_a_point_mass_is_its_mean(rng):
+    assert rounds.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
+
+
+def test_uniform_integers(rng):
+    stream = stream_of(rng, 30_000)
+    counts = np.bincount([rounds.below(7, stream) for _ in range(30_000)])
+    fits(counts, np.full(7, 1 / 7))
+
+
+def test_spread_is_the_standard_deviation():
+    assert rounds.spread(2.0, INF) == 2.0
+    np.testing.assert_allclose(rounds.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
+    assert rounds.spread(2.0, 2.0) == INF
+    assert rounds.spread(0.0, 1.0) == 0.0
+
+
+ROWS = [
+    ([0.2, 0.0, -0.1], [0.3, 0.5, 0.05], INF),
+    ([1.0, 1.0, 1.0, 0.5], [0.0, 0.0, 0.0, 0.0], INF),
+    ([0.0, 0.3], [1.0, 0.2], [3.0, INF]),
+    ([0.0, 0.3, 0.1], [1.0, 0.2, 0.6], [1.2, 2.0, 40.0]),
+    ([1.0, 1.0], [2.0, 2.0], INF),
+    ([0.4], [1.0], INF),
+]
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("param", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("mean", "scale", "df"), ROWS)
+def test_chance_is_the_quadrature_and_the_frequency(kind, param, mean, scale, df, rng):
+    K, row = len(mean), row_of(mean, scale, df, kind, param)
+    p = chances(row, K)
+    if kind == THOMPSON and (param == 0.0 or not np.all(scale)):
+        expected = oracle.winners(mean)
+    else:
+        expected = oracle.policy_probabilities(NAMES[kind], param, mean, scale, df)
+    np.testing.assert_allclose(p, expected, atol=1e-6)
+    assert p.sum() == pytest.approx(1.0, abs=1e-8)
+    fits(decisions(row, K, kind, param, 3000, rng), p)
+
+
+@pytest.mark.parametrize("kind", [UNIFORM, *NAMES])
+def test_arms_out_of_reach(kind, rng):
+    """Mean −∞ and scale 0: never chosen, and the others share what there is."""
+    mean, scale = [-INF, 0.2, -INF, 0.2], [0.0, 1.0, 0.0, 1.0]
+    row = row_of(mean, scale, kind=kind, param=0.5)
+    np.testing.assert_allclose(chances(row, 4), [0.0, 0.5, 0.0, 0.5], atol=1e-9)
+    fits(decisions(row, 4, kind, 0.5, 3000, rng), np.array([0.0, 0.5, 0.0, 0.5]))
+
+
+def test_infinite_sd_and_alpha_zero():
+    """ν ≤ 2 has no variance; α = 0 is greedy all the same."""
+    row = row_of([0.1, 0.9, 0.4], [1.0, 1.0, 1.0], df=1.5, param=0.0)
+    np.testing.assert_array_equal(chances(row, 3), [0.0, 1.0, 0.0])
+    row[1 + 9 + rounds.PARAM] = 0.1
+    np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
+
+
+@given(st.integers(1, 12), st.sampled_from([UNIFORM, *NAMES]), st.booleans(), st.integers(0, 99))
+def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed):
+    """`is_short` covers the most that a round can use: all arms tied, all Student-t, exploring."""
+    rng = np.random.default_rng(seed)
+    stream = stream_of(rng, 100)
+    row = row_of(np.zeros(K), rng.integers(0, 2, K).astype(float), 3.0 if student else INF)
+    while not rounds.is_short(stream, K):
+        rounds.decide(row, 1, K, kind, 1.0, stream)
+        assert stream[0] < stream.size
+
+
+def test_unready_arms_are_drawn_uniformly(rng):
+    row = row_of([5.0, 0.0], [0.0, 0.0])
+    stream = stream_of(rng, 5000)
+    arms = [rounds.decide_into(row, False, 1, 2, THOMPSON, 1.0, stream) for _ in range(1000)]
+    fits(np.bincount(arms), np.full(2, 0.5))
+    np.testing.assert_array_equal(chances(row, 2), [0.5, 0.5])
+    tail = row[-rounds.TAIL :]
+    assert (tail[rounds.KIND], tail[rounds.PARAM]) == (UNIFORM, 0.0)
+    assert np.isnan(tail[[rounds.PROPENSITY, rounds.REWARD, rounds.WEIGHT]]).all()
+
+
+@pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
+def test_a_context_that_is_no_number_changes_nothing(x, rng):
+    belief = bb.Ridge(variance=1.0).belief(2, 2)
+    row, stream = np.empty(rounds.row_width(3, 2)), stream_of(rng, 50)
+    args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0)
+    before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
+    assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE
+    assert rounds.choose_one(row, np.zeros(2), *args, stream[:5]) == rounds.STREAM_EMPTY
+    assert before == (row.tobytes(), stream.tobytes(), belief.arms.tobytes())
+
+
+class Twin:
+    """A bandit of the same stream in plain NumPy: λ = 1, rss/n, dense solves."""
+
+    def __init__(self, K, D, kind, param, clip, seed):
+        self.B, self.b = np.tile(np.eye(D), (K, 1, 1)), np.zeros((K, D))
+        self.rows = [[] for _ in range(K)]
+        self.kind, self.param, self.clip = kind, param, clip
+        self.rng, self.block = np.random.Generator(np.random.PCG64(seed)), iter(())
+        self.left = 0
+
+    def normal(self):
+        self.left -= 1
+        return next(self.block)
+
+    def pick(self, count):
+        return min(int(stats.norm.cdf(self.normal()) * count), count - 1)
+
+    def decide(self, z):
+        K = len(self.rows)
+        if self.left < 3 * K + 3:  # a block is thrown away when a round might not fit
+            self.block, self.left = iter(self.rng.standard_normal(4096)), 4096
+        if not all(self.rows):
+            return self.pick(K), 1 / K
+        theta = [np.linalg.solve(B, b) for B, b in zip(self.B, self.b, strict=True)]
+        mean = np.array([z @ t for t in theta])
+        sigma2 = [
+            max(np.mean([w * (r - x @ t) ** 2 for x, r, w in rows]), 1e-6)
+            for rows, t in zip(self.rows, theta, strict=True)
+        ]
+        sd = [math.sqrt(s * z @ np.linalg.solve(B, z)) for s, B in zip(sigma2, self.B, strict=True)]
+        p = oracle.policy_probabilities(NAMES[self.kind], self.param, mean, np.array(sd))
+        if self.kind == THOMPSON:
+            k = np.argmax(
+                [m + self.param * s * self.normal() for m, s in zip(mean, sd, strict=True)]
+            )
+        elif self.kind == UCB:
+            k = np.argmax(mean + self.param * np.array(sd))
+        elif stats.norm.cdf(self.normal()) < self.param:
+            k = self.pick(K)
+        else:
+            k = np.argmax(mean)
+        return k, p[k]
+
+    def observe(self, z, k, r, p):
+        w = 1 / max(self.clip, p) if self.clip else 1.0
+        self.B[k] += w * np.outer(z, z)
+        self.b[k] += w * r * z
+        self.rows[k].append((z, r, w))
+
+
+@pytest.mark.parametrize("clip", [None, 0.1], ids=["unweighted", "balanced"])
+@pytest.mark.parametrize(
+    ("policy", "kind", "param"),
+    [
+        (bb.Thompson(0.7), THOMPSON, 0.7),
+        (bb.UCB(0.7), UCB, 0.7),
+        (bb.EpsilonGreedy(0.2), EPSILON_GREEDY, 0.2),
+    ],
+    ids=str,
+)
+def test_the_loop_has_a_numpy_twin(policy, kind, param, clip, rng):
+    """Same decisions, propensities to 1e-6 and estimates to 1e-8 over a run of 80 rounds."""
+    x, reward = world(rng, 80, d=2)
+    balance = bb.Unweighted() if clip is None else bb.InversePropensity(clip)
+    bandit = bb.Bandit(3, bb.Ridge(), policy, balance, n_features=2, seed=11)
+    arms, propensity = bandit.play(x, reward)
+    twin = Twin(3, 3, kind, param, clip, seed=11)
+    for z, rewards, k, p in zip(oracle.design(x), reward, arms, propensity, strict=True):
+        choice, chance = twin.decide(z)
+        assert choice == k
+        assert chance == pytest.approx(p, abs=1e-6)
+        twin.observe(z, k, rewards[k], chance)
+    for k in range(3):
+        theta = np.linalg.solve(twin.B[k], twin.b[k])
+        np.testing.assert_allclose(bandit.posterior(k).location, theta, atol=1e-6 if clip else 1e-8)
