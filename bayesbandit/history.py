@@ -31,6 +31,11 @@ class Layout:
     n_columns: int
 
     @cached_property
+    def shape(self) -> tuple[int]:
+        """The shape of a context."""
+        return (self.n_features,)
+
+    @cached_property
     def width(self) -> int:
         return row_width(self.n_columns, len(self.arms))
 
@@ -104,12 +109,11 @@ class History:
 
     def slot(self) -> int:
         """Where the next round goes (−1: nowhere); counts it."""
-        at = self.total
-        self.reserve(1)
-        self.total += 1
-        if self.limit is None:
-            return at
-        return at % self.limit if self.limit else -1
+        at, limit = self.total, self.limit
+        if limit is None and at == len(self.rows):
+            self.reserve(1)
+        self.total = at + 1
+        return at if limit is None else at % limit if limit else -1
 
     def extend(self, rows: np.ndarray) -> None:
         """Log rounds (n, width) that have been observed."""

@@ -58,8 +58,11 @@ def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
     """P(arm k has the largest mean reward) under independent normals N(mean_k, sd_k²).
 
     mean, sd: (…, K), finite, sd ≥ 0; a zero sd is a point mass, and ties between point masses are
-    split evenly. Returns (…, K), absolute error < 1e-6: ∫ φ(u) Π_{k≠a} Φ((m_a + s_a u − m_k)/s_k) du
-    by quadrature (K = 2 and 3 in closed form), not by Monte Carlo as in section 2.3 of the paper.
+    split evenly. Returns (…, K) with absolute error < 1e-6:
+
+        P(a best) = ∫ φ(u) Π_{k≠a} Φ((m_a + s_a u − m_k) / s_k) du
+
+    by quadrature, K = 2 and 3 in closed form; section 2.3 of the paper uses Monte Carlo.
     """
     mean, sd = finite(floats(mean, "mean"), "mean"), finite(floats(sd, "sd"), "sd")
     if mean.shape != sd.shape or mean.ndim == 0 or mean.shape[-1] == 0:

@@ -20,6 +20,7 @@ from bayesbandit.kernels import rounds
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
 BLOCK = 4096  # normals drawn at a time
+FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
 
 
 class Bandit:
@@ -37,7 +38,7 @@ class Bandit:
     Until every available arm has been pulled at least once, arms are drawn uniformly.
 
     All state is in plain attributes: `belief`, `history`, `t` (contexts decided so far), `rng` and
-    `stream` (a block of its normals), and for weights that are estimated `estimator` and `due`.
+    `stream` (a block of its normals), and `reweighting` where past weights change.
     """
 
     def __init__(
@@ -69,9 +70,10 @@ class Bandit:
         self.model, self.policy, self.balance = model, policy, balance
         self.belief = model.belief(len(names), n_features, balance.normalize)
         self._set_arms(names)
-        self.estimator = balance.estimator()
-        self.history = History(self.layout, None if self.estimator is not None else history)
-        self.due: dict[Name, int] = {}  # rows of an arm at which its past weights are refreshed
+        self.reweighting = balance.reweighting()
+        self.history = History(self.layout, None if self.reweighting is not None else history)
+        constant = not any(callable(value) for value in vars(policy).values())
+        self._param = policy.param(1) if constant else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(1 + max(BLOCK, 16 * len(names)))
         self.t = 0
@@ -104,16 +106,15 @@ class Bandit:
 
         arms: those that may be chosen, where not all may.
         """
-        if type(x) is not np.ndarray or x.dtype != np.float64 or not x.flags.c_contiguous:
-            x = checks.floats(x, "contexts")
-        available = self._every if arms is None else self._subset(arms)
-        if x.ndim != 1:
-            return self._choose_batch(checks.contexts(x, self.n_features), available)
         layout, belief = self.layout, self.belief
-        if x.shape[0] != layout.n_features:
-            checks.contexts(x, layout.n_features)
+        available = self._every if arms is None else self._subset(arms)
+        ready = type(x) is np.ndarray and x.dtype is FLOAT64 and x.strides == ADJACENT
+        if not (ready and x.shape == layout.shape):
+            x = checks.floats(x, "contexts")
+            if x.shape != layout.shape:
+                return self._choose_batch(checks.contexts(x, layout.n_features), available)
+        param = self.policy.param(self.t + 1) if self._param is None else self._param
         row = np.empty(layout.width)
-        param = self.policy.param(self.t + 1)
         arm = rounds.STREAM_EMPTY
         while arm < 0:
             arm = rounds.choose_one(
@@ -151,24 +152,22 @@ class Bandit:
         """The reward of an own decision, or the rewards (n,) of a batch; late and in any order."""
         if type(decision) is not Decision:
             raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
-        if decision.layout is not self.layout and decision.layout != self.layout:
+        rows, layout, history = decision.rows, self.layout, self.history
+        if decision.layout is not layout and decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
             self.update(x, np.atleast_1d(decision.arm), reward, p)
-            return
-        rows = decision.rows
-        if rows.ndim == 1 and self.estimator is None:
-            if type(reward) is not float or not abs(reward) <= checks.LARGEST:
+        elif rows.ndim == 1 and self.reweighting is None:
+            if not (isinstance(reward, float) and abs(reward) <= checks.LARGEST):
                 reward = float(checks.column(reward, 1, "reward")[0])
-            belief, history = self.belief, self.history
-            at = history.slot()
+            belief, balance = self.belief, self.balance
             rounds.observe_one(
-                rows, reward, belief.arms, belief.settings, self.balance.source, self.balance.clip,
-                history.rows, at,
+                rows, reward, belief.arms, belief.settings, balance.source, balance.clip,
+                history.rows, history.slot(),
             )  # fmt: skip
-            return
-        rows = np.atleast_2d(rows).copy()
-        rows[:, self.layout.tail + rounds.REWARD] = checks.column(reward, len(rows), "rewards")
-        self._log(rows)
+        else:
+            rows = np.atleast_2d(rows).copy()
+            rows[:, layout.tail + rounds.REWARD] = checks.column(reward, len(rows), "rewards")
+            self._log(rows)
 
     def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
         """Rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and their propensities.
@@ -198,41 +197,13 @@ class Bandit:
 
     def _log(self, rows: np.ndarray) -> None:
         """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
-        belief, balance, estimator, layout = (
-            self.belief, self.balance, self.estimator, self.layout,
-        )  # fmt: skip
-        played = rows[:, layout.tail + rounds.ARM].astype(np.int64)
-        if estimator is not None:
-            estimator.count(belief, self.policy, layout, max(self.t, 1), len(rows))
-            for k in set(played.tolist()):
-                mine = played == k
-                p = estimator.of(layout.arms[k], rows[mine], layout)
-                p = layout.fill_propensities(rows[mine]) if p is None else p
-                rows[mine, layout.tail + rounds.WEIGHT] = 1.0 / np.maximum(balance.clip, p)
+        belief, balance, reweighting = self.belief, self.balance, self.reweighting
+        if reweighting is not None:
+            reweighting.weigh(rows, belief, self.policy, self.layout, max(self.t, 1))
         rounds.observe_many(rows, belief.arms, belief.settings, balance.source, balance.clip)
         self.history.extend(rows)
-        if estimator is not None:
-            self._refresh([k for k in set(played.tolist()) if self._is_due(k)])
-
-    def _is_due(self, k: int) -> bool:
-        return self.belief.n[k] >= self.due.get(self.arms[k], 1)
-
-    def _refresh(self, arms: list[int]) -> None:
-        """Settle the past weights of these arms anew, and their estimates with them."""
-        estimator, layout = self.estimator, self.layout
-        if not arms or estimator is None:
-            return
-        estimator.learn(self.history)
-        rows, played = self.history.ordered(), self.history.played()
-        for k in arms:
-            mine = np.flatnonzero(played == k)
-            p = estimator.of(self.arms[k], rows[mine], layout)
-            if p is not None:
-                weight = 1.0 / np.maximum(self.balance.clip, p)
-                rows[mine, layout.tail + rounds.WEIGHT] = weight
-                reward = rows[mine, layout.tail + rounds.REWARD]
-                self.belief.rebuild(k, rows[mine, : layout.n_columns], reward, weight)
-            self.due[self.arms[k]] = self.balance.next_due(len(mine))
+        if reweighting is not None:
+            reweighting.settle(rows, belief, self.history)
 
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
@@ -248,7 +219,7 @@ class Bandit:
             raise ValueError(f"rewards must be {(T, len(self.arms))}; got {reward.shape}")
         checks.integer(every, "every", least=1)
         chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-        if self.estimator is not None:
+        if self.reweighting is not None:
             for t in range(T):
                 decision = self.choose(x[t])
                 chosen[t] = k = self.layout.index[decision.arm]
@@ -287,7 +258,8 @@ class Bandit:
         self.belief.remove_arm(k)
         self._set_arms(tuple(a for a in self.arms if a != arm))
         self.history.relayout(self.layout)
-        self.due.pop(arm, None)
+        if self.reweighting is not None:
+            self.reweighting.forget(arm)
 
     def _set_arms(self, names: tuple[Name, ...]) -> None:
         self.layout = Layout(names, self.belief.n_features, self.belief.n_columns)
@@ -314,9 +286,8 @@ class Bandit:
 
     def _params(self, n: int) -> np.ndarray:
         """The policy's number at the next n rounds; one number where it is the same at all."""
-        first = self.policy.param(self.t + 1)
-        if not any(callable(value) for value in vars(self.policy).values()):
-            return np.array([first])
+        if self._param is not None:
+            return np.array([self._param])
         return np.array([self.policy.param(self.t + 1 + i) for i in range(n)])
 
     def _refill(self) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bayesbandit.Bandit"
 VERSION = 1
+PREFIX = "reweighting."  # of its arrays
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (Ridge, Thompson, UCB, Greedy, EpsilonGreedy, Unweighted, InversePropensity)
@@ -34,13 +35,13 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "stream": bandit.stream,
         "history": history.rows[: len(history)],
     }
-    estimator = {}
-    if bandit.estimator is not None:
-        for key, value in bandit.estimator.state().items():
+    reweighting = {}
+    if bandit.reweighting is not None:
+        for key, value in bandit.reweighting.state().items():
             if isinstance(value, np.ndarray):
-                arrays[f"estimator.{key}"] = value
+                arrays[PREFIX + key] = value
             else:
-                estimator[key] = value
+                reweighting[key] = value
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -54,8 +55,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "limit": history.limit,
         "total": history.total,
         "retired": list(history.retired),
-        "due": [[arm, rows] for arm, rows in bandit.due.items()],
-        "estimator": estimator,
+        "reweighting": reweighting,
     }
     return meta, arrays
 
@@ -86,11 +86,9 @@ def restore(meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy 
         history.rows = arrays["history"]
     else:
         history.rows[: len(history)] = arrays["history"]
-    bandit.due = dict(meta["due"])
-    if bandit.estimator is not None:
-        prefix = "estimator."
-        saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
-        bandit.estimator.restore({**meta["estimator"], **saved})
+    if bandit.reweighting is not None:
+        saved = {k.removeprefix(PREFIX): a for k, a in arrays.items() if k.startswith(PREFIX)}
+        bandit.reweighting.restore({**meta["reweighting"], **saved})
     return bandit
 
 

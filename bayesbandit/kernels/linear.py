@@ -136,7 +136,7 @@ def accumulate(arm, z, r, w, settings):
 
 @njit(cache=True)
 def rank_one(arm, z, r, w, v):
-    """Sherman–Morrison update of P, θ and the loss by one row of weight w; v (stride,) is scratch."""
+    """Sherman–Morrison update of P, θ and the loss by a row of weight w; v (stride,) is scratch."""
     D = z.size
     theta, P = theta_of(arm, D), P_of(arm, D)
     symmetric_times(P, z, v)
