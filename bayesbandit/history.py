@@ -128,7 +128,7 @@ class History:
 
     def ordered(self) -> np.ndarray:
         """The kept rows (n, width), oldest first; a view where that is possible."""
-        if self.limit is None or self.total <= self.limit:
+        if not self.limit or self.total <= self.limit:
             return self.rows[: len(self)]
         return np.roll(self.rows, -(self.total % self.limit), axis=0)
 

@@ -14,7 +14,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, spread
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-REFRESH = 1000  # rank-one updates between two factorisations; keeps the drift below 1e-8
+REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Ridge:
     refit: when λ (and the weights' normalisation) is settled and B factorised anew: every m rows
         of an arm (an int), or each time they have grown by a share (a float, .05 = 5 %). None:
         with "cv" or normalised weights at every row up to 32 columns and at growth by 5 % beyond,
-        and else every 1,000 rows, which bounds rounding errors only.
+        and else every 2,000 rows, which bounds rounding errors only.
     """
 
     ridge: float | Literal["cv"] = 1.0
@@ -194,7 +194,7 @@ class LinearBelief:
     def posterior(self, k: int) -> LinearPosterior:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
-        P, sigma2 = kernel.P_of(arm, D)[:, :D], arm[kernel.SIGMA2]
+        P, sigma2 = kernel.matrix(kernel.P_of(arm, D), D)[:, :D], arm[kernel.SIGMA2]
         return LinearPosterior(
             kernel.theta_of(arm, D).copy(),
             np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone

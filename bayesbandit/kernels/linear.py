@@ -13,6 +13,7 @@ from bayesbandit.kernels.dense import (
     add_scaled,
     dot,
     factor,
+    half_times,
     invert,
     solve,
     symmetric_times,
@@ -61,18 +62,24 @@ def b_of(arm, D):
 
 @njit(cache=True)
 def P_of(arm, D):
-    """P as (D, stride): its columns beyond D are zero."""
+    """P row after row, each filled up with zeros to the stride."""
     M = stride(D)
     start = HEAD + 2 * M
-    return arm[start : start + D * M].reshape(D, M)
+    return arm[start : start + D * M]
 
 
 @njit(cache=True)
 def G_of(arm, D):
-    """G as (D, stride): its columns beyond D are zero."""
+    """G row after row, each filled up with zeros to the stride."""
     M = stride(D)
     start = HEAD + (2 + D) * M
-    return arm[start : start + D * M].reshape(D, M)
+    return arm[start : start + D * M]
+
+
+@njit(cache=True)
+def matrix(flat, D):
+    """P or G as (D, stride)."""
+    return flat.reshape(D, stride(D))
 
 
 @njit(cache=True)
@@ -90,7 +97,7 @@ def initialise(arm, settings):
     arm[:] = 0.0
     arm[LAM] = settings[GRID]
     arm[W_BAR] = 1.0
-    P = P_of(arm, D)
+    P = matrix(P_of(arm, D), D)
     for j in range(D):
         P[j, j] = 1.0 / arm[LAM] if j < penalised else np.inf
     refactored = settings.size > GRID + 1 or settings[NORMALIZE] > 0 or penalised < D
@@ -126,12 +133,12 @@ def accumulate(arm, z, r, w, settings):
         fold[0] += 1.0
         fold[1] += w * r * r
         add_scaled(fold[2 : 2 + D], w * r, z)
-        add_outer(fold[2 + D :].reshape(D, D), w, z)
+        add_outer(fold[2 + D :], D, w, z)
     arm[N] += 1.0
     arm[SUM_W] += w
     arm[SUM_WRR] += w * r * r
     add_scaled(b_of(arm, D), w * r, z)
-    add_outer(G_of(arm, D), w, z)
+    add_outer(G_of(arm, D), stride(D), w, z)
 
 
 @njit(cache=True)
@@ -144,7 +151,7 @@ def rank_one(arm, z, r, w, v):
     s = 1.0 + w * dot(z, v)
     arm[LOSS] += w * error * error / s
     add_scaled(theta, w * error / s, v)
-    add_outer(P, -w / s, v)
+    add_outer(P, v.size, -w / s, v)
 
 
 @njit(cache=True)
@@ -159,7 +166,7 @@ def cross_validated(arm, settings):
     error = np.zeros(grid.size)
     others, U = np.empty((D, D)), np.empty((D, D))
     b, theta, Gt = np.empty(D), np.empty(D), np.empty(D)
-    G_all, b_all = G_of(arm, D), b_of(arm, D)
+    G_all, b_all = matrix(G_of(arm, D), D), b_of(arm, D)
     for f in range(folds):
         fold = fold_of(arm, D, f)
         if fold[0] == 0.0 or fold[0] == arm[N]:
@@ -175,7 +182,7 @@ def cross_validated(arm, settings):
                 U[j, j] += grid[k]
             factor(U)
             solve(U, b, theta)
-            symmetric_times(G_f, theta, Gt)
+            symmetric_times(fold[2 + D :], theta, Gt)
             error[k] += fold[1] - 2.0 * dot(theta, b_f) + dot(theta, Gt)
     best, rounding = 0, 1e-12 * arm[SUM_WRR]
     for k in range(1, grid.size):
@@ -193,11 +200,11 @@ def refactor(arm, settings):
         arm[W_BAR] = arm[SUM_W] / n
     if settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings)
-    U = G_of(arm, D)[:, :D] / arm[W_BAR]
+    U = matrix(G_of(arm, D), D)[:, :D] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
     factor(U)
-    invert(U, P_of(arm, D))
+    invert(U, matrix(P_of(arm, D), D))
     theta, b = theta_of(arm, D), b_of(arm, D)
     solve(U, b / arm[W_BAR], theta)
     arm[LOSS] = max((arm[SUM_WRR] - dot(theta, b)) / arm[W_BAR], 0.0)
@@ -230,10 +237,10 @@ def rebuild(arm, z, r, w, settings):
 @njit(cache=True)
 def moments(arm, z, D, v):
     """Mean z'θ and scale √(σ² z'Pz) of the arm's mean reward at z; v (stride,) is scratch."""
-    symmetric_times(P_of(arm, D), z, v)
     mean = dot(z, theta_of(arm, D))
     if arm[SIGMA2] == np.inf:
         return mean, np.inf
+    half_times(P_of(arm, D), z, v)
     return mean, np.sqrt(max(arm[SIGMA2] * dot(z, v), 0.0))
 
 
@@ -244,27 +251,30 @@ def moments_of_block(arm, zt, means, scales, work):
     Every operation of the one-context form is done in its order, along the block.
     """
     D, B = zt.shape
-    P, theta, v, sums = P_of(arm, D), theta_of(arm, D), work[4], work[:4]
+    P, theta, v, sums = matrix(P_of(arm, D), D), theta_of(arm, D), work[4], work[:4]
+    blocks = D - D % 4
     sums[:] = 0.0
     for i in range(D):
-        into = sums[i % 4 if i < D - D % 4 else 0]
+        into = sums[i % 4 if i < blocks else 0]
         for b in range(B):
             into[b] += zt[i, b] * theta[i]
     for b in range(B):
         means[b] = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
     sums[:] = 0.0
-    blocks = D - D % 4
     for i in range(D):
         v[:] = 0.0
-        for j in range(0, blocks, 4):
+        for j in range(i - i % 4, blocks, 4):
+            twice = 2.0 if j > i else 1.0
             p0, p1, p2, p3 = P[j, i], P[j + 1, i], P[j + 2, i], P[j + 3, i]
             z0, z1, z2, z3 = zt[j], zt[j + 1], zt[j + 2], zt[j + 3]
             for b in range(B):
-                v[b] += (p0 * z0[b] + p1 * z1[b]) + (p2 * z2[b] + p3 * z3[b])
-        for j in range(blocks, D):
-            p0, z0 = P[j, i], zt[j]
+                v[b] += (p0 * (twice * z0[b]) + p1 * (twice * z1[b])) + (
+                    p2 * (twice * z2[b]) + p3 * (twice * z3[b])
+                )
+        for j in range(max(blocks, i), D):
+            p0, z0, twice = P[j, i], zt[j], 2.0 if j > i else 1.0
             for b in range(B):
-                v[b] += p0 * z0[b]
+                v[b] += p0 * (twice * z0[b])
         into = sums[i % 4 if i < blocks else 0]
         for b in range(B):
             into[b] += zt[i, b] * v[b]

@@ -54,7 +54,7 @@ def spread(scale, df):
     """Standard deviation of a location-scale normal (df = ∞) or Student-t."""
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
-    return scale / np.sqrt(1.0 - 2.0 / df)
+    return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))  # both branches may be computed
 
 
 @njit(cache=True)

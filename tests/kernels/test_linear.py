@@ -26,7 +26,7 @@ def arm_of(settings, z=(), r=(), w=()):
     arm = np.empty(kernel.arm_width(D, int(settings[kernel.FOLDS])))
     kernel.initialise(arm, settings)
     for row in zip(z, r, w, strict=True):
-        kernel.update(arm, *row, settings, np.empty(D))
+        kernel.update(arm, *row, settings, np.empty(kernel.stride(D)))
     return arm
 
 
@@ -35,7 +35,7 @@ def settings_of(D, normalize=False, **model):
 
 
 def posterior(arm, D):
-    return kernel.theta_of(arm, D), kernel.P_of(arm, D)[:, :D]
+    return kernel.theta_of(arm, D), kernel.matrix(kernel.P_of(arm, D), D)[:, :D]
 
 
 @given(seeds, st.integers(1, 9), st.integers(1, 60), st.sampled_from(VARIANCES))
@@ -54,7 +54,9 @@ def test_rank_one_updates_equal_the_closed_form(seed, D, n, variance):
     loss = w @ (r - z @ theta) ** 2 + 0.7 * theta @ theta
     np.testing.assert_allclose(arm[kernel.LOSS], loss, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(kernel.b_of(arm, D), z.T @ (w * r), atol=1e-10)
-    np.testing.assert_allclose(kernel.G_of(arm, D)[:, :D], z.T @ (w[:, None] * z), atol=1e-10)
+    np.testing.assert_allclose(
+        kernel.matrix(kernel.G_of(arm, D), D)[:, :D], z.T @ (w[:, None] * z), atol=1e-10
+    )
 
 
 @given(seeds, st.sampled_from([{}, {"ridge": "cv"}, {"refit": 7}, {"refit": 0.3}]), st.booleans())
@@ -107,7 +109,7 @@ def settled(refit, n, D=2, normalize=False, **model):
     arm, times = arm_of(settings), []
     for i, (z, r, w) in enumerate(zip(*rows(0, n, D), strict=True), start=1):
         due = arm[kernel.DUE]
-        kernel.update(arm, z, r, w, settings, np.empty(D))
+        kernel.update(arm, z, r, w, settings, np.empty(kernel.stride(D)))
         if arm[kernel.DUE] != due:
             times.append(i)
     return times
@@ -173,7 +175,7 @@ def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
     contexts = np.random.default_rng(seed).normal(size=(B, D))
     means, scales = np.empty(B), np.empty(B)
     kernel.moments_of_block(arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((5, B)))
-    single = [kernel.moments(arm, context, D, np.empty(D)) for context in contexts]
+    single = [kernel.moments(arm, context, D, np.empty(kernel.stride(D))) for context in contexts]
     np.testing.assert_array_equal(np.column_stack([means, scales]), single)
     if n:
         B = oracle.precision(z, w, 1.0, intercept=False)

@@ -1,0 +1,255 @@
+"""Inverse-propensity weights: known, pooled (by brute force), and estimated (by scikit-learn)."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import bayesbandit as bb
+from bayesbandit.balance import reweighting as module
+from tests import oracle
+from tests.players import play, world
+
+POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
+
+
+def balanced(policy=None, arms=3, d=3, seed=0, model=None, **settings):
+    balance = bb.InversePropensity(**settings)
+    policy = bb.Thompson() if policy is None else policy
+    return bb.Bandit(arms, model or bb.Ridge(), policy, balance, n_features=d, seed=seed)
+
+
+def estimates_are_weighted(bandit, intercept=True, normalize=False):
+    """Every arm's θ is scikit-learn's on the history's own weights."""
+    history = bandit.history
+    for arm in set(history.arm.tolist()):
+        mine = history.arm == arm
+        w = history.weight[mine]
+        w = w / w.mean() if normalize else w
+        theta = oracle.sklearn_ridge(history.x[mine], history.reward[mine], w, 1.0, intercept)
+        np.testing.assert_allclose(bandit.posterior(arm).location, theta, atol=1e-8)
+        sigma2 = oracle.noise(history.x[mine], history.reward[mine], w, 1.0, "rss/n", intercept)[0]
+        B = oracle.precision(history.x[mine], w, 1.0, intercept)
+        np.testing.assert_allclose(
+            bandit.posterior(arm).spread, sigma2 * np.linalg.inv(B), atol=1e-8
+        )
+
+
+@pytest.mark.parametrize("clip", [0.02, 0.1, 1.0])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_decision_weights(policy, normalize, clip, rng):
+    x, reward = world(rng, 80)
+    bandit = balanced(policy, clip=clip, normalize=normalize)
+    propensity = bandit.play(x, reward)[1]
+    np.testing.assert_array_equal(bandit.history.weight, 1 / np.maximum(clip, propensity))
+    estimates_are_weighted(bandit, normalize=normalize)
+
+
+def test_unweighted_is_weight_one(rng):
+    x, reward = world(rng, 50)
+    bandit = bb.LinTS(3, 3)
+    bandit.play(x, reward)
+    np.testing.assert_array_equal(bandit.history.weight, 1.0)
+    estimates_are_weighted(bandit)
+
+
+class PooledByHand:
+    """Every period's posterior kept; P(arm | x) is the mean over all of them, O(t²)."""
+
+    def __init__(self, policy, K):
+        self.policy, self.K, self.periods = policy, K, []
+
+    def period(self, bandit):
+        """One more period, decided by today's posterior; uniform while an arm has no reward."""
+        if not bandit.belief.n.all():
+            self.periods.append(None)
+        else:
+            posteriors = [bandit.posterior(arm) for arm in bandit.arms]
+            self.periods.append((posteriors, self.policy.param(bandit.t)))
+
+    def of(self, k, x):
+        def at(period, context):
+            if period is None:
+                return 1 / self.K
+            posteriors, number = period
+            z = oracle.design(context)[0]
+            mean = [z @ p.location for p in posteriors]
+            scale = [np.sqrt(z @ p.spread @ z) for p in posteriors]
+            df = [p.df for p in posteriors]
+            kind = type(self.policy).__name__
+            return oracle.policy_probabilities(kind, number, mean, scale, df)[k]
+
+        return np.array([np.mean([at(p, context) for p in self.periods]) for context in x])
+
+
+@pytest.mark.parametrize(
+    ("policy", "variance", "T"),
+    [
+        (bb.Thompson(0.8), "rss/n", 16),
+        (bb.Thompson(lambda t: 2 / t), "rss/n", 16),
+        (bb.Thompson(), "nig", 12),
+        (bb.UCB(0.8), "rss/n", 60),
+        (bb.UCB(lambda t: 2 / t), "nig", 60),
+        (bb.EpsilonGreedy(0.3), 0.2, 60),
+    ],
+    ids=str,
+)
+def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
+    """The pulled arm's weights, all of them, after every round; the other arms' stay."""
+    x, reward = world(rng, T)
+    model = bb.Ridge(variance=variance)
+    bandit = balanced(
+        policy, model=model, propensity="pooled", refresh=1, snapshots=10_000, clip=0.01
+    )
+    by_hand, weight, arms = PooledByHand(policy, 3), np.empty(T), np.empty(T, int)
+    for t in range(T):
+        decision = bandit.choose(x[t])
+        arms[t] = decision.arm
+        by_hand.period(bandit)
+        bandit.observe(decision, reward[t, decision.arm])
+        mine = np.flatnonzero(arms[: t + 1] == arms[t])
+        weight[mine] = 1 / np.maximum(0.01, by_hand.of(arms[t], x[mine]))
+        np.testing.assert_allclose(1 / bandit.history.weight, 1 / weight[: t + 1], atol=1e-6)
+    if variance == "rss/n":
+        estimates_are_weighted(bandit)
+
+
+def test_pooled_batches_are_periods_of_one_policy(rng):
+    x, reward = world(rng, 24)
+    bandit = balanced(bb.UCB(), propensity="pooled", refresh=1, snapshots=1000)
+    by_hand = PooledByHand(bandit.policy, 3)
+    for rows in np.split(np.arange(24), 4):
+        decision = bandit.choose(x[rows])
+        for _ in rows:
+            by_hand.period(bandit)
+        bandit.observe(decision, reward[rows, decision.arm])
+    played = bandit.history.arm
+    for k in set(bandit.history.arm[-6:].tolist()):
+        weight = 1 / np.maximum(0.1, by_hand.of(k, x[played == k]))
+        np.testing.assert_allclose(bandit.history.weight[played == k], weight, atol=1e-5)
+    assert sum(bandit.reweighting.estimator.periods) == 24
+
+
+@pytest.mark.parametrize("most", [2, 3, 5, 8])
+def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
+    x, reward = world(rng, 120)
+    bandit = balanced(bb.UCB(), propensity="pooled", refresh=1, snapshots=most)
+    for t in range(120):
+        if t == 60:
+            bandit.add_arm("new")
+        decision = bandit.choose(x[t])
+        bandit.observe(decision, reward[t, 0])
+        pool = bandit.reweighting.estimator
+        assert sum(pool.periods) == t + 1
+        assert len(pool.periods) == len(pool.beliefs) == len(pool.rules) <= most
+        assert pool.arms[-1] == bandit.arms
+        probe = bandit.history.rows[:5]
+        total = sum(pool.of(arm, probe, bandit.layout) for arm in bandit.arms)
+        np.testing.assert_allclose(total, 1.0, atol=1e-8)
+    assert max(pool.periods) > 4  # old stretches are long ones
+
+
+def counted(bandit, T, monkeypatch):
+    """Probabilities that pooling evaluates within T rounds."""
+    calls = []
+    kernel = module.pooled_chances
+    monkeypatch.setattr(
+        module, "pooled_chances", lambda z, *rest: calls.append(len(z)) or kernel(z, *rest)
+    )
+    x, reward = world(np.random.default_rng(0), T)
+    bandit.play(x, reward, every=T)
+    monkeypatch.undo()
+    return sum(calls)
+
+
+def test_pooled_cost_is_near_linear(monkeypatch):
+    """Counted, not timed: 8 times the rounds cost at most 8 · 1.2 times as much."""
+    few, many = (counted(bb.BLTS(3, 3, propensity="pooled"), T, monkeypatch) for T in (1000, 8000))
+    assert many < 1.2 * 8 * few
+    assert (
+        many < 32 * 8000 * 12
+    )  # at most `snapshots` a row and refresh, a row refreshed ~ 10 times
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("K", [2, 3])
+def test_estimated_is_a_logistic_regression(K, intercept, rng):
+    x, reward = world(rng, 120, K=K)
+    x = np.column_stack([100 + 20 * x[:, 0], x[:, 1], np.full(120, 4.0)])  # scales, a constant
+    model = bb.Ridge(intercept=intercept)
+    bandit = balanced(bb.UCB(3.0), K, model=model, propensity="estimated", refresh=1, clip=0.01)
+    play(bandit, x, reward)
+    history = bandit.history
+    fit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000, tol=1e-8))
+    p = fit.fit(history.x, history.arm).predict_proba(history.x)
+    last = history.arm[-1]
+    mine = history.arm == last
+    expected = np.maximum(0.01, p[mine, list(fit.classes_).index(last)])
+    np.testing.assert_allclose(1 / history.weight[mine], expected, rtol=2e-3)  # solver's tolerance
+    assert expected.std() > 0.05
+    estimates_are_weighted(bandit, intercept=intercept)
+
+
+def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
+    bandit = balanced(bb.UCB(), propensity="estimated")
+    decision = bandit.choose(rng.normal(size=3))
+    bandit.observe(decision, 1.0)
+    np.testing.assert_allclose(bandit.history.weight, 3.0)  # one arm seen: nothing to regress
+
+
+def test_an_arm_that_comes_back_is_one_arm(rng):
+    bandit = balanced(bb.UCB(2.0), ["a", "b"], propensity="estimated", refresh=1)
+    x, reward = world(rng, 60, K=2)
+    play(bandit, x, reward)
+    bandit.remove_arm("a")
+    bandit.add_arm("a")
+    bandit.update(x, bandit.history.arm, reward[:, 0])
+    assert sorted(bandit.reweighting.estimator.arms) == ["a", "b"]
+    p = [
+        bandit.reweighting.estimator.of(arm, bandit.history.rows[:9], bandit.layout) for arm in "ab"
+    ]
+    np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["pooled", "estimated"])
+def test_no_features_at_all(kind, rng):
+    """With a constant alone the estimated propensity is the arm's frequency, shrunk by nothing."""
+    bandit = balanced(bb.Thompson(5.0), 2, d=0, propensity=kind, refresh=1)
+    bandit.play(np.empty((60, 0)), rng.normal(size=(60, 2)))
+    if kind == "estimated":
+        frequency = np.mean(bandit.history.arm == bandit.history.arm[-1])
+        np.testing.assert_allclose(1 / bandit.history.weight[-1], frequency, atol=1e-3)
+    estimates_are_weighted(bandit)
+
+
+@pytest.mark.parametrize("kind", ["pooled", "estimated"])
+def test_refreshing_on_a_schedule(kind, rng):
+    """Settled at growth by a share or every m rows of the pulled arm; normalised all along."""
+    assert [bb.InversePropensity(refresh=0.5).next_due(n) for n in (0, 1, 2, 10)] == [1, 2, 3, 15]
+    assert bb.InversePropensity(refresh=7).next_due(10) == 17
+    x, reward = world(rng, 150)
+    bandit = balanced(bb.UCB(), propensity=kind, refresh=0.5, normalize=True)
+    refreshed, rebuild = [], bandit.belief.rebuild
+    bandit.belief.rebuild = lambda k, *rest: (
+        refreshed.append((k, len(rest[1]))) or rebuild(k, *rest)
+    )
+    play(bandit, x, reward)
+    for k in range(3):
+        n = [rows for arm, rows in refreshed if arm == k]
+        assert all(b >= min(np.ceil(1.5 * a), a + 1) for a, b in zip(n, n[1:], strict=False))
+        assert len(n) <= 2 + np.log(150) / np.log(1.5)
+    estimates_are_weighted(bandit, normalize=True)
+
+
+def test_weights_undo_the_selection(rng):
+    """Σ w r over the rounds of an arm estimates its mean reward over all rounds, unbiased."""
+    x, reward = world(rng, 4000, d=1, K=2)
+    bandit = balanced(bb.EpsilonGreedy(0.2), 2, d=1, clip=0.05)
+    bandit.play(x, reward)
+    history = bandit.history
+    for k in range(2):
+        terms = np.where(history.arm == k, history.reward * history.weight, 0.0)
+        assert stats.ttest_1samp(terms - reward[:, k], 0.0).pvalue > 0.01

@@ -1,0 +1,147 @@
+"""Logged rounds: a ring of rows against a plain list, names that keep their types, changes of arms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.history import History, Layout, name_array
+from bayesbandit.kernels import rounds
+from tests.players import play, world
+
+LAYOUT = Layout(("a", "b"), 1, 2)
+
+
+def rows_of(numbers):
+    """Rows told apart by their reward; arm and propensity follow from it."""
+    rows = np.zeros((len(numbers), LAYOUT.width))
+    rows[:, 0] = numbers
+    rows[:, LAYOUT.tail + rounds.REWARD] = numbers
+    rows[:, LAYOUT.tail + rounds.ARM] = [number % 2 for number in numbers]
+    rows[:, LAYOUT.tail + rounds.PROPENSITY] = 0.5
+    return rows
+
+
+@given(
+    st.one_of(st.none(), st.integers(0, 7)),
+    st.lists(st.one_of(st.none(), st.integers(0, 12)), max_size=12),
+)
+def test_the_last_rounds_are_kept_in_order(limit, steps):
+    """Rounds one by one (None) or n at a time, whatever the limit."""
+    history, told = History(LAYOUT, limit), []
+    for step in steps:
+        more = list(range(len(told), len(told) + (1 if step is None else step)))
+        told += more
+        if step is None:
+            at = history.slot()
+            assert (at >= 0) == (limit != 0)
+            if at >= 0:
+                history.rows[at] = rows_of(more)
+        else:
+            history.extend(rows_of(more))
+    kept = told if limit is None else told[len(told) - min(limit, len(told)) :]
+    assert (len(history), history.total) == (len(kept), len(told))
+    np.testing.assert_array_equal(history.reward, kept)
+    np.testing.assert_array_equal(history.x[:, 0], kept)
+    assert history.arm.tolist() == ["ab"[number % 2] for number in kept]
+    np.testing.assert_array_equal(
+        history.of_arm(1)[:, LAYOUT.tail + rounds.REWARD], [i for i in kept if i % 2]
+    )
+    assert repr(history) == f"History({len(kept)} of {len(told)} rounds)"
+
+
+def test_what_is_read_is_a_copy():
+    history = History(LAYOUT, None)
+    history.extend(rows_of([1, 2]))
+    for column in (history.x, history.reward, history.propensity, history.weight):
+        column[:] = 99.0
+    np.testing.assert_array_equal(history.reward, [1.0, 2.0])
+    np.testing.assert_array_equal(history.x[:, 0], [1.0, 2.0])
+    np.testing.assert_array_equal(history.propensity, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [((3, -1), np.int64), (("x", "long name"), np.str_), ((1, "1"), object), ((2**70, 1), object)],
+)
+def test_names_keep_their_types(names, dtype):
+    array = name_array(names)
+    assert array.tolist() == list(names)
+    assert [type(name) for name in array.tolist()] == [type(name) for name in names]
+    assert array.dtype.type in (dtype, np.object_)
+
+
+def test_a_bandit_logs_what_it_did(rng):
+    x, reward = world(rng, 50)
+    bandit = bb.BLTS(["a", "b", "c"], 3, clip=0.2)
+    arms, propensity = play(bandit, x, reward)
+    history = bandit.history
+    np.testing.assert_array_equal(history.x, x)
+    assert history.arm.tolist() == [bandit.arms[k] for k in arms]
+    np.testing.assert_array_equal(history.reward, reward[np.arange(50), arms])
+    np.testing.assert_array_equal(history.propensity, propensity)
+    np.testing.assert_array_equal(history.weight, 1 / np.maximum(0.2, propensity))
+    frame = history.to_frame()
+    assert list(frame) == ["x0", "x1", "x2", "arm", "reward", "propensity", "weight"]
+    np.testing.assert_array_equal(frame["weight"], history.weight)
+    np.testing.assert_array_equal(frame[["x0", "x1", "x2"]], x)
+
+
+def test_propensities_are_of_the_moment_of_decision_however_late_they_are_asked_for(rng):
+    x, reward = world(rng, 60)
+    asked, unasked = bb.LinTS(3, 3), bb.LinTS(3, 3)
+    propensity = play(asked, x, reward)[1]
+    for context, rewards in zip(x, reward, strict=True):
+        decision = unasked.choose(context)
+        unasked.observe(decision, rewards[decision.arm])
+    np.testing.assert_array_equal(unasked.history.propensity, propensity)
+    assert len(np.unique(propensity)) > 40
+
+
+@pytest.mark.parametrize("limit", [None, 20, 1000])
+def test_arms_change_and_the_past_stays(limit, rng):
+    x, reward = world(rng, 90)
+    bandit = bb.LinTS(["a", "b", "c"], 3, history=limit)
+    bandit.play(x[:30], reward[:30])
+    bandit.remove_arm("b")
+    bandit.play(x[30:60], reward[30:60, [0, 2]])
+    bandit.add_arm("d")
+    bandit.remove_arm("a")
+    bandit.add_arm("b")
+    bandit.play(x[60:], reward[60:])
+    assert bandit.arms == ("c", "d", "b")
+
+    twin, name = bb.LinTS(["a", "b", "c"], 3), []
+    p, r = [], []
+    for t in range(90):
+        if t == 30:
+            twin.remove_arm("b")
+        if t == 60:
+            twin.add_arm("d")
+            twin.remove_arm("a")
+            twin.add_arm("b")
+        decision = twin.choose(x[t])
+        columns = [0, 2] if 30 <= t < 60 else [0, 1, 2]
+        name.append(decision.arm)
+        p.append(decision.propensity)
+        r.append(reward[t, columns[twin.arms.index(decision.arm)]])
+        twin.observe(decision, r[-1])
+    kept = slice(0 if limit is None else max(0, 90 - limit), None)
+    assert bandit.history.arm.tolist() == name[kept]
+    np.testing.assert_array_equal(bandit.history.x, x[kept])
+    np.testing.assert_array_equal(bandit.history.reward, r[kept])
+    np.testing.assert_allclose(bandit.history.propensity, p[kept], atol=1e-12)
+    assert bandit.history.retired == ["b", "a"]
+
+
+def test_no_history_is_kept_where_none_is_wanted(rng):
+    x, reward = world(rng, 20)
+    bandit = bb.BLTS(3, 3, history=0)
+    bandit.play(x, reward)
+    assert (len(bandit.history), bandit.history.total) == (0, 20)
+    assert bandit.history.rows.nbytes == 0
+    assert bandit.history.arm.tolist() == []
+    bandit.remove_arm(1)
+    bandit.add_arm("new")
+    assert len(bandit.history.to_frame()) == 0

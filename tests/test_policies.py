@@ -1,0 +1,174 @@
+"""How a belief becomes an arm: scores, their distribution, and probabilities by quadrature."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import bayesbandit as bb
+from tests import oracle
+
+POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
+VARIANCES = ["rss/n", "nig", 0.3]
+
+
+def believed(variance="rss/n", K=3, seed=0, n=40, **model):
+    """A belief of K arms over 2 features, and contexts to ask it about."""
+    rng = np.random.default_rng(seed)
+    belief = bb.Ridge(variance=variance, **model).belief(K, 2)
+    x = rng.normal(size=(n, 2))
+    belief.update(x, np.arange(n) % K, rng.normal(size=n))
+    return belief, rng.normal(size=(5, 2))
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "expected"),
+    [
+        ((0.2, 0, -0.1), (0.3, 0.5, 0.05), (0.58279770, 0.34742043, 0.06978187)),
+        ((2, 1, 0), (0.01, 0.4, 3), (0.74285474, 0.00473481, 0.25241045)),
+        ((1.0, 1.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.5, 0.0)),
+        ((0.3, 0.0), (0.0, 1.0), (stats.norm.cdf(0.3), stats.norm.cdf(-0.3))),
+        ((7.0,), (2.0,), (1.0,)),
+    ],
+)
+def test_choice_probabilities(mean, sd, expected):
+    np.testing.assert_allclose(bb.choice_probabilities(mean, sd), expected, atol=1e-6)
+    if all(sd):
+        np.testing.assert_allclose(oracle.best_arm(mean, sd), expected, atol=1e-8)
+
+
+@given(st.integers(2, 30), st.integers(0, 2**32 - 1), st.floats(0.1, 10.0), st.floats(-9.0, 9.0))
+def test_choice_probabilities_laws(K, seed, scale, shift):
+    """They sum to one, follow their arms, and know neither origin nor unit."""
+    rng = np.random.default_rng(seed)
+    mean, sd = rng.normal(size=(2, K)), np.exp(rng.normal(size=(2, K)))
+    p = bb.choice_probabilities(mean, sd)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+    order = rng.permutation(K)
+    permuted = bb.choice_probabilities(mean[:, order], sd[:, order])
+    np.testing.assert_allclose(permuted, p[:, order], atol=1e-6)
+    moved = bb.choice_probabilities(scale * mean + shift, scale * sd)
+    np.testing.assert_allclose(moved, p, atol=1e-6)
+
+
+def test_choice_probabilities_of_a_hundred_arms(rng):
+    mean, sd = rng.normal(size=100), rng.uniform(0.1, 2.0, 100)
+    np.testing.assert_allclose(
+        bb.choice_probabilities(mean, sd), oracle.best_arm(mean, sd), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "message"),
+    [
+        ([0.0, 1.0], [1.0, -1.0], "sd must be ≥ 0; got -1"),
+        ([0.0, np.nan], [1.0, 1.0], r"mean must be finite; found nan at \[1\]"),
+        ([0.0, 1.0], [1.0, np.inf], r"sd must be finite; found inf at \[1\]"),
+        ([0.0, 1.0], [1.0], r"same shape .* got \(2,\) and \(1,\)"),
+        ([], [], "K ≥ 1"),
+        (["a", "b"], [1.0, 1.0], "mean must be numbers"),
+    ],
+)
+def test_choice_probabilities_of_bad_input(mean, sd, message):
+    with pytest.raises(ValueError, match=message):
+        bb.choice_probabilities(mean, sd)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_probabilities_are_those_of_the_quadrature(policy, variance):
+    belief, x = believed(variance)
+    p = policy.probabilities(belief, x)
+    mean, scale, df = belief.location_scale(x)
+    for row in range(len(x)):
+        expected = oracle.policy_probabilities(
+            type(policy).__name__, policy.param(1), mean[row], scale[row], df[row]
+        )
+        np.testing.assert_allclose(p[row], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_the_best_score_wins_as_often_as_its_probability_says(policy, variance, rng):
+    belief, x = believed(variance)
+    repeated = np.repeat(x, 4000, axis=0)
+    chosen = policy.scores(belief, repeated, rng).argmax(axis=1).reshape(5, 4000)
+    p = policy.probabilities(belief, x)
+    frequency = np.stack([(chosen == k).mean(axis=1) for k in range(3)], axis=1)
+    assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 4000) + 1e-9).all()
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_thompson_scores_are_draws_from_the_scaled_posterior(variance, rng):
+    belief, x = believed(variance)
+    scores = bb.Thompson(0.5).scores(belief, np.repeat(x[:1], 20_000, axis=0), rng)
+    mean, scale, df = (part[0] for part in belief.location_scale(x[:1]))
+    for k in range(3):
+        unit = stats.norm if np.isinf(df[k]) else stats.t(df[k])
+        z = (scores[:, k] - mean[k]) / (0.5 * scale[k])
+        assert stats.kstest(z, unit.cdf).pvalue > 0.01
+    correlation = np.corrcoef(scores.T) - np.eye(3)
+    assert np.abs(correlation).max() < 4 / np.sqrt(20_000)  # arms are drawn independently
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_ucb_scores(variance, rng):
+    """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
+    belief, x = believed(variance)
+    scores = bb.UCB(1.7).scores(belief, x, rng)
+    z = oracle.design(x)
+    for k in range(3):
+        theta, covariance = belief.posterior(k).coefficients["theta"]
+        expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
+        np.testing.assert_allclose(scores[:, k], expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [0, 40])
+@pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
+@pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])
+def test_alpha_zero_is_greedy(variance, prior, n, rng):
+    """Also where a standard deviation is infinite: no data yet, or too few degrees of freedom."""
+    belief, x = believed(variance, n=n, prior=prior)
+    greedy = bb.Greedy().probabilities(belief, x)
+    for policy in (bb.Thompson(0.0), bb.UCB(0.0), bb.EpsilonGreedy(0.0)):
+        np.testing.assert_allclose(policy.probabilities(belief, x), greedy, atol=1e-12)
+        np.testing.assert_array_equal(policy.scores(belief, x, rng), belief.moments(x)[0])
+    every = bb.EpsilonGreedy(1.0).probabilities(belief, x)
+    np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_arms_without_data_are_alike(policy, rng):
+    belief, x = believed(n=0, K=4)
+    np.testing.assert_allclose(policy.probabilities(belief, x), np.full((5, 4), 0.25), atol=1e-6)
+    assert np.isfinite(policy.scores(belief, x, rng)).all()
+
+
+def test_the_number_may_follow_the_round(rng):
+    belief, x = believed()
+    mean, sd = belief.moments(x)
+    ucb = bb.UCB(lambda t: 1.0 / t)
+    assert [ucb.param(t) for t in (1, 2, 4)] == [1.0, 0.5, 0.25]
+    np.testing.assert_allclose(ucb.scores(belief, x, rng, 4), mean + 0.25 * sd, atol=1e-12)
+    thompson = bb.Thompson(lambda t: 1.0 / t).probabilities(belief, x, 4)
+    np.testing.assert_array_equal(thompson, bb.Thompson(0.25).probabilities(belief, x))
+    assert bb.EpsilonGreedy(lambda t: 1 / t).param(10) == 0.1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: bb.Thompson(-0.1), r"alpha must be a finite number ≥ 0; got -0\.1"),
+        (lambda: bb.UCB(np.nan), "alpha must be a finite number ≥ 0; got nan"),
+        (lambda: bb.UCB("1"), "alpha must be a finite number ≥ 0; got '1'"),
+        (lambda: bb.Thompson(None), "got None"),
+        (lambda: bb.Thompson(True), "got True"),
+        (lambda: bb.EpsilonGreedy(1.5), r"epsilon must be a finite number ≥ 0 and ≤ 1; got 1\.5"),
+        (lambda: bb.UCB(lambda t: -t).param(3), r"alpha\(3\) must be .* got -3"),
+        (lambda: bb.EpsilonGreedy(lambda t: t).param(2), r"epsilon\(2\) must be .* got 2"),
+    ],
+)
+def test_bad_numbers(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
