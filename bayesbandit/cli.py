@@ -91,9 +91,11 @@ def compare(
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
-        experiment = Experiment(
-            sets, dict(map(parse_bandit, bandit or DEFAULTS)), horizon, replications, seed
-        )
+        chosen = list(bandit or DEFAULTS)
+        if twice := {text for text in chosen if chosen.count(text) > 1}:
+            raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
+        bandits = dict(map(parse_bandit, chosen))
+        experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     ranking = evaluation.ranking(results)
     summary = evaluation.summary(results)

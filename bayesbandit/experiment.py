@@ -114,7 +114,10 @@ class Experiment:
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         console = Console(stderr=True)
         with Progress(*columns, console=console, disable=not progress) as bar:
-            task = bar.add_task("environments × replications", total=len(units))
+            total = len(self.environments) * self.replications
+            task = bar.add_task(
+                "environments × replications", total=total, completed=total - len(units)
+            )
             for rows in work:
                 ledger.append(rows)
                 bar.advance(task)

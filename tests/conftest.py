@@ -1,11 +1,7 @@
-"""Shared by all tests: fresh kernels, one thread, hypothesis without a clock, a generator."""
+"""Shared by all tests: fresh kernels, hypothesis without a clock, a generator."""
 
-import os
 import shutil
 from pathlib import Path
-
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(threads, "1")
 
 import numpy as np
 import pytest

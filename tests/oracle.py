@@ -1,7 +1,9 @@
 """The mathematics a second time, by other means: scikit-learn, scipy, dense inverses, loops."""
 
+from itertools import pairwise
+
 import numpy as np
-from scipy import integrate, stats
+from scipy import integrate
 from scipy.special import gammaln, ndtr, stdtr
 from sklearn.linear_model import Ridge as SklearnRidge
 
@@ -90,8 +92,7 @@ def best_arm(mean, scale, df=np.inf):
     steps = np.array([0.0, 1.0, 2.5, 5.0, 9.0])
     breaks = np.unique(mean[:, None] + np.outer(scale, np.append(-steps, steps)))
     edges = [-np.inf, *breaks, np.inf] if not normal.all() else breaks
-    pieces = zip(edges[:-1], edges[1:], strict=True)
-    return sum(integrate.quad_vec(integrand, *piece, epsabs=1e-9)[0] for piece in pieces)
+    return sum(integrate.quad_vec(integrand, *piece, epsabs=1e-9)[0] for piece in pairwise(edges))
 
 
 def winners(score):
@@ -102,14 +103,15 @@ def winners(score):
 
 def policy_probabilities(kind, number, mean, scale, df=np.inf):
     """A policy's chance of each arm (K,) at one context."""
-    mean, scale, df = np.asarray(mean), np.asarray(scale), np.broadcast_to(df, np.shape(mean))
+    mean, scale = np.asarray(mean, float), np.asarray(scale, float)
+    df = np.broadcast_to(df, mean.shape)
     if kind == "Thompson":
         return best_arm(mean, number * scale, df)
     if kind == "Greedy" or (kind == "UCB" and number == 0.0):
         return winners(mean)
     if kind == "UCB":
-        sd = [
-            s if np.isinf(nu) else stats.t(nu, 0, s).std() for s, nu in zip(scale, df, strict=True)
-        ]
-        return winners(mean + number * np.array(sd))
+        with np.errstate(all="ignore"):
+            sd = np.where(np.isinf(df), scale, scale * np.sqrt(df / (df - 2)))
+        sd[df <= 2] = np.inf
+        return winners(mean + number * sd)
     return number / len(mean) + (1 - number) * winners(mean)

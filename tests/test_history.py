@@ -1,4 +1,4 @@
-"""Logged rounds: a ring of rows against a plain list, names that keep their types, changes of arms."""
+"""Logged rounds: a ring of rows against a plain list, names, changes of arms."""
 
 import numpy as np
 import pytest

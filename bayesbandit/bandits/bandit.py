@@ -160,9 +160,10 @@ class Bandit:
             if not (isinstance(reward, float) and abs(reward) <= checks.LARGEST):
                 reward = float(checks.column(reward, 1, "reward")[0])
             belief, balance = self.belief, self.balance
+            at = history.slot()  # before its rows are asked for: they may have to grow
             rounds.observe_one(
                 rows, reward, belief.arms, belief.settings, balance.source, balance.clip,
-                history.rows, history.slot(),
+                history.rows, at,
             )  # fmt: skip
         else:
             rows = np.atleast_2d(rows).copy()

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.kernels.rounds import ARM, chances, spread
+from bayesbandit.kernels.rounds import ARM, PROPENSITY, chance, chances, spread
 
 
 class Decision:
@@ -58,8 +58,16 @@ class Decision:
     @property
     def propensity(self) -> Any:
         """The chosen arm's probability, a float or (n,)."""
-        p = self.layout.fill_propensities(self.rows.reshape(-1, self.layout.width))
-        return float(p[0]) if self.rows.ndim == 1 else p.copy()
+        rows, layout = self.rows, self.layout
+        if rows.ndim > 1:
+            return layout.fill_propensities(rows).copy()
+        p = rows[layout.tail + PROPENSITY]
+        if p != p:  # not asked for so far
+            arm = int(rows[layout.tail + ARM])
+            p = rows[layout.tail + PROPENSITY] = chance(
+                rows, arm, layout.n_columns, len(layout.arms)
+            )
+        return float(p)
 
     @property
     def probabilities(self) -> np.ndarray:

@@ -1,5 +1,7 @@
 """One arm's statistics, kept one row at a time, against the same from all rows at once."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,7 +127,7 @@ def test_schedules():
     assert settled(None, 2500) == [1000, 2000]
     growth = settled(0.25, 100, ridge="cv")
     assert growth[:6] == [1, 2, 3, 4, 5, 7]
-    assert all(b <= max(a + 1, np.ceil(a * 1.25)) for a, b in zip(growth, growth[1:], strict=False))
+    assert all(b <= max(a + 1, np.ceil(a * 1.25)) for a, b in pairwise(growth))
 
 
 def test_large_designs_settle_at_growth_by_five_per_cent():

@@ -1,4 +1,4 @@
-"""One round on arrays: its draws, its ties, its propensities, and a NumPy twin of the whole loop."""
+"""One round on arrays: draws, ties, propensities, and a NumPy twin of the loop."""
 
 import math
 

@@ -1,0 +1,120 @@
+"""The command line, run as a user would."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayesbandit import evaluation
+from bayesbandit.cli import DEFAULTS, app, parse_bandit
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    data = ["--data", "iris", "--data", "wine"]
+    return out, run("compare", *data, "--replications", 2, "--out", out)
+
+
+def test_compare_answers_the_question(compared):
+    out, result = compared
+    assert result.exit_code == 0, result.output
+    assert "Best on this data:" in result.output
+    folder = out / "compare"
+    table = pd.read_parquet(folder / "results.parquet")
+    evaluation.check(table)
+    assert set(table["bandit"]) == set(DEFAULTS)
+    best = evaluation.ranking(table)["bandit"].iloc[0]
+    assert f"Best on this data: {best}," in result.output
+    for picture in ("regret", "propensities", "pairwise"):
+        assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+    assert len(pd.read_csv(folder / "table.csv")) == 2 * len(DEFAULTS)
+    assert "| LinTS" in (folder / "table.md").read_text()
+    record = json.loads((folder / "run.json").read_text())
+    assert record["settings"]["seed"] == 0
+    assert "Thompson(alpha=0.25)" in record["settings"]["bandits"]["LinTS"]
+    assert record["versions"]["bayesbandit"]
+
+
+def test_compare_goes_on_with_what_is_there(compared):
+    out, first = compared
+    before = pd.read_parquet(out / "compare" / "results.parquet")
+    again = run("compare", "--data", "iris", "--data", "wine", "--replications", 2, "--out", out)
+    assert again.stdout == first.stdout
+    pd.testing.assert_frame_equal(pd.read_parquet(out / "compare" / "results.parquet"), before)
+
+
+def test_compare_on_ones_own_file(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 2))
+    label = np.where(x[:, 0] > 0, "yes", "no")
+    pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "answer": label}).to_csv(tmp_path / "mine.csv")
+    result = run(
+        "compare", "--csv", tmp_path / "mine.csv", "--target", "answer", "--out", tmp_path,
+        "--bandit", "LinTS", "--bandit", "BLTS(alpha=0.5, ridge='cv')", "--replications", 2,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    table = pd.read_parquet(tmp_path / "compare" / "results.parquet")
+    assert set(table["environment"]) == {"mine"}
+    assert set(table["bandit"]) == {"LinTS", "BLTS(alpha=0.5, ridge='cv')"}
+    assert evaluation.summary(table)["normalised_regret"].max() < 0.25
+
+
+def test_compare_on_a_folder(tmp_path):
+    frame = pd.DataFrame({"a": range(40), "target": [0, 1] * 20})
+    for name in ("one", "two"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    result = run(
+        "compare", "--folder", tmp_path, "--replications", 1, "--bandit", "LinGreedy",
+        "--out", tmp_path / "runs", "--jobs", 2,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert not (tmp_path / "runs" / "compare" / "pairwise.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "titanic"], "bundled data sets are iris, wine, breast_cancer, digits"),
+        (["--csv", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
+        (["--csv", "nowhere.csv"], "--csv needs --target"),
+        (["--folder", "nowhere"], "there is no folder"),
+        (["--bandit", "LinTs"], "unknown bandit 'LinTs'; there are BLTS, BLUCB"),
+        (["--bandit", "LinTS(alpha)"], "settings must be named"),
+        (["--bandit", "LinTS(alpha=-1)"], "alpha must be a finite number ≥ 0; got -1"),
+        (["--bandit", "LinTS(alfa=1)"], "unexpected keyword argument 'alfa'"),
+        (["--bandit", "LinTS(alpha=__import__('os'))"], "cannot read"),
+        (["--bandit", "LinTS", "--bandit", "LinTS"], "more than once: LinTS"),
+    ],
+)
+def test_errors_are_one_clear_line(arguments, message, tmp_path):
+    result = run("compare", *arguments, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_settings_not_given_are_the_defaults():
+    _, factory = parse_bandit("BLTS(alpha=1.0)")
+    bandit = factory(2, 1)
+    assert bandit.policy.alpha == 1.0
+    assert bandit.model.floor == DEFAULTS["BLTS"]["floor"]
+
+
+def test_help_states_the_defaults():
+    text = " ".join(run("compare", "--help").output.split())
+    for name, settings in DEFAULTS.items():
+        written = ", ".join(f"{key}={value}" for key, value in settings.items())
+        assert f"{name}({written})" in text
+
+
+def test_an_unknown_study_is_named(tmp_path):
+    result = run("reproduce", "table9", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "unknown study 'table9'; there are table1" in " ".join(result.output.split())
