@@ -39,6 +39,9 @@ CV: dict[str, Any] = {"alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "fo
 FIXED: dict[str, Any] = {"alpha": 0.5}
 CLIP = 0.2
 
+FOUR = ["LinTS", "LinUCB", "BLTS", "BLUCB"]
+WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictures of one simulation
+
 
 def bandits(propensity: Kind = "decision") -> dict[str, Factory]:
     """The four algorithms of the table, then the controls."""
@@ -104,10 +107,46 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Pictures by file name."""
-    four = results[results["bandit"].isin(["LinTS", "LinUCB", "BLTS", "BLUCB"])]
-    return {
+    """Pictures by file name: of all simulations, and of one in the context space."""
+    four = results[results["bandit"].isin(FOUR)]
+    drawn = {
         "optimal_share": plots.optimal_share(results),
         "regret": plots.regret_curves(results),
         "propensities": plots.propensities(four),
     }
+    for specification in ("well", "mis"):
+        environment = SyntheticExample(specification, horizon=WINDOWS[-1][1])
+        grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
+        truth, estimates = environment.expected_rewards(grid), []
+        for name in FOUR:
+            x, arm, t, means = walk(environment, bandits()[name], grid)
+            estimates.append(means[-1])
+            regions = np.stack([mean.argmax(axis=1) for mean in means])
+            drawn[f"assignment-{specification}-{name}"] = plots.assignment(
+                x, arm, t, environment.arms, WINDOWS, grid, regions, truth,
+                title=f"Arm assignment by {name}, {specification}-specified",
+            )  # fmt: skip
+        drawn[f"bias-{specification}"] = plots.bias(
+            grid, np.stack(estimates), truth, environment.arms, FOUR,
+            title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified",
+        )  # fmt: skip
+    return drawn
+
+
+def walk(
+    environment: SyntheticExample, factory: Factory, grid: np.ndarray, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """One simulation: contexts of the plane (n, 2), arms (n,) and rounds (n,), the warm start as
+    round 0, and the estimated mean rewards over the grid (m, K) at the end of each window."""
+    sample = environment.sample(None, np.random.default_rng(seed))
+    bandit = factory(environment.arms, environment.n_features, seed=seed)
+    bandit.update(sample.warm_x, sample.warm_arm, sample.warm_reward, sample.warm_propensity)
+    features, chosen, means = environment.features(grid), [sample.warm_arm], []
+    for first, last in WINDOWS:
+        rounds = slice(max(first - 1, 0), last)
+        if last > 0:
+            chosen.append(bandit.play(sample.x[rounds], sample.reward[rounds])[0])
+        means.append(bandit.belief.mean(features))
+    t = np.concatenate([np.zeros(len(sample.warm_arm)), 1.0 + np.arange(len(sample.x))])
+    x = np.concatenate([sample.warm_x, sample.x])[:, :2]
+    return x, np.concatenate(chosen), t, means

@@ -1,0 +1,230 @@
+"""A bandit at play: what it decides, with which propensity, and what it learns from a reward."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import bayesbandit as bb
+from tests import oracle
+from tests.players import STATEFUL, play, world
+
+POLICIES = [bb.Thompson(0.6), bb.UCB(0.6), bb.Greedy(), bb.EpsilonGreedy(0.2)]
+VARIANCES = ["rss/n", "rss", "nig", 0.2]
+
+
+def bandit_of(policy, variance="rss/n", balance=None, arms=3, **settings):
+    model = bb.Ridge(variance=variance)
+    return bb.Bandit(arms, model, policy, balance, n_features=3, **settings)
+
+
+def trained(*args, T=40, **settings):
+    x, reward = world(np.random.default_rng(7), T)
+    bandit = bandit_of(*args, **settings)
+    bandit.update(x, np.arange(T) % 3, reward[np.arange(T), np.arange(T) % 3], np.full(T, 0.5))
+    return bandit
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
+    """Means and sds by scikit-learn, probabilities by quadrature."""
+    x, reward = world(rng, 40)
+    arm = np.arange(40) % 3
+    bandit = bandit_of(policy, variance)
+    bandit.update(x, arm, reward[np.arange(40), arm])
+    probe = rng.normal(size=(4, 3))
+    decision = bandit.choose(probe)
+    mean, scale, df = np.empty((4, 3)), np.empty((4, 3)), np.empty(3)
+    for k in range(3):
+        mine, one = arm == k, np.ones((arm == k).sum())
+        theta = oracle.sklearn_ridge(x[mine], reward[mine, k], one, 1.0)
+        sigma2, df[k] = oracle.noise(x[mine], reward[mine, k], one, 1.0, variance)
+        covariance = sigma2 * np.linalg.inv(oracle.precision(x[mine], one, 1.0))
+        mean[:, k], scale[:, k] = oracle.moments(oracle.design(probe), theta, covariance)
+    np.testing.assert_allclose(decision.mean, mean, atol=1e-8)
+    variance_of_t = df / (df - 2) if variance == "nig" else 1.0
+    np.testing.assert_allclose(decision.sd, scale * np.sqrt(variance_of_t), atol=1e-8)
+    for i in range(4):
+        p = oracle.policy_probabilities(
+            type(policy).__name__, policy.param(1), mean[i], scale[i], df
+        )
+        np.testing.assert_allclose(decision.probabilities[i], p, atol=1e-6)
+        np.testing.assert_allclose(decision.propensity[i], p[decision.arm[i]], atol=1e-6)
+        assert decision[i].propensity == decision.propensity[i]
+    np.testing.assert_array_equal(decision.x, probe)
+
+
+@pytest.mark.parametrize("variance", ["rss/n", "nig"])
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("arms", [None, [0, 2], [1]], ids=str)
+def test_arms_are_chosen_as_often_as_their_probabilities_say(policy, variance, arms):
+    """20,000 rows of one context; within four standard errors."""
+    bandit = trained(policy, variance)
+    decision = bandit.choose(np.tile([0.3, -0.2, 0.1], (20_000, 1)), arms)
+    p = decision.probabilities[0]
+    assert p.sum() == pytest.approx(1.0, abs=1e-8)
+    frequency = np.bincount(decision.arm, minlength=3) / 20_000
+    assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 20_000) + 1e-9).all()
+    np.testing.assert_array_equal(decision.propensity, p[decision.arm])
+    if arms is not None:
+        assert set(decision.arm.tolist()) <= set(arms)
+        absent = [k for k in range(3) if k not in arms]
+        assert (p[absent] == 0).all()
+        assert (decision.mean[:, absent] == -np.inf).all()
+
+
+def test_subsets_have_the_quadrature_of_their_own():
+    bandit = trained(bb.Thompson(0.6))
+    decision = bandit.choose([0.3, -0.2, 0.1], arms=[0, 2])
+    full = bandit.choose([0.3, -0.2, 0.1])
+    p = oracle.best_arm(full.mean[[0, 2]], 0.6 * full.sd[[0, 2]])
+    np.testing.assert_allclose(decision.probabilities[[0, 2]], p, atol=1e-6)
+    np.testing.assert_array_equal(decision.mean[[0, 2]], full.mean[[0, 2]])
+    for arms in ((2, 0), np.array([2, 0]), {0: "", 2: ""}, iter([2, 0])):
+        np.testing.assert_array_equal(
+            bandit.choose([0.3, -0.2, 0.1], arms).probabilities, decision.probabilities
+        )
+
+
+@pytest.mark.parametrize(
+    "policy", [bb.Greedy(), bb.UCB(1.0), bb.UCB(0.0), bb.Thompson(0.0)], ids=str
+)
+def test_ties_are_broken_evenly(policy):
+    """Arms with the same data are alike; so are arms without any uncertainty left."""
+    bandit = bandit_of(policy, floor := "rss/n", arms=4)
+    x = np.tile(np.eye(3), (4, 1))
+    bandit.update(x, np.repeat(np.arange(4), 3), np.tile([1.0, 2.0, 3.0], 4))
+    decision = bandit.choose(np.ones((8000, 3)))
+    assert stats.chisquare(np.bincount(decision.arm, minlength=4)).pvalue > 1e-3
+    np.testing.assert_allclose(decision.propensity, 0.25, atol=1e-12)
+    assert floor == "rss/n"
+
+
+def test_zero_sd_ties_in_thompson_sampling():
+    model = bb.Ridge(floor=0.0)
+    bandit = bb.Bandit(4, model, bb.Thompson(), n_features=1)
+    bandit.update(np.ones((4, 1)), np.arange(4), np.zeros(4))
+    decision = bandit.choose(np.ones((8000, 1)))
+    np.testing.assert_array_equal(decision.sd, 0.0)
+    np.testing.assert_array_equal(decision.propensity, 0.25)
+    assert stats.chisquare(np.bincount(decision.arm, minlength=4)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_until_every_available_arm_has_a_reward_arms_are_uniform(policy):
+    bandit = bandit_of(policy, arms=4)
+    for k in range(3):
+        decision = bandit.choose(np.ones((4000, 3)))
+        np.testing.assert_array_equal(decision.probabilities, 0.25)
+        assert stats.chisquare(np.bincount(decision.arm, minlength=4)).pvalue > 1e-3
+        half = bandit.choose(np.ones((3, 3)), arms=[k, 3])
+        np.testing.assert_array_equal(half.propensity, 0.5)
+        bandit.update(np.ones(3), k, float(k))
+    assert bandit.choose(np.ones(3), arms=[0, 2]).probabilities.max() > 0.5  # these are ready
+    bandit.update(np.ones(3), 3, -5.0)
+    assert bandit.choose(np.ones(3)).probabilities[3] < 0.25
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.5])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_a_replay_of_forced_actions_has_decision_time_weights(policy, given, clip, rng):
+    """A fixed sequence of arms through `update`: today's belief, or the log, gives each propensity,
+    and the estimate is scikit-learn's with weights 1 / max(γ, p)."""
+    T = 60
+    x, reward = world(rng, T)
+    arm, logged = rng.integers(0, 3, T), rng.uniform(0.01, 1.0, T)
+    bandit = bandit_of(policy, balance=bb.InversePropensity(clip))
+    weight = np.empty(T)
+    for t in range(T):
+        p = bandit.copy().choose(x[t]).probabilities[arm[t]]
+        bandit.update(x[t], arm[t], reward[t, arm[t]], logged[t] if given else None)
+        weight[t] = 1 / max(clip, logged[t] if given else p)
+    np.testing.assert_array_equal(bandit.history.weight, weight)
+    for k in range(3):
+        mine = arm == k
+        args = x[mine], reward[mine, k], weight[mine], 1.0
+        np.testing.assert_allclose(
+            bandit.posterior(k).location, oracle.sklearn_ridge(*args), atol=1e-8
+        )
+        expected = oracle.noise(*args, "rss/n")[0] * np.linalg.inv(
+            oracle.precision(x[mine], weight[mine], 1.0)
+        )
+        np.testing.assert_allclose(bandit.posterior(k).spread, expected, atol=1e-8)
+    if given:
+        np.testing.assert_array_equal(bandit.history.propensity, logged)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 40))
+def test_rewards_may_come_late_and_in_any_order(variance, seed, n):
+    rng = np.random.default_rng(seed)
+    x, reward = world(rng, n)
+    early = bandit_of(bb.Thompson(), variance, bb.InversePropensity())
+    early.update(x[:3], [0, 1, 2][: len(x[:3])], reward[:3, 0])
+    decisions, late = early.choose(x), early.copy()
+    rewards = reward[np.arange(n), decisions.arm]
+    early.observe(decisions, rewards)
+    for i in rng.permutation(n):
+        late.observe(decisions[int(i)], rewards[i])
+    for k in set(decisions.arm.tolist()):
+        a, b = early.posterior(k), late.posterior(k)
+        np.testing.assert_allclose(a.location, b.location, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(a.spread, b.spread, rtol=1e-10, atol=1e-10)
+
+
+def test_decisions_can_be_indexed(rng):
+    bandit = trained(bb.Thompson())
+    x = rng.normal(size=(9, 3))
+    batch = bandit.choose(x)
+    assert len(batch) == 9
+    for part in (slice(2, 7, 2), np.array([5, 0]), np.arange(9) % 2 == 0):
+        np.testing.assert_array_equal(batch[part].x, x[part])
+        np.testing.assert_array_equal(batch[part].propensity, batch.propensity[part])
+    assert [one.arm for one in batch] == batch.arm.tolist()
+    assert batch[-1].x.tolist() == x[-1].tolist()
+    assert batch[2].probabilities.tolist() == batch.probabilities[2].tolist()
+    assert batch[3].arms == batch.arms == (0, 1, 2)
+    other = bandit.copy()
+    bandit.observe(batch[1:4], [1.0, 2.0, 3.0])
+    for i in (1, 2, 3):
+        other.observe(batch[i], float(i))
+    np.testing.assert_array_equal(bandit.belief.arms, other.belief.arms)
+    with pytest.raises(TypeError, match="no length"):
+        len(batch[0])
+    with pytest.raises(TypeError, match="cannot be indexed"):
+        batch[0][0]
+    assert repr(batch[0]).startswith("Decision(arm=")
+    assert repr(batch) == "Decision(9 contexts, arms=[0, 1, 2])"
+
+
+def test_alpha_follows_the_round(rng):
+    """The α that acts is the α of the propensity: round t = 1, 2, … over contexts decided."""
+    x, reward = world(rng, 30)
+    bandit = bandit_of(bb.Thompson(lambda t: 3.0 / t))
+    play(bandit, x, reward)
+    bandit.update(x, np.arange(30) % 3, reward[:, 0])  # logged elsewhere: decides nothing
+    batch = bandit.choose(np.tile(x[:1], (3, 1)))
+    for i, t in enumerate((31, 32, 33)):
+        expected = oracle.best_arm(batch.mean[i], 3.0 / t * batch.sd[i])
+        np.testing.assert_allclose(batch.probabilities[i], expected, atol=1e-6)
+    assert bandit.t == 33
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_a_decision_stays_as_it_was_made(name, rng):
+    """Its probabilities are computed when asked for, and are those of the moment of decision."""
+    x, reward = world(rng, 60)
+    bandit = STATEFUL[name](3, 3)
+    bandit.play(x, reward)
+    decision, twin = bandit.choose(x[:5]), bandit.copy()
+    twin.t -= 5
+    asked = decision[2:].probabilities
+    bandit.play(x, reward)
+    np.testing.assert_array_equal(decision.probabilities[2:], asked)
+    arms = np.array([decision.arms.index(arm) for arm in decision.arm.tolist()])
+    np.testing.assert_array_equal(decision.probabilities[np.arange(5), arms], decision.propensity)
+    decision.mean[:] = decision.sd[:] = decision.x[:] = np.nan
+    assert np.isfinite(decision.propensity).all()
