@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.kernels.rounds import (
-    ARM,
-    PROPENSITY,
-    REWARD,
-    WEIGHT,
-    chances,
-    row_width,
-)
+from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, chances, row_width
 
 if TYPE_CHECKING:
     import pandas as pd

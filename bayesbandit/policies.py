@@ -10,8 +10,8 @@ import numpy as np
 
 from bayesbandit.checks import finite, floats, number
 from bayesbandit.kernels.best_arm import best_probabilities
-from bayesbandit.kernels.rounds import EPSILON_GREEDY, HUGE, THOMPSON
-from bayesbandit.kernels.rounds import UCB as UCB_RULE
+from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
+from bayesbandit.kernels.rules import UCB as UCB_RULE
 
 Alpha = float | Callable[[int], float]
 

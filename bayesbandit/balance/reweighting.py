@@ -14,7 +14,8 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import linear
-from bayesbandit.kernels.rounds import ARM, REWARD, WEIGHT, pooled_chances
+from bayesbandit.kernels.rounds import pooled_chances
+from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import LinearBelief

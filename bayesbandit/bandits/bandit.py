@@ -16,7 +16,7 @@ from bayesbandit.bandits.decision import Decision
 from bayesbandit.beliefs.linear import LinearPosterior, Ridge
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels import rounds
+from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
 BLOCK = 4096  # normals drawn at a time
@@ -167,7 +167,7 @@ class Bandit:
             )  # fmt: skip
         else:
             rows = np.atleast_2d(rows).copy()
-            rows[:, layout.tail + rounds.REWARD] = checks.column(reward, len(rows), "rewards")
+            rows[:, layout.tail + rules.REWARD] = checks.column(reward, len(rows), "rewards")
             self._log(rows)
 
     def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
@@ -188,12 +188,12 @@ class Bandit:
         rows, tail = np.empty((n, layout.width)), layout.tail
         rows[:, : layout.n_columns] = self.belief.design(x)
         ready = rounds.describe_many(rows, self.belief.arms, self._every, self.belief.settings)
-        rows[:, tail + rounds.ARM] = index
-        rows[:, tail + rounds.KIND] = self.policy.kind if ready else rounds.UNIFORM
-        rows[:, tail + rounds.PARAM] = self.policy.param(self.t + 1)
-        rows[:, tail + rounds.PROPENSITY] = p
-        rows[:, tail + rounds.REWARD] = reward
-        rows[:, tail + rounds.WEIGHT] = np.nan
+        rows[:, tail + rules.ARM] = index
+        rows[:, tail + rules.KIND] = self.policy.kind if ready else rules.UNIFORM
+        rows[:, tail + rules.PARAM] = self.policy.param(self.t + 1)
+        rows[:, tail + rules.PROPENSITY] = p
+        rows[:, tail + rules.REWARD] = reward
+        rows[:, tail + rules.WEIGHT] = np.nan
         self._log(rows)
 
     def _log(self, rows: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.kernels.rounds import ARM, PROPENSITY, chance, chances, spread
+from bayesbandit.kernels.rules import ARM, PROPENSITY, chance, chances, spread
 
 
 class Decision:

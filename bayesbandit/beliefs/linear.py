@@ -11,7 +11,8 @@ import numpy as np
 
 from bayesbandit.checks import contexts, integer, number, one_of
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels.rounds import describe_many, spread
+from bayesbandit.kernels.rounds import describe_many
+from bayesbandit.kernels.rules import spread
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.kernels import rounds
-from bayesbandit.kernels.rounds import EPSILON_GREEDY, THOMPSON, UCB, UNIFORM
+from bayesbandit.kernels import rounds, rules
+from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB, UNIFORM
 from tests import oracle
 from tests.players import world
 
@@ -25,20 +25,20 @@ def stream_of(rng, n):
 def row_of(mean, scale, df=INF, kind=UCB, param=1.0):
     """A logged round of one column with these moments."""
     K = len(mean)
-    row = np.zeros(rounds.row_width(1, K))
+    row = np.zeros(rules.row_width(1, K))
     row[1 : 1 + K], row[1 + K : 1 + 2 * K], row[1 + 2 * K : 1 + 3 * K] = mean, scale, df
-    row[1 + 3 * K + rounds.KIND], row[1 + 3 * K + rounds.PARAM] = kind, param
+    row[1 + 3 * K + rules.KIND], row[1 + 3 * K + rules.PARAM] = kind, param
     return row
 
 
 def chances(row, K):
-    return np.array([rounds.chance(row, k, 1, K) for k in range(K)])
+    return np.array([rules.chance(row, k, 1, K) for k in range(K)])
 
 
 def decisions(row, K, kind, param, n, rng):
     """How often each arm is picked in n decisions from the same row."""
     stream = stream_of(rng, n * (3 * K + 2) + 100)
-    arms = [rounds.decide(row, 1, K, kind, param, stream) for _ in range(n)]
+    arms = [rules.decide(row, 1, K, kind, param, stream) for _ in range(n)]
     return np.bincount(arms, minlength=K)
 
 
@@ -54,27 +54,27 @@ def fits(counts, p):
 @pytest.mark.parametrize("df", [INF, 0.7, 1.0, 2.5, 30.0, 1e6])
 def test_draws_are_normal_or_student(df, rng):
     stream = stream_of(rng, 40_000)
-    draws = [rounds.draw(2.0, 0.5, df, stream) for _ in range(20_000)]
+    draws = [rules.draw(2.0, 0.5, df, stream) for _ in range(20_000)]
     belief = stats.norm(2.0, 0.5) if df == INF else stats.t(df, 2.0, 0.5)
     assert stats.kstest(draws, belief.cdf).pvalue > 0.01
     assert stream[0] == (20_000 if df == INF else 40_000)  # one normal, or two for Bailey's method
 
 
 def test_a_point_mass_is_its_mean(rng):
-    assert rounds.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
+    assert rules.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
 
 
 def test_uniform_integers(rng):
     stream = stream_of(rng, 30_000)
-    counts = np.bincount([rounds.below(7, stream) for _ in range(30_000)])
+    counts = np.bincount([rules.below(7, stream) for _ in range(30_000)])
     fits(counts, np.full(7, 1 / 7))
 
 
 def test_spread_is_the_standard_deviation():
-    assert rounds.spread(2.0, INF) == 2.0
-    np.testing.assert_allclose(rounds.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
-    assert rounds.spread(2.0, 2.0) == INF
-    assert rounds.spread(0.0, 1.0) == 0.0
+    assert rules.spread(2.0, INF) == 2.0
+    np.testing.assert_allclose(rules.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
+    assert rules.spread(2.0, 2.0) == INF
+    assert rules.spread(0.0, 1.0) == 0.0
 
 
 ROWS = [
@@ -115,7 +115,7 @@ def test_infinite_sd_and_alpha_zero():
     """ν ≤ 2 has no variance; α = 0 is greedy all the same."""
     row = row_of([0.1, 0.9, 0.4], [1.0, 1.0, 1.0], df=1.5, param=0.0)
     np.testing.assert_array_equal(chances(row, 3), [0.0, 1.0, 0.0])
-    row[1 + 9 + rounds.PARAM] = 0.1
+    row[1 + 9 + rules.PARAM] = 0.1
     np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
 
 
@@ -125,8 +125,8 @@ def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed):
     rng = np.random.default_rng(seed)
     stream = stream_of(rng, 100)
     row = row_of(np.zeros(K), rng.integers(0, 2, K).astype(float), 3.0 if student else INF)
-    while not rounds.is_short(stream, K):
-        rounds.decide(row, 1, K, kind, 1.0, stream)
+    while not rules.is_short(stream, K):
+        rules.decide(row, 1, K, kind, 1.0, stream)
         assert stream[0] < stream.size
 
 
@@ -136,15 +136,15 @@ def test_unready_arms_are_drawn_uniformly(rng):
     arms = [rounds.decide_into(row, False, 1, 2, THOMPSON, 1.0, stream) for _ in range(1000)]
     fits(np.bincount(arms), np.full(2, 0.5))
     np.testing.assert_array_equal(chances(row, 2), [0.5, 0.5])
-    tail = row[-rounds.TAIL :]
-    assert (tail[rounds.KIND], tail[rounds.PARAM]) == (UNIFORM, 0.0)
-    assert np.isnan(tail[[rounds.PROPENSITY, rounds.REWARD, rounds.WEIGHT]]).all()
+    tail = row[-rules.TAIL :]
+    assert (tail[rules.KIND], tail[rules.PARAM]) == (UNIFORM, 0.0)
+    assert np.isnan(tail[[rules.PROPENSITY, rules.REWARD, rules.WEIGHT]]).all()
 
 
 @pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
 def test_a_context_that_is_no_number_changes_nothing(x, rng):
     belief = bb.Ridge(variance=1.0).belief(2, 2)
-    row, stream = np.empty(rounds.row_width(3, 2)), stream_of(rng, 50)
+    row, stream = np.empty(rules.row_width(3, 2)), stream_of(rng, 50)
     args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0)
     before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
     assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE

@@ -1,0 +1,139 @@
+"""How an arm is picked from the moments of a row, and with what probability.
+
+A logged round is one row of numbers: the context with its constant column (D), each arm's mean,
+scale and degrees of freedom at the moment of decision (K each), then the scalars below. An arm that
+may not be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals.
+"""
+
+import numpy as np
+from numba import njit, vectorize
+
+from bayesbandit.kernels.best_arm import best_probability, normal_cdf
+
+# Offsets after the context and the moments of a row.
+ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
+TAIL = 6
+
+UNIFORM, THOMPSON, UCB, EPSILON_GREEDY = range(4)  # the rule that decided
+HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
+
+
+def row_width(D: int, K: int) -> int:
+    """Numbers that one logged round takes."""
+    return D + 3 * K + TAIL
+
+
+@njit(cache=True)
+def normal(stream):
+    """The next standard normal of a block; stream[0] counts those that are used."""
+    stream[0] += 1.0
+    return stream[int(stream[0])]
+
+
+@njit(cache=True)
+def below(count, stream):
+    """A uniform integer in [0, count)."""
+    return min(int(normal_cdf(normal(stream)) * count), count - 1)
+
+
+@njit(cache=True)
+def is_short(stream, K):
+    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore."""
+    return stream[0] + 3 * K + 2 >= stream.size
+
+
+@vectorize(["float64(float64, float64)"], cache=True)
+def spread(scale, df):
+    """Standard deviation of a location-scale normal (df = ∞) or Student-t."""
+    if df <= 2.0:
+        return np.inf if scale > 0.0 else 0.0
+    return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))  # both branches may be computed
+
+
+@njit(cache=True)
+def draw(mean, scale, df, stream):
+    """One draw of an arm's mean reward.
+
+    Student-t from two normals by Bailey's polar method (Math. Comp. 62, 1994), in the form
+    t = z₁ √(ν (e^{R²/ν} − 1)) / R with R² = z₁² + z₂²: exact for every ν > 0, and z₁ as ν → ∞.
+    """
+    z = normal(stream)
+    if df != np.inf:
+        other = normal(stream)
+        R2 = z * z + other * other
+        if R2 > 0.0:
+            z *= np.sqrt(df * np.expm1(R2 / df) / R2)
+    return mean + scale * z if scale > 0.0 else mean
+
+
+@njit(cache=True)
+def ucb_score(row, k, K, D, alpha):
+    if row[D + k] == -np.inf:
+        return -np.inf
+    return row[D + k] + alpha * min(spread(row[D + K + k], row[D + 2 * K + k]), HUGE)
+
+
+@njit(cache=True)
+def decide(row, D, K, kind, param, stream):
+    """The arm that a rule picks from a row's moments; ties are broken evenly."""
+    uniform = kind == UNIFORM
+    if kind == EPSILON_GREEDY:
+        uniform = normal_cdf(normal(stream)) < param
+    if uniform:
+        count = 0
+        for k in range(K):
+            count += row[D + k] > -np.inf
+        skip = below(count, stream)
+        for k in range(K):
+            if row[D + k] > -np.inf:
+                if skip == 0:
+                    return k
+                skip -= 1
+    alpha = 0.0 if kind == EPSILON_GREEDY else param
+    best, best_score, ties = -1, -np.inf, 0
+    for k in range(K):
+        if row[D + k] == -np.inf:
+            continue
+        if kind == THOMPSON:
+            score = draw(row[D + k], alpha * row[D + K + k], row[D + 2 * K + k], stream)
+        else:
+            score = ucb_score(row, k, K, D, alpha)
+        if score > best_score or best < 0:
+            best, best_score, ties = k, score, 1
+        elif score == best_score:
+            ties += 1
+            if below(ties, stream) == 0:
+                best = k
+    return best
+
+
+@njit(cache=True)
+def chance(row, a, D, K):
+    """Probability that the rule in the row picks arm a, given the row's moments."""
+    kind, param = int(row[D + 3 * K + KIND]), row[D + 3 * K + PARAM]
+    mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+    if mean[a] == -np.inf:
+        return 0.0
+    if kind == THOMPSON:
+        return best_probability(a, mean, param * scale, df)
+    count = 0
+    for k in range(K):
+        count += mean[k] > -np.inf
+    if kind == UNIFORM:
+        return 1.0 / count
+    explore = param if kind == EPSILON_GREEDY else 0.0
+    alpha = param if kind == UCB else 0.0
+    score, ties, beaten = ucb_score(row, a, K, D, alpha), 0, False
+    for k in range(K):
+        other = ucb_score(row, k, K, D, alpha)
+        ties += other == score
+        beaten = beaten or other > score
+    return explore / count + (0.0 if beaten else (1.0 - explore) / ties)
+
+
+@njit(cache=True)
+def chances(rows, arm, D, K, out):
+    """Each row's chance of the arm of that row (arm ≥ 0: of this arm instead)."""
+    for i in range(rows.shape[0]):
+        a = arm if arm >= 0 else int(rows[i, D + 3 * K + ARM])
+        out[i] = chance(rows[i], a, D, K)

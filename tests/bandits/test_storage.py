@@ -1,0 +1,227 @@
+"""A bandit in one file: goes on bit for bit; broken, foreign and future files are refused."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.bandits import storage
+from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
+
+
+def grown(name, seed=0, arms=("a", "b", 3)):
+    """A bandit with a past: rounds, a removed arm and a new one."""
+    x, reward = world(np.random.default_rng(seed), 90)
+    bandit = ALL[name](arms, 3, seed=seed)
+    bandit.play(x[:40], reward[:40])
+    bandit.remove_arm("b")
+    bandit.add_arm("new")
+    bandit.play(x[40:], reward[40:])
+    return bandit
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "bandit.npz"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_saved_and_loaded_it_goes_on_as_if_it_had_not_been(name, path, rng):
+    bandit = grown(name)
+    bandit.save(path)
+    loaded = bb.Bandit.load(path, None if name in STATEFUL else bandit.policy)
+    assert anatomy(loaded) == anatomy(bandit)
+    assert repr(loaded) == repr(bandit)
+    x, reward = world(rng, 1500 if bandit.reweighting is None else 60)
+    for mine, other in zip(loaded.play(x, reward), bandit.play(x, reward), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    loaded.add_arm("late"), bandit.add_arm("late")
+    assert public(loaded) == public(bandit)
+    np.testing.assert_array_equal(loaded.history.arm, bandit.history.arm)
+    batch = rng.normal(size=(50, 3))
+    np.testing.assert_array_equal(loaded.choose(batch).rows, bandit.choose(batch).rows)
+
+
+@given(st.sampled_from(sorted(STATEFUL)), st.integers(0, 2**32 - 1))
+def test_saving_is_no_event(tmp_path_factory, name, seed):
+    """Save, load and save again: the same bits, and the first is not changed by it."""
+    path = tmp_path_factory.mktemp("saved") / "bandit"
+    bandit = grown(name, seed)
+    before = anatomy(bandit)
+    bandit.save(path)
+    again = bb.Bandit.load(path)
+    again.save(path)
+    assert anatomy(bandit) == anatomy(again) == anatomy(bb.Bandit.load(str(path))) == before
+
+
+def test_decisions_are_still_good_after_loading(path, rng):
+    bandit = grown("BLTS")
+    decision = bandit.choose(rng.normal(size=(4, 3)))
+    bandit.save(path)
+    loaded = bb.Bandit.load(path)
+    loaded.observe(decision, np.ones(4))
+    bandit.observe(decision, np.ones(4))
+    assert public(loaded) == public(bandit)
+
+
+def test_numpy_numbers_in_settings(path):
+    bandit = bb.BLTS(
+        2, 2, alpha=np.int64(1), ridge=np.float32(0.5), refit=np.int64(9), history=np.int16(7)
+    )
+    bandit.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bb.BLTS(2, 2, ridge=0.5, refit=9, history=7))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_no_pickle_and_a_version(name, path):
+    grown(name).save(path)
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    meta = json.loads(arrays["meta"].tobytes())
+    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 1)
+    assert meta["names"] == ["a", 3, "new"]
+    assert all(array.dtype.kind in "fu" for array in arrays.values())
+
+
+@pytest.mark.parametrize("name", ["α of t", "ε of t"])
+def test_a_function_is_not_in_the_file(name, path):
+    bandit = grown(name)
+    bandit.save(path)
+    with pytest.raises(ValueError, match=r"was a function.*load\(path, policy="):
+        bb.Bandit.load(path)
+    assert bb.Bandit.load(path, bandit.policy).policy == bandit.policy
+    with pytest.raises(TypeError, match="policy must be Thompson, UCB, Greedy or EpsilonGreedy"):
+        bb.Bandit.load(path, policy="Thompson")
+
+
+def refused(path, message="is not a saved bandit, or is broken"):
+    with pytest.raises(ValueError, match=message) as caught:
+        bb.Bandit.load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
+def test_truncated_anywhere(name, path):
+    grown(name).save(path)
+    whole = path.read_bytes()
+    for length in {*range(0, 60), *range(0, len(whole), len(whole) // 150), len(whole) - 1}:
+        path.write_bytes(whole[:length])
+        refused(path)
+
+
+@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
+def test_bits_flipped_anywhere(name, path):
+    """Refused by name, unless the bit said nothing (a date in the archive's directory)."""
+    bandit = ALL[name](["a", "b"], 1, history=2) if name == "LinTS" else ALL[name](["a", "b"], 1)
+    bandit.stream = bandit.stream[-60:].copy()
+    bandit.stream[0] = 0
+    bandit.play(np.ones((5, 1)), np.ones((5, 2)))
+    bandit.save(path)
+    whole, state, refusals = path.read_bytes(), anatomy(bandit), 0
+    for at in range(0, len(whole), 2):
+        broken = bytearray(whole)
+        broken[at] ^= (1, 0x80, 0x55)[at % 3]
+        path.write_bytes(broken)
+        try:
+            assert anatomy(bb.Bandit.load(path)) == state
+        except ValueError as error:
+            assert str(path) in str(error)
+            refusals += 1
+    assert refusals > 0.8 * len(whole) / 2
+
+
+def savez(path, **arrays):
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+def foreign_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("word/document.xml", "<xml/>")
+
+
+FOREIGN = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("time,reward\n1,0.5\n"),
+    "pickle": lambda path: path.write_bytes(b"\x80\x04K\x01."),
+    "npy": lambda path: np.save(path.open("wb"), np.ones(3)),
+    "npz": lambda path: savez(path, x=np.ones(3)),
+    "objects": lambda path: savez(path, meta=np.array([{}], dtype=object)),
+    "zip": foreign_zip,
+    "no json": lambda path: savez(path, meta=np.frombuffer(b"{", np.uint8)),
+    "a list": lambda path: savez(path, meta=np.frombuffer(b"[]", np.uint8)),
+    "no version": lambda path: savez(path, meta=np.frombuffer(b'{"format": "x"}', np.uint8)),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_foreign_files(kind, path):
+    FOREIGN[kind](path)
+    refused(path)
+
+
+def rewritten(path, **changes):
+    """The saved file with some of its header changed."""
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    meta = {**json.loads(arrays["meta"].tobytes()), **changes}
+    savez(path, **{**arrays, "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)})
+
+
+def test_other_formats_and_versions(path):
+    grown("LinTS").save(path)
+    rewritten(path, version=2)
+    refused(path, r"holds 'bayesbandit.Bandit' version 2; this release reads .* version 1")
+    rewritten(path, version=1, format="other")
+    refused(path, "holds 'other' version 1")
+
+
+def test_missing_arrays(path):
+    bandit = grown("LinTS")
+    meta, arrays = storage.state(bandit)
+    meta["arrays"] = sorted(arrays)
+    del arrays["stream"]
+    savez(path, meta=np.frombuffer(json.dumps(meta).encode(), np.uint8), **arrays)
+    refused(path, "is broken: it holds the arrays")
+
+
+def test_no_file(path):
+    with pytest.raises(FileNotFoundError, match=r"no saved bandit at .*bandit\.npz"):
+        bb.Bandit.load(path)
+    with pytest.raises(FileNotFoundError, match="no saved bandit"):
+        bb.Bandit.load(path.parent)
+
+
+@pytest.mark.parametrize("fails", ["savez", "fsync", "replace"])
+def test_saving_replaces_in_one_step(fails, path, monkeypatch):
+    """Whatever step of a save fails: the old file is as it was, and nothing else is left."""
+    old, new = grown("LinTS"), grown("BLTS", seed=1)
+    old.save(path)
+    before = path.read_bytes()
+
+    def failing(*args, **kwargs):
+        if fails == "savez":
+            args[0].write(b"half of it")
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np if fails == "savez" else os, fails, failing)
+        with pytest.raises(OSError, match="disk is full"):
+            new.save(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+    new.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(new)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_permissions_are_those_of_any_new_file(path):
+    grown("LinTS").save(path)
+    other = path.with_name("other")
+    other.write_bytes(b"")
+    assert path.stat().st_mode == other.stat().st_mode
