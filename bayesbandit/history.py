@@ -181,20 +181,21 @@ class History:
         old, arms = self.layout, self.layout.arms
         kept = [k for k, arm in enumerate(arms) if arm in layout.index]
         now = [layout.index[arms[k]] for k in kept]
-        rows = np.zeros((len(self.rows), layout.width))
-        rows[:, : layout.n_columns] = self.rows[:, : old.n_columns]
+        everything = np.zeros((len(self.rows), layout.width))
+        past, rows = self.rows[: len(self)], everything[: len(self)]
+        rows[:, : layout.n_columns] = past[:, : old.n_columns]
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
-            layout.moment(rows, which)[:, now] = old.moment(self.rows, which)[:, kept]
-        rows[:, layout.tail :] = self.rows[:, old.tail :]
+            layout.moment(rows, which)[:, now] = old.moment(past, which)[:, kept]
+        rows[:, layout.tail :] = past[:, old.tail :]
         code = np.empty(len(arms))
         for k, arm in enumerate(arms):
             if arm not in layout.index:
                 self.retired.append(arm)
             code[k] = layout.index.get(arm, -len(self.retired))
-        played = self.rows[:, old.tail + ARM].astype(np.int64)
+        played = past[:, old.tail + ARM].astype(np.int64)
         rows[:, layout.tail + ARM] = np.where(played >= 0, code[played], played)
-        self.layout, self.rows = layout, rows
+        self.layout, self.rows = layout, everything
 
     def _fill(self) -> None:
         self.layout.fill_propensities(self.rows[: len(self)])

@@ -77,10 +77,10 @@ def anatomy(bandit):
 
 
 def public(bandit):
-    """What a bandit's public face shows: belief, history and counts, as bytes."""
+    """What a bandit's public face shows: counts, belief and history, every bit of them."""
     history = bandit.history
     columns = (history.x, history.arm, history.reward, history.propensity, history.weight)
     return (
         bandit.t, history.total, bandit.belief.arms.tobytes(), bandit.stream.tobytes(),
-        *(column.tobytes() for column in columns),
+        *(repr(column.tolist()) for column in columns),
     )  # fmt: skip

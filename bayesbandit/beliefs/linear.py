@@ -184,7 +184,7 @@ class LinearBelief:
     ) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
-        v = np.empty(self.n_columns)
+        v = np.empty(kernel.stride(self.n_columns))
         for z, k, r, w in zip(self.design(x), arm, reward, weight, strict=True):
             kernel.update(self.arms[k], z, r, w, self.settings, v)
 

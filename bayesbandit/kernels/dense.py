@@ -48,7 +48,7 @@ def symmetric_times(P, z, v):
 
 @njit(cache=True)
 def half_times(P, z, v):
-    """v such that z'v = z'Pz, reading P's lower triangle alone: each pair of columns once, doubled.
+    """v such that z'v = z'Pz from the blocks of four on and below P's diagonal, those below doubled.
 
     Storage as for `symmetric_times`. Half the memory traffic, which is what a large P costs.
     """

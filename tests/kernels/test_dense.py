@@ -37,12 +37,20 @@ def test_vectors(D, seed):
 @given(sizes, seeds)
 def test_matrices(D, seed):
     rng = np.random.default_rng(seed)
-    A, z, v = positive_definite(rng, D), rng.normal(size=D), np.full(D, np.nan)
-    dense.symmetric_times(A, z, v)
-    np.testing.assert_allclose(v, A @ z, rtol=1e-12, atol=1e-12)
-    more = A.copy()
-    dense.add_outer(more, -0.7, z)
-    np.testing.assert_allclose(more, A - 0.7 * np.outer(z, z), rtol=1e-14, atol=1e-14)
+    A, z = positive_definite(rng, D), rng.normal(size=D)
+    for M in (D, D + 5):  # stored rows may be longer than the matrix is wide
+        stored, v = np.zeros((D, M)), np.full(M, np.nan)
+        stored[:, :D] = A
+        dense.symmetric_times(stored.ravel(), z, v)
+        np.testing.assert_allclose(v[:D], A @ z, rtol=1e-12, atol=1e-12)
+        assert (v[D:] == 0).all()
+        row, column = np.indices((D, M)) // 4
+        stored[column > row] = np.nan
+        dense.half_times(stored.ravel(), z, v)
+        np.testing.assert_allclose(v[:D] @ z, z @ A @ z, rtol=1e-12)
+        stored[:, :D] = A
+        dense.add_outer(stored.ravel(), M, -0.7, z)
+        np.testing.assert_allclose(stored[:, :D], A - 0.7 * np.outer(z, z), rtol=1e-14, atol=1e-14)
 
 
 @given(sizes, seeds)
@@ -99,6 +107,6 @@ def inlined(a, b, A, v):
 def test_same_bits_wherever_compiled(D, seed):
     rng = np.random.default_rng(seed)
     a, b, A = rng.normal(size=D), rng.normal(size=D), positive_definite(rng, D)
-    v = np.empty(D)
+    A, v = A.ravel(), np.empty(D)
     dense.symmetric_times(A, a, v)
     assert inlined(a, b, A, np.empty(D)) == dense.dot(v, b) + dense.dot(a, b)

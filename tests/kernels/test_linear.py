@@ -124,7 +124,7 @@ def test_schedules():
     assert settled(None, 30, normalize=True) == every
     assert settled(10, 35, ridge="cv") == [1, 11, 21, 31]
     assert settled(np.int64(10), 35, ridge="cv") == [1, 11, 21, 31]
-    assert settled(None, 2500) == [1000, 2000]
+    assert settled(None, 4500) == [2000, 4000]
     growth = settled(0.25, 100, ridge="cv")
     assert growth[:6] == [1, 2, 3, 4, 5, 7]
     assert all(b <= max(a + 1, np.ceil(a * 1.25)) for a, b in pairwise(growth))
@@ -212,6 +212,6 @@ def test_a_million_updates_drift_less_than_1e8(spread):
 
 @njit
 def many(arm, z, r, w, settings):
-    v = np.empty(z.shape[1])
+    v = np.empty(kernel.stride(z.shape[1]))
     for i in range(r.size):
         kernel.update(arm, z[i], r[i], w[i], settings, v)

@@ -1,0 +1,95 @@
+"""Defects seen in other packages, each ruled out here."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayesbandit as bb
+from tests.players import STATEFUL, anatomy, world
+
+RANDOM = {
+    "Thompson": bb.Thompson(),
+    "ε-greedy": bb.EpsilonGreedy(0.3),
+    "UCB before every arm was pulled": bb.UCB(),
+}
+
+
+def test_a_precision_is_not_used_as_a_covariance(rng):
+    """Draws spread by σ² B⁻¹: little where there are many data, much where there are few. With the
+    precision in its place it would be the other way round."""
+    x = np.vstack([np.tile([10.0, 0.0], (200, 1)), [[0.0, 0.1]]])
+    belief = bb.Ridge(1.0, variance=1.0, intercept=False).belief(1, 2)
+    belief.update(x, np.zeros(201, int), np.zeros(201))
+    often, seldom = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    for probe, variance in ((often, 1 / (1 + 200 * 100)), (seldom, 1 / (1 + 0.01))):
+        many = np.repeat(probe, 20_000, axis=0)
+        assert stats.kstest(
+            bb.Thompson().scores(belief, many, rng)[:, 0], stats.norm(0, np.sqrt(variance)).cdf
+        ).pvalue > 0.01  # fmt: skip
+        draws = belief.posterior(0).draw(probe, 20_000, rng)[:, 0]
+        assert stats.kstest(draws, stats.norm(0, np.sqrt(variance)).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("lam", [0.1, 10.0])
+def test_an_unseen_arm_has_variance_one_over_lambda(lam):
+    bandit = bb.LinUCB(2, 2, ridge=lam, variance=1.0, intercept=False)
+    decision = bandit.choose([3.0, 4.0])
+    np.testing.assert_allclose(decision.sd, 5.0 / np.sqrt(lam), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", RANDOM)
+def test_a_random_choice_has_no_propensity_of_one(kind, rng):
+    """The propensity is the probability of the draw, not the certainty of its outcome."""
+    x, reward = world(rng, 40, d=2)
+    bandit = bb.Bandit(3, bb.Ridge(), RANDOM[kind], n_features=2)
+    if "before" not in kind:
+        bandit.update(x, np.arange(40) % 3, 0.2 * reward[:, 0])
+    decision = bandit.choose(np.tile([0.1, 0.1], (5000, 1)))
+    counts = np.bincount(decision.arm, minlength=3)
+    assert (counts > 0).all()
+    assert (decision.propensity < 1).all()
+    for k in range(3):
+        p = decision.probabilities[0, k]
+        assert abs(counts[k] / 5000 - p) < 4 * np.sqrt(p * (1 - p) / 5000)
+
+
+def test_a_broken_tie_has_no_propensity_of_one():
+    bandit = bb.LinGreedy(2, 1)
+    bandit.update(np.ones((2, 1)), [0, 1], [1.0, 1.0])
+    decision = bandit.choose(np.ones((1000, 1)))
+    assert set(decision.arm.tolist()) == {0, 1}
+    np.testing.assert_array_equal(decision.propensity, 0.5)
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_the_seed_is_used(name, rng):
+    """Seed 0 is a seed, other seeds give other draws, and NumPy's global state has no say."""
+    x = rng.normal(size=(300, 3))
+    runs = {}
+    for seed in (0, 0, 1, 12345):
+        np.random.seed(len(runs))  # noqa: NPY002
+        arms = STATEFUL[name](3, 3, seed=seed).choose(x).arm.tolist()
+        assert runs.setdefault(seed, arms) == arms
+    assert len({tuple(arms) for arms in runs.values()}) == 3
+
+
+def test_each_row_of_a_batch_has_a_draw_of_its_own(rng):
+    """With one draw for the whole batch, equal contexts would all get the same arm."""
+    x, reward = world(rng, 20, d=2)
+    bandit = bb.LinTS(2, 2, alpha=5.0)
+    bandit.update(x, np.arange(20) % 2, reward[:, 0])
+    decision = bandit.choose(np.tile([0.5, -0.5], (4000, 1)))
+    same = decision.arm[1:] == decision.arm[:-1]
+    p = decision.probabilities[0]
+    assert p.min() > 0.05
+    agreement = (p**2).sum()  # of two independent draws
+    assert abs(same.mean() - agreement) < 4 * np.sqrt(agreement * (1 - agreement) / 2000)
+
+
+@pytest.mark.parametrize("name", STATEFUL)
+def test_state_can_be_saved(name, tmp_path, rng):
+    x, reward = world(rng, 30)
+    bandit = STATEFUL[name](["a", "b", "c"], 3)
+    bandit.play(x, reward)
+    bandit.save(tmp_path / "bandit")
+    assert anatomy(bb.Bandit.load(tmp_path / "bandit")) == anatomy(bandit)
