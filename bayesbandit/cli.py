@@ -35,10 +35,10 @@ BANDITS = {name: getattr(presets, name) for name in presets.__all__}
 # What `compare` plays unless told otherwise: good untuned on rewards of 0 and 1. Chosen by mean
 # normalised regret over 207 data sets (docs/defaults.md); a floor under σ² matters most.
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "LinTS": {"alpha": 0.25, "floor": 0.01},
-    "LinUCB": {"alpha": 0.5, "floor": 0.01},
-    "BLTS": {"alpha": 0.1, "floor": 0.01},
-    "BLUCB": {"alpha": 0.5, "floor": 0.01},
+    "LinTS": {"alpha": 0.1, "floor": 0.03},
+    "LinUCB": {"alpha": 1.0, "floor": 0.03},
+    "BLTS": {"alpha": 0.1, "floor": 0.03},
+    "BLUCB": {"alpha": 0.25, "floor": 0.01},
     "LinGreedy": {},
 }
 
@@ -75,8 +75,8 @@ def compare(
     Without options: five bandits on four bundled data sets. A bandit's settings that are not given
     are those in the list below, chosen for rewards of 0 and 1.
 
-    LinTS(alpha=0.25, floor=0.01), LinUCB(alpha=0.5, floor=0.01), BLTS(alpha=0.1, floor=0.01),
-    BLUCB(alpha=0.5, floor=0.01), LinGreedy()
+    LinTS(alpha=0.1, floor=0.03), LinUCB(alpha=1.0, floor=0.03), BLTS(alpha=0.1, floor=0.03),
+    BLUCB(alpha=0.25, floor=0.01), LinGreedy()
     """
     from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots

@@ -32,6 +32,8 @@ GRID = 10
 
 RSS_N, RSS, NIG, KNOWN_SIGMA2 = range(4)
 
+STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
+
 
 @njit(cache=True)
 def stride(D):
@@ -143,15 +145,22 @@ def accumulate(arm, z, r, w, settings):
 
 @njit(cache=True)
 def rank_one(arm, z, r, w, v):
-    """Sherman–Morrison update of P, θ and the loss by a row of weight w; v (stride,) is scratch."""
+    """Sherman–Morrison update of P, θ and the loss by a row of weight w; v (stride,) is scratch.
+
+    False, and nothing is done, where the update would lose more than 4 of the 16 digits: it loses
+    as many as s = 1 + w z'Pz has, and s is large when a large context shows a new direction.
+    """
     D = z.size
     theta, P = theta_of(arm, D), P_of(arm, D)
     symmetric_times(P, z, v)
     error = r - dot(z, theta)
     s = 1.0 + w * dot(z, v)
+    if not 0.5 < s < STEEP:
+        return False
     arm[LOSS] += w * error * error / s
     add_scaled(theta, w * error / s, v)
     add_outer(P, v.size, -w / s, v)
+    return True
 
 
 @njit(cache=True)
@@ -193,13 +202,21 @@ def cross_validated(arm, settings):
 
 @njit(cache=True)
 def refactor(arm, settings):
-    """Choose λ, then P, θ and the loss afresh from the statistics; set when this is next due."""
-    D, penalised = int(settings[D_]), int(settings[PENALISED])
+    """Settle the weights' divisor and λ, then factorise; set when this is next due."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / n
     if settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings)
+    factorise(arm, settings)
+    schedule = settings[SCHEDULE]
+    arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
+
+
+@njit(cache=True)
+def factorise(arm, settings):
+    """P, θ and the loss afresh from the statistics, given λ."""
+    D, penalised = int(settings[D_]), int(settings[PENALISED])
     U = matrix(G_of(arm, D), D)[:, :D] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
@@ -208,8 +225,6 @@ def refactor(arm, settings):
     theta, b = theta_of(arm, D), b_of(arm, D)
     solve(U, b / arm[W_BAR], theta)
     arm[LOSS] = max((arm[SUM_WRR] - dot(theta, b)) / arm[W_BAR], 0.0)
-    schedule = settings[SCHEDULE]
-    arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
 
 
 @njit(cache=True)
@@ -218,8 +233,8 @@ def update(arm, z, r, w, settings, v):
     accumulate(arm, z, r, w, settings)
     if arm[N] >= arm[DUE]:
         refactor(arm, settings)
-    else:
-        rank_one(arm, z, r, w / arm[W_BAR], v)
+    elif not rank_one(arm, z, r, w / arm[W_BAR], v):
+        factorise(arm, settings)
     set_noise(arm, settings)
 
 

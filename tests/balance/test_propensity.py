@@ -92,9 +92,9 @@ class PooledByHand:
 @pytest.mark.parametrize(
     ("policy", "variance", "T"),
     [
-        (bb.Thompson(0.8), "rss/n", 16),
-        (bb.Thompson(lambda t: 2 / t), "rss/n", 16),
-        (bb.Thompson(), "nig", 12),
+        (bb.Thompson(0.8), "rss/n", 12),
+        (bb.Thompson(lambda t: 2 / t), "rss/n", 12),
+        (bb.Thompson(), "nig", 10),
         (bb.UCB(0.8), "rss/n", 40),
         (bb.UCB(lambda t: 2 / t), "nig", 40),
         (bb.EpsilonGreedy(0.3), 0.2, 40),

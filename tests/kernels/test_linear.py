@@ -1,5 +1,6 @@
 """One arm's statistics, kept one row at a time, against the same from all rows at once."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -184,6 +185,36 @@ def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
         covariance = arm[kernel.SIGMA2] * np.linalg.inv(B)
         expected = oracle.moments(contexts, kernel.theta_of(arm, D), covariance)
         np.testing.assert_allclose((means, scales), expected, atol=1e-8)
+
+
+def exactly(z, r, w, lam):
+    """θ in rational arithmetic, by elimination."""
+    z, r, w = (np.vectorize(Fraction)(part) for part in (z, r, w))
+    D = z.shape[1]
+    rows = np.column_stack([z.T @ (w[:, None] * z), z.T @ (w * r)])
+    rows[np.arange(D), np.arange(D)] += Fraction(lam)
+    for j in range(D):
+        rows[j] = rows[j] / rows[j, j]
+        for i in set(range(D)) - {j}:
+            rows[i] = rows[i] - rows[i, j] * rows[j]
+    return rows[:, D].astype(float)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e5, 1e7, 1e9, 1e30])
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_large_contexts_lose_no_digits(size, n):
+    """A column in the millions against λ = 1 would cost a rank-one update all but a few digits,
+    and one at 1e8 all of them: there a factorisation takes its place."""
+    z, r, w = rows(3, n, 3)
+    z[:, 0], z[:, 2] = size * (1 + 0.1 * z[:, 0]), 1.0
+    settings = settings_of(3, variance=1.0)
+    arm = arm_of(settings, z, r, w)
+    theta = exactly(z, r, w, 1)
+    np.testing.assert_allclose(kernel.theta_of(arm, 3), theta, rtol=1e-8)
+    v = np.empty(kernel.stride(3))
+    for context in z[:3]:
+        scale = kernel.moments(arm, context, 3, v)[1]
+        assert 0 < scale < 1.5 / np.sqrt(w.min())  # no wider than by a single row like it
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e3])

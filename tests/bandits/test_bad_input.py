@@ -1,0 +1,278 @@
+"""Bad input gets an error that says what was seen, and leaves the bandit bit for bit as it was."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from tests.players import ALL, anatomy, play, world
+
+NAN, INF = np.nan, np.inf
+BANDITS = [
+    "LinTS",
+    "LinUCB",
+    "BLTS",
+    "BLUCB",
+    "BLTS pooled",
+    "balanced cv",
+    "known noise",
+    "α of t",
+]
+
+CONTEXTS = {
+    "too short": ([1.0], r"shape \(2,\) or \(n, 2\); got \(1,\)"),
+    "too long": ([1.0, 2.0, 3.0], r"got \(3,\)"),
+    "wide": (np.ones((4, 3)), r"got \(4, 3\)"),
+    "cube": (np.ones((2, 2, 2)), r"got \(2, 2, 2\)"),
+    "scalar": (1.0, r"got \(1,\)"),
+    "nothing": (None, r"got \(1,\)"),
+    "empty": (np.ones((0, 2)), "at least one"),
+    "empty list": ([], r"got \(0,\)"),
+    "NaN": ([NAN, 0.0], r"contexts must be finite.*found nan at \[0, 0\]"),
+    "NaN array": (np.array([0.0, NAN]), r"found nan at \[0, 1\]"),
+    "infinite": (np.array([-INF, 0.0]), r"found -inf at \[0, 0\]"),
+    "NaN in a batch": (np.array([[0.0, 1.0], [0.0, NAN]]), r"found nan at \[1, 1\]"),
+    "infinite in a batch": ([[0.0, INF], [0.0, 1.0]], r"found inf at \[0, 1\]"),
+    "enormous": (np.array([1e51, 0.0]), r"at most 1e\+50 in size; found 1e\+51"),
+    "strings": (["a", "b"], r"contexts must be numbers: found \['a', 'b'\]"),
+    "numbers as strings": (["1", "2"], "contexts must be numbers"),
+    "objects": (np.array(["1", 2], dtype=object), "contexts must be numbers"),
+    "None": ([None, 1.0], "contexts must be finite"),
+    "complex": ([1j, 1.0], "contexts must be numbers"),
+    "ragged": ([[1.0], [1.0, 2.0]], "contexts must be numbers"),
+    "a dict": ({"x": 1.0}, "contexts must be numbers"),
+    "dates": (np.array(["2020", "2021"], dtype="datetime64[Y]"), "contexts must be numbers"),
+}
+REWARDS = {
+    "NaN": (NAN, "reward.* must be finite.*found nan"),
+    "NumPy NaN": (np.float64(NAN), "found nan"),
+    "infinite": (-INF, "found -inf"),
+    "enormous": (-1e60, r"at most 1e\+50 in size; found -1e\+60"),
+    "string": ("1.0", "reward.* must be numbers"),
+    "None": (None, "reward.* must be finite"),
+    "complex": (1j, "reward.* must be numbers"),
+    "two for one": ([1.0, 2.0], r"one value for each of 1 rows; got \(2,\)"),
+    "none at all": ([], r"got \(0,\)"),
+    "a table": ([[1.0]], r"got \(1, 1\)"),
+}
+BATCH_REWARDS = {
+    "too few": (np.ones(2), r"one value for each of 3 rows; got \(2,\)"),
+    "too many": (np.ones(4), r"got \(4,\)"),
+    "a single one": (1.0, r"got \(1,\)"),
+    "a table": (np.ones((3, 1)), r"got \(3, 1\)"),
+    "NaN": ([1.0, NAN, 1.0], r"found nan at \[1\]"),
+    "infinite": ([1.0, 1.0, INF], r"found inf at \[2\]"),
+    "strings": (["1", "2", "3"], "rewards must be numbers"),
+    "None": ([1.0, None, 1.0], r"rewards must be finite.*at \[1\]"),
+    "complex": ([1.0, 1.0, 1j], "rewards must be numbers"),
+}
+X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+UPDATES = {
+    "unknown arm": ((X[0], "z", 1.0), r"unknown arm 'z'; the arms are \['a', 'b', 'c'\]"),
+    "an arm's number": ((X[0], 0, 1.0), "unknown arm 0"),
+    "one unknown arm": ((X, ["a", "z", "b"], np.ones(3)), "unknown arm 'z'"),
+    "arm None": ((X[0], None, 1.0), "unknown arm None"),
+    "arm 1.0": ((X[0], 1.0, 1.0), r"unknown arm 1\.0"),
+    "arm True": ((X[0], True, 1.0), "unknown arm True"),
+    "too few arms": ((X, ["a", "b"], np.ones(3)), r"one name for each of 3 rows; got \(2,\)"),
+    "too few rewards": ((X, ["a", "b", "c"], np.ones(2)), "one value for each of 3 rows"),
+    "no rounds": ((np.ones((0, 2)), [], []), "at least one round"),
+    "p = 0": ((X[0], "a", 1.0, 0.0), r"propensities must be in \(0, 1\]; got 0\.0"),
+    "p < 0": ((X[0], "a", 1.0, -0.1), r"got -0\.1"),
+    "p > 1": ((X, ["a", "b", "c"], np.ones(3), [0.5, 1.2, 0.3]), r"got 1\.2"),
+    "p NaN": ((X[0], "a", 1.0, NAN), "propensities must be finite"),
+    "p string": ((X[0], "a", 1.0, "0.5"), "propensities must be numbers"),
+    "too few p": ((X, ["a", "b", "c"], np.ones(3), [0.5]), "propensities must have one value"),
+}
+SUBSETS = {
+    "unknown": (["a", "z"], "unknown arm 'z'"),
+    "none": ([], r"no arm to choose from; the arms are \['a', 'b', 'c'\]"),
+    "an arm's number": ([0], "unknown arm 0"),
+    "a mask": ([True, False, True], "unknown arm True"),
+}
+
+
+@pytest.fixture(params=BANDITS, scope="module")
+def grown(request):
+    x, reward = world(np.random.default_rng(2018), 30, d=2)
+    bandit = ALL[request.param](["a", "b", "c"], 2)
+    bandit.play(x, reward)
+    return bandit
+
+
+@pytest.fixture
+def bandit(grown):
+    return grown.copy()
+
+
+def refused(bandit, act, message, error=ValueError):
+    """`act` raises, and every bit of the bandit is as before; also what it does next."""
+    before, twin = anatomy(bandit), bandit.copy()
+    with pytest.raises(error, match=message):
+        act()
+    assert anatomy(bandit) == before
+    x, reward = world(np.random.default_rng(1), 3, d=2)
+    np.testing.assert_array_equal(play(bandit, x, reward), play(twin, x, reward))
+
+
+@pytest.mark.parametrize("case", CONTEXTS)
+def test_contexts(case, bandit):
+    x, message = CONTEXTS[case]
+    refused(bandit, lambda: bandit.choose(x), message)
+    refused(bandit, lambda: bandit.choose(x, arms=["a", "b"]), message)
+    refused(bandit, lambda: bandit.update(x, "a", 1.0), message)
+
+
+@pytest.mark.parametrize("case", REWARDS)
+def test_a_reward(case, bandit):
+    reward, message = REWARDS[case]
+    decision = bandit.choose(X[0])
+    refused(bandit, lambda: bandit.observe(decision, reward), message)
+    refused(bandit, lambda: bandit.update(X[0], "a", reward), message)
+
+
+@pytest.mark.parametrize("case", BATCH_REWARDS)
+def test_rewards_of_a_batch(case, bandit):
+    rewards, message = BATCH_REWARDS[case]
+    decision = bandit.choose(X)
+    refused(bandit, lambda: bandit.observe(decision, rewards), message)
+    refused(bandit, lambda: bandit.update(X, ["a", "b", "c"], rewards), message)
+
+
+@pytest.mark.parametrize("case", UPDATES)
+def test_updates(case, bandit):
+    args, message = UPDATES[case]
+    refused(bandit, lambda: bandit.update(*args), message)
+
+
+@pytest.mark.parametrize("case", SUBSETS)
+def test_subsets(case, bandit):
+    arms, message = SUBSETS[case]
+    refused(bandit, lambda: bandit.choose(X[0], arms), message)
+    refused(bandit, lambda: bandit.choose(X, arms), message)
+
+
+def test_decisions(bandit):
+    other = bb.LinTS(["a", "b", "c"], 5).choose(np.zeros(5))
+    message = r"contexts must have shape \(2,\) or \(n, 2\); got \(1, 5\)"
+    refused(bandit, lambda: bandit.observe(other, 1.0), message)
+    stranger = bb.LinTS(["z"], 2).choose(X)
+    refused(bandit, lambda: bandit.observe(stranger, np.ones(3)), "unknown arm 'z'")
+    for decision in ("a", None, 0, X[0], (X[0], "a")):
+        message = re.escape(f"observe takes a Decision of this bandit; got {decision!r}")
+        refused(bandit, lambda d=decision: bandit.observe(d, 1.0), message, TypeError)
+
+
+def test_arms(bandit):
+    refused(bandit, lambda: bandit.add_arm("a"), "different names; got 'a' more than once")
+    refused(bandit, lambda: bandit.add_arm(1.5), "string or an integer; got 1.5", TypeError)
+    refused(bandit, lambda: bandit.add_arm(None), "got None", TypeError)
+    refused(bandit, lambda: bandit.remove_arm("z"), "unknown arm 'z'")
+    refused(bandit, lambda: bandit.posterior("z"), "unknown arm 'z'")
+    bandit.remove_arm("a")
+    bandit.remove_arm("b")
+    with pytest.raises(ValueError, match="cannot remove 'c': a bandit needs at least one arm"):
+        bandit.remove_arm("c")
+
+
+def test_whole_runs(bandit):
+    x, r = np.ones((4, 2)), np.ones((4, 3))
+    bad = r.copy()
+    bad[3, 1] = NAN
+    refused(bandit, lambda: bandit.play(x, r[:, :2]), r"rewards must be \(4, 3\); got \(4, 2\)")
+    refused(bandit, lambda: bandit.play(x, bad), r"rewards must be finite.* at \[3, 1\]")
+    refused(bandit, lambda: bandit.play(x * INF, r), "contexts must be finite")
+    refused(bandit, lambda: bandit.play(x, r, every=0), "every must be an integer ≥ 1; got 0")
+
+
+def test_a_function_that_fails(rng):
+    """α is asked for before anything happens."""
+    bandit = bb.LinTS(2, 2, alpha=lambda t: 1.0 if t < 3 else -1.0)
+    bandit.observe(bandit.choose(X[0]), 1.0)
+    before = anatomy(bandit)
+    for act in (
+        lambda: bandit.choose(X),
+        lambda: bandit.play(X, np.ones((3, 2))),
+        lambda: bb.UCB(lambda t: 1 / 0).param(1),
+    ):
+        with pytest.raises((ValueError, ZeroDivisionError)):
+            act()
+        assert anatomy(bandit) == before
+    with pytest.raises(ValueError, match=r"alpha\(3\) must be a finite number ≥ 0; got -1\.0"):
+        bandit.choose(X)
+
+
+CONSTRUCTORS = {
+    "no arms": (lambda: bb.LinTS([], 2), ValueError, "at least one arm; got none"),
+    "zero arms": (lambda: bb.LinTS(0, 2), ValueError, "at least one arm"),
+    "minus one": (lambda: bb.LinTS(-1, 2), ValueError, "at least one arm"),
+    "twice": (lambda: bb.LinTS(["a", "a"], 2), ValueError, "got 'a' more than once"),
+    "one string": (lambda: bb.LinTS("abc", 2), TypeError, "got 'abc'"),
+    "a set": (lambda: bb.LinTS({"a", "b"}, 2), TypeError, "ordered sequence of names"),
+    "None": (lambda: bb.LinTS(None, 2), TypeError, "sequence of names; got None"),
+    "2.0 arms": (lambda: bb.LinTS(2.0, 2), TypeError, r"got 2\.0"),
+    "True arms": (lambda: bb.LinTS(True, 2), TypeError, "got True"),
+    "float names": (lambda: bb.LinTS([1.5, 2.5], 2), TypeError, r"got 1\.5"),
+    "no features": (lambda: bb.LinTS(2, 0, intercept=False), ValueError, "n_features .*≥ 1; got 0"),
+    "-1 features": (lambda: bb.LinTS(2, -1), ValueError, "n_features must be an integer ≥ 0"),
+    "2.0 features": (lambda: bb.LinTS(2, 2.0), ValueError, r"n_features .* got 2\.0"),
+    "α < 0": (lambda: bb.LinTS(2, 2, alpha=-1), ValueError, "alpha .*≥ 0; got -1"),
+    "α NaN": (lambda: bb.LinUCB(2, 2, alpha=NAN), ValueError, "alpha .* got nan"),
+    "ε > 1": (lambda: bb.LinGreedy(2, 2, epsilon=2.0), ValueError, r"epsilon .* got 2\.0"),
+    "λ = 0": (lambda: bb.LinTS(2, 2, ridge=0), ValueError, "ridge must be a finite number > 0"),
+    "λ < 0": (lambda: bb.LinTS(2, 2, ridge=-1.0), ValueError, "ridge .* got -1"),
+    "λ word": (lambda: bb.LinTS(2, 2, ridge="loo"), ValueError, "one of 'cv'; got 'loo'"),
+    "variance": (lambda: bb.LinTS(2, 2, variance="mse"), ValueError, "of 'rss/n', 'rss', 'nig'"),
+    "σ² = 0": (lambda: bb.LinTS(2, 2, variance=0.0), ValueError, "known variance .*> 0; got 0.0"),
+    "intercept": (lambda: bb.LinTS(2, 2, intercept=1), ValueError, "intercept must be one of"),
+    "floor": (lambda: bb.Ridge(floor=-1e-9), ValueError, "floor must be"),
+    "grid": (lambda: bb.Ridge(grid=()), ValueError, "grid of λ must not be empty"),
+    "grid number": (lambda: bb.Ridge(grid=1.0), ValueError, "grid must be a sequence of numbers"),
+    "grid zero": (lambda: bb.Ridge(grid=(1.0, 0.0)), ValueError, "each λ of the grid .* got 0.0"),
+    "one fold": (lambda: bb.Ridge(folds=1), ValueError, "folds must be an integer ≥ 2; got 1"),
+    "refit": (lambda: bb.Ridge(refit=0), ValueError, "refit, as a number of rows"),
+    "refit share": (lambda: bb.Ridge(refit=-0.1), ValueError, "refit, as a share of growth"),
+    "prior": (lambda: bb.Ridge(prior=(1.0,)), ValueError, r"a pair \(shape, scale\); got \(1.0,\)"),
+    "prior zero": (lambda: bb.Ridge(prior=(0.0, 1.0)), ValueError, "prior shape .*> 0; got 0.0"),
+    "seed -1": (lambda: bb.LinTS(2, 2, seed=-1), ValueError, "seed must be an integer ≥ 0; got -1"),
+    "seed 1.0": (lambda: bb.LinTS(2, 2, seed=1.0), ValueError, "seed must be"),
+    "seed None": (lambda: bb.LinTS(2, 2, seed=None), ValueError, "seed must be .* got None"),
+    "history": (lambda: bb.LinTS(2, 2, history=-1), ValueError, "history must be an integer ≥ 0"),
+    "clip 0": (lambda: bb.BLTS(2, 2, clip=0.0), ValueError, "clip must be .*> 0 and ≤ 1; got 0.0"),
+    "clip 2": (lambda: bb.BLTS(2, 2, clip=2), ValueError, "clip must be"),
+    "kind": (lambda: bb.BLTS(2, 2, propensity="known"), ValueError, "propensity must be one of"),
+    "normalize": (lambda: bb.BLTS(2, 2, normalize=1), ValueError, "normalize must be one of"),
+    "refresh": (lambda: bb.InversePropensity(refresh=0), ValueError, "refresh, as a number"),
+    "refresh share": (lambda: bb.InversePropensity(refresh=0.0), ValueError, "share of growth"),
+    "snapshots": (lambda: bb.InversePropensity(snapshots=1), ValueError, "snapshots .*≥ 2; got 1"),
+    "model": (lambda: bb.Bandit(2, "ridge", bb.UCB(), n_features=1), TypeError, "a reward model"),
+    "policy": (lambda: bb.Bandit(2, bb.Ridge(), "ucb", n_features=1), TypeError, "policy must be"),
+    "balance": (
+        lambda: bb.Bandit(2, bb.Ridge(), bb.UCB(), "w", n_features=1), TypeError, "balance must be"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CONSTRUCTORS)
+def test_constructors(case):
+    make, error, message = CONSTRUCTORS[case]
+    with pytest.raises(error, match=message):
+        make()
+
+
+@given(st.floats(-1e50, 1e50), st.floats(-1e50, 1e50), st.sampled_from(BANDITS))
+def test_all_that_is_let_in_can_be_decided_upon(x, reward, name):
+    """Numbers up to 1e50 leave no NaN, and propensities that are probabilities."""
+    bandit = ALL[name](2, 1)
+    for arm in (0, 1, 0):
+        bandit.update([x], arm, reward)
+    for context in (x, 0.0, 1e50):
+        decision = bandit.choose([context])
+        assert not np.isnan(decision.mean).any()
+        assert not np.isnan(decision.sd).any()
+        assert 0 <= decision.propensity <= 1
+        bandit.observe(decision, reward)
+    assert not np.isnan(bandit.belief.arms).any()

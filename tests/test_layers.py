@@ -1,0 +1,105 @@
+"""The order of the floors: imports run only downward, and private names stay at home."""
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import bayesbandit
+
+PACKAGE = Path(bayesbandit.__file__).parent
+FLOORS = [  # from the cellar up; rooms on one floor do not know each other
+    {"checks"},
+    {"kernels"},
+    {"history", "environments"},
+    {"beliefs", "policies"},
+    {"balance"},
+    {"bandits"},
+    {"evaluation"},
+    {"ledger", "plots"},
+    {"experiment"},
+    {"studies"},
+    {"cli"},
+]
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in FILES
+}
+NAMES = {path: name for name, path in MODULES.items()}
+
+
+def for_types_only(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def walk(tree, deep=True):
+    """The nodes that run, without those for type checkers; `deep`: inside functions too."""
+    for node in ast.iter_child_nodes(tree):
+        if not for_types_only(node):
+            yield node
+            if deep or not isinstance(node, ast.FunctionDef | ast.Lambda):
+                yield from walk(node, deep)
+
+
+def imported(path, deep=True):
+    """(module of the package, name taken from it or None), as an import statement says."""
+    for node in walk(ast.parse(path.read_text()), deep):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{NAMES[path]}: a relative import"
+            names = [(f"{node.module}.{alias.name}", alias.name) for alias in node.names]
+        else:
+            continue
+        for full, name in names:
+            if full.split(".")[0] == "bayesbandit":
+                module = full.removeprefix("bayesbandit").removeprefix(".")
+                if module in MODULES or name is None:
+                    yield module, None
+                else:
+                    yield module.rpartition(".")[0], name
+
+
+def test_every_room_has_a_floor():
+    rooms = {name.split(".")[0] for name in NAMES.values()}
+    assert rooms == set(FLOOR)
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES.get)
+def test_imports_run_only_downward(path):
+    """Imports inside functions too, but for a cycle within one room: storage knows Bandit. What is
+    imported for type checkers alone is not an import."""
+    room = NAMES[path].split(".")[0]
+    for module, name in imported(path):
+        assert module, f"{name!r} comes from the roof: bayesbandit/__init__.py"
+        other = module.split(".")[0]
+        assert other == room or FLOOR[other] < FLOOR[room], f"{NAMES[path]} imports {module}"
+
+
+def test_no_cycles():
+    graph = {
+        name: {module for module, _ in imported(path, deep=False)} - {name}
+        for name, path in MODULES.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError with the cycle
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES.get)
+def test_private_names_stay_at_home(path):
+    tree, taken = ast.parse(path.read_text()), set()
+    for module, name in imported(path):
+        assert not (name or module).split(".")[-1].startswith("_"), f"{name} of {module}"
+        taken.add(name or module.split(".")[-1])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            assert not (private and node.value.id in taken), f"{node.value.id}.{node.attr}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES.get)
+def test_files_stay_readable(path):
+    """About 300 lines, then a file finds its second half."""
+    assert len(path.read_text().splitlines()) <= 350
