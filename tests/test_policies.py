@@ -88,6 +88,7 @@ def test_probabilities_are_those_of_the_quadrature(policy, variance):
         np.testing.assert_allclose(p[row], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_the_best_score_wins_as_often_as_its_probability_says(policy, variance, rng):

@@ -98,7 +98,7 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
         shown[f"{specification} (%)"] = [
             f"{a:.0f} ± {b:.0f}" for a, b in zip(cells["optimal"], cells["optimal_se"], strict=True)
         ]
-        shown["paper" if specification == "well" else "paper "] = cells["paper"]
+        shown[f"paper, {specification}"] = cells["paper"]
         shown[f"{specification}: regret"] = [
             f"{a:.0f} ± {b:.0f}" for a, b in zip(cells["regret"], cells["regret_se"], strict=True)
         ]

@@ -89,6 +89,7 @@ class PooledByHand:
         return np.mean([[self.at(s, i)[k] for i in rows] for s in range(len(self.periods))], axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "variance", "T"),
     [

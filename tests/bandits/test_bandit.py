@@ -56,6 +56,7 @@ def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
     np.testing.assert_array_equal(decision.x, probe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", ["rss/n", "nig"])
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("arms", [None, [0, 2], [1]], ids=str)

@@ -115,6 +115,7 @@ def test_truncated_anywhere(name, path):
         refused(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
 def test_bits_flipped_anywhere(name, path):
     """Refused by name, unless the bit said nothing (a date in the archive's directory)."""

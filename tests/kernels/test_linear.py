@@ -217,6 +217,7 @@ def test_large_contexts_lose_no_digits(size, n):
         assert 0 < scale < 1.5 / np.sqrt(w.min())  # no wider than by a single row like it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1.0, 1e3])
 def test_a_million_updates_drift_less_than_1e8(spread):
     """Against a factorisation from the raw rows; columns on scales up to `spread` apart."""
