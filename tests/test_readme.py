@@ -1,0 +1,35 @@
+"""What the README shows works as written."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
+
+
+def test_a_bandit_in_your_code():
+    names = {}
+    exec(BLOCKS[0], names)
+    assert names["decision"].arm == "red"
+    assert 0.9 < names["decision"].propensity <= 1.0
+    assert len(names["bandit"].history) == 500
+
+
+def test_an_experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    pd.DataFrame(x).assign(label=x[:, 0] > 0).to_csv("mine.csv", index=False)
+    names = {}
+    exec("import bayesbandit as bb\n" + BLOCKS[1].replace("replications=20", "horizon=50"), names)
+    assert set(names["table"]["environment"]) == {"synthetic-well", "mine"}
+    assert (tmp_path / "regret.png").exists()
+    assert (tmp_path / "runs" / "mine" / "results.parquet").exists()
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\((?!https?:)([^)]+)\)", README.read_text()))
+def test_links_lead_somewhere(link):
+    assert (README.parent / link).exists()
