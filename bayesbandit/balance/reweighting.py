@@ -6,6 +6,7 @@ enough, all of its weights are settled anew, and its estimate is rebuilt from it
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -136,7 +137,8 @@ class Estimated:
             return
         centre, width = x.mean(axis=0), x.std(axis=0)
         width[width <= 1e-12 * np.abs(centre)] = 1.0
-        with threadpool_limits(limits=1):  # small matrices suffer badly from more threads
+        with threadpool_limits(limits=1), warnings.catch_warnings():  # one thread: small matrices
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
         if len(present) == 2:  # one logit, of the second against the first
