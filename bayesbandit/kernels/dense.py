@@ -48,7 +48,7 @@ def symmetric_times(P, z, v):
 
 @njit(cache=True)
 def half_times(P, z, v):
-    """v such that z'v = z'Pz from the blocks of four on and below P's diagonal, those below doubled.
+    """v such that z'v = z'Pz from the blocks of four on P's diagonal and, doubled, those below it.
 
     Storage as for `symmetric_times`. Half the memory traffic, which is what a large P costs.
     """
