@@ -99,8 +99,6 @@ class Bandit:
         """What is known now about one arm's coefficients and mean reward."""
         return self.belief.posterior(self._index(arm))
 
-    # ---- deciding ---------------------------------------------------------------------------
-
     def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 
@@ -145,8 +143,6 @@ class Bandit:
                 self._refill()
         self.t += n
         return Decision(self.layout, rows)
-
-    # ---- learning ---------------------------------------------------------------------------
 
     def observe(self, decision: Decision, reward: Any) -> None:
         """The reward of an own decision, or the rewards (n,) of a batch; late and in any order."""
@@ -242,8 +238,6 @@ class Bandit:
         history.total += T
         return chosen, propensity
 
-    # ---- arms ---------------------------------------------------------------------------------
-
     def add_arm(self, arm: Name) -> None:
         """One more arm; draws are uniform until it has been pulled once."""
         names = checks.arm_names((*self.arms, arm))
@@ -283,8 +277,6 @@ class Bandit:
             raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
         return available
 
-    # ---- randomness and state -----------------------------------------------------------------
-
     def _params(self, n: int) -> np.ndarray:
         """The policy's number at the next n rounds; one number where it is the same at all."""
         if self._param is not None:
@@ -301,7 +293,7 @@ class Bandit:
     def copy(self) -> Bandit:
         """An independent bandit in the same state: the same decisions from here on."""
         meta, arrays = storage.state(self)
-        return storage.restore(meta, {k: a.copy() for k, a in arrays.items()}, self.policy)
+        return storage.restore(Bandit, meta, {k: a.copy() for k, a in arrays.items()}, self.policy)
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step."""
@@ -311,4 +303,4 @@ class Bandit:
     def load(path: str | Path, policy: Policy | None = None) -> Bandit:
         """A saved bandit, going on bit for bit as if it had not been. A policy whose α is a
         function is not in the file and must be given again."""
-        return storage.restore(*storage.read(path), policy)
+        return storage.restore(Bandit, *storage.read(path), policy)

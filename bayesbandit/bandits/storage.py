@@ -60,13 +60,13 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
-def restore(meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy | None) -> Bandit:
+def restore(
+    make: type[Bandit], meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy | None
+) -> Bandit:
     """The bandit that `state` describes; it owns the arrays from now on."""
-    from bayesbandit.bandits.bandit import Bandit
-
     if policy is None:
         policy = _decode(meta["policy"])
-    bandit = Bandit(
+    bandit = make(
         meta["names"],
         _decode(meta["model"]),
         policy,
