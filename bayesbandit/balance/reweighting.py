@@ -51,7 +51,8 @@ class Pooled:
     """The mean over past periods' policies, each stretch of periods by one snapshot of the belief.
 
     A snapshot is taken at each refresh and stands for the periods until the next. At the greatest
-    number of snapshots every second one is dropped, and its periods go to the one before.
+    number of snapshots every second one is dropped, and its periods go to the one before. A period
+    counts when its reward arrives, for the belief of that moment, over all arms of that moment.
     """
 
     def __init__(self, most: int) -> None:

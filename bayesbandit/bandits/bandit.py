@@ -145,7 +145,10 @@ class Bandit:
         return Decision(self.layout, rows)
 
     def observe(self, decision: Decision, reward: Any) -> None:
-        """The reward of an own decision, or the rewards (n,) of a batch; late and in any order."""
+        """The reward of an own decision, or the rewards (n,) of a batch; late and in any order.
+
+        A decision that is observed twice counts twice.
+        """
         if type(decision) is not Decision:
             raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
         rows, layout, history = decision.rows, self.layout, self.history

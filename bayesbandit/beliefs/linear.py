@@ -27,7 +27,8 @@ class Ridge:
     variance: how σ² comes about. "rss/n": weighted residual sum of squares over the number of
         rows; "rss": without the division, the paper's Algorithms 1 and 2 to the letter (it never
         shrinks); "nig": the normal-inverse-gamma posterior (Student-t) under
-        θ | σ² ~ N(0, σ²/λ), σ² ~ InverseGamma(shape, scale) given by `prior`; a number: known.
+        θ | σ² ~ N(0, σ²/λ), σ² ~ InverseGamma(shape, scale) given by `prior` (an unpenalised
+        intercept is its limit and costs no degree of freedom); a number: known.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
     floor: the least σ² of "rss/n" and "rss", so that a perfect first fit does not lock an arm out.
     refit: when λ (and the weights' normalisation) is settled and B factorised anew: every m rows
