@@ -10,17 +10,21 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor import as_xtensor
+from pytensor.xtensor.basic import TensorFromXTensor
+
+from bayesbandit.model import DATA
 
 if TYPE_CHECKING:
     import pymc as pm
 
 Graph = Any  # a PyTensor variable, whose attributes depend on its type
-ROLES = ("x", "reward", "weight", "arm")  # the data that a declaration is a function of
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Term:
     name: str
     label: str
     graph: Graph
+    given_mean: Graph  # the same, with `Density.given_mean` in the place of the mean reward
     on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
 
 
@@ -38,12 +43,14 @@ class Density:
     """The terms of a log density, and the mean reward, as functions of values and data.
 
     values: one input for each free variable, of known shape. inputs: x (n, d), reward (n,),
-    weight (n,), arm (n,), each present only if the model has it. own: the model's own data, at the
-    time it was read. n_arms: K, where the declaration takes the arm.
+    weight (n,), arm (n,), by role, each present only if the model has it. given_mean: an input that
+    stands for the mean reward. own: the model's own data, at the time it was read. n_arms: K, where
+    the declaration takes the arm.
     """
 
     terms: tuple[Term, ...]
     mean: Graph
+    given_mean: Graph
     values: dict[str, Graph]
     inputs: dict[str, Graph]
     own: dict[str, np.ndarray]
@@ -60,28 +67,39 @@ class Density:
 
 
 def containers(model: pm.Model) -> dict[str, Any]:
-    """The model's data containers by role.
+    """The model's data containers by role."""
+    found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
+    for role in ("x", "reward"):
+        if role not in found:
+            raise ValueError(f"the model has no data named {DATA[role]!r}")
+    return found
 
-    PyMC lets a container share its name neither with a variable nor with a dimension. So a role is
-    the container of its name, or the one that is named after it ("arm_index", "observed_reward");
-    the rewards may also be the one other container that the observed values come from.
-    """
-    shared: dict[str, Any] = {
-        k: v for k, v in model.named_vars.items() if isinstance(v, SharedVariable)
-    }
-    found = {role: shared[role] for role in ROLES if role in shared}
-    for role in set(ROLES) - set(found):
-        named = [v for k, v in shared.items() if role in k.split("_")]
-        if len(named) == 1:
-            found[role] = named[0]
-    if "reward" not in found:
-        values = [model.rvs_to_values[v] for v in model.observed_RVs]
-        observed = set(ancestors(values)) & (set(shared.values()) - set(found.values()))
-        if len(observed) == 1:
-            found["reward"] = observed.pop()
-    if "x" not in found:
-        raise ValueError(f"the model has no data named 'x'; found {sorted(shared)}")
-    return {role: found[role] for role in ROLES if role in found}
+
+class Mark(Op):
+    """The identity, which marks the mean reward where PyMC's rewrites leave it alone."""
+
+    __props__ = ()
+    view_map = {0: [0]}  # noqa: RUF012
+
+    def make_node(self, *inputs: Graph) -> Apply:
+        [x] = inputs
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = inputs[0]
+
+    def infer_shape(self, fgraph: Any, node: Apply, shapes: Any) -> Any:
+        return shapes
+
+
+def marked(model: pm.Model) -> pm.Model:
+    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
+
+    graph, copies = fgraph_from_model(model)
+    mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
+    graph.replace(mean, Mark()(mean), reason="mark", import_missing=True)
+    return model_from_fgraph(graph, mutate_fgraph=True)
 
 
 def read(model: pm.Model) -> Density:
@@ -89,37 +107,52 @@ def read(model: pm.Model) -> Density:
 
     All other shared values (fixed designs, lengths of dimensions) become constants.
     """
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    order = [v.name for v in model.free_RVs]  # a copy of the model may have another
+    model = remove_value_transforms(marked(model))
+    free = [model[name] for name in order]
     found = containers(model)
     own = {role: np.asarray(v.get_value()) for role, v in found.items()}
     inputs = {role: _input(role, v) for role, v in found.items()}
     shapes = lengths(model)
-    values = {
-        v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in model.free_RVs
-    }
-    variables = [*model.free_RVs, *model.observed_RVs]
+    values = {v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free}
+    variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
-    [mean] = model.replace_rvs_by_values([_bare(model["mean_reward"])])
+    raw += model.replace_rvs_by_values([model["mean_reward"]])
     swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
-    for v in model.free_RVs:
+    for v in free:
         swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
-    for v in ancestors([*raw, mean]):
+    for v in ancestors(raw):
         if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
             swap[v] = v.type.constant_type(v.type, v.get_value())
-    graphs: Graph = clone_replace([*raw, mean], swap, rebuild_strict=False)
-    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]  # of pymc.dims
-    graphs = rewrite_graph(graphs, include=("lower_xtensor", "merge"))
-    *graphs, mean = graphs
+    graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
+    marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
+    m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
+    whole: Graph = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
+    cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
+    *whole, mean = lowered(whole)
+    cut = lowered(cut)
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
     labels += [f"potential '{p.name}'" for p in model.potentials]
+    names = [v.name for v in (*variables, *model.potentials)]
     data = set(inputs.values())
     terms = tuple(
-        Term(v.name, label, graph, not data.isdisjoint(ancestors([graph])))
-        for v, label, graph in zip([*variables, *model.potentials], labels, graphs, strict=True)
+        Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
+        for name, label, graph, given_mean in zip(names, labels, whole, cut[:-1], strict=True)
     )
     n_arms = None
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
-    return Density(terms, mean, values, inputs, own, n_arms)
+    return Density(terms, mean, m, values, inputs, own, n_arms)
+
+
+def lowered(graphs: Graph) -> Graph:
+    """Some graphs, those of `pymc.dims` as graphs of plain tensors."""
+    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):
+        graphs = rewrite_graph(graphs, include=("lower_xtensor",))
+    return graphs
 
 
 def _input(role: str, container: SharedVariable) -> Graph:
@@ -136,8 +169,9 @@ def _like(variable: Graph, tensor: Graph) -> Graph:
 
 
 def _bare(variable: Graph) -> Graph:
-    """What a `pm.Deterministic` is a view of."""
-    while variable.owner is not None and isinstance(variable.owner.op, ViewOp):
+    """What a variable is a view of."""
+    views = (ViewOp, TensorFromXTensor)
+    while variable.owner is not None and isinstance(variable.owner.op, views):
         variable = variable.owner.inputs[0]
     return variable
 

@@ -101,7 +101,7 @@ class Exact:
         if self.form.features is None:
             return False
         C, a = self.form.features
-        return np.array_equal(C, np.eye(len(C), self.dim)) and not a.any()
+        return np.array_equal(C, np.eye(self.dim)) and not a.any()
 
     def data(self, x: Any, reward: Any = None, weight: Any = None, arm: Any = None) -> Data:
         """Rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
@@ -167,12 +167,11 @@ class ExactGaussian(Exact):
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         super().__init__(quadratic, form)
-        nothing = self.data(np.zeros((1, self.n_features)), arm=np.zeros(1))
-        self._prior = quadratic.natural(nothing)[0]
+        self._prior = quadratic.natural(form.trial)[0]
 
     @property
     def noise(self) -> float | None:
-        """σ² where rewards are N(mean reward, σ²/weight), else None."""
+        """σ² where rewards are N(mean reward, σ²/weight), else None (see `Form`)."""
         return self.form.noise
 
     @property

@@ -12,7 +12,7 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
 from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, eligible, factor, ridge
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic
-from bayesbandit.engines.recognise import Form, close, not_additive, recognise, tested
+from bayesbandit.engines.recognise import Form, close, not_additive, recognise
 from bayesbandit.engines.structure import Degrees, analytic
 
 if TYPE_CHECKING:
@@ -109,8 +109,7 @@ class NormalInverseGamma(Exact):
     def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
         super().__init__(quadratic, form)
         self.scale_name, self.exponent = scale_name, exponent
-        nothing = self.data(np.zeros((1, self.n_features)), arm=np.zeros(1))
-        self._prior = self.statistics(nothing, PRIOR)
+        self._prior = self.statistics(form.trial, PRIOR)
 
     @property
     def ridge(self) -> float | None:
@@ -176,12 +175,10 @@ class NormalInverseGamma(Exact):
 
 def match(model: pm.Model) -> NormalInverseGamma | Refusal:
     """The normal-inverse-gamma engine for a built model, or why the model is not one."""
-    from pymc.model.transform.conditioning import remove_value_transforms
-
     try:
         name = noise_scale(model)
         eligible(model, ENGINE, positive=name)
-        density = read(remove_value_transforms(model, [model[name]]))
+        density = read(model)
         s = density.values[name]
         if s.type.ndim:
             raise _refuse(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
@@ -192,12 +189,12 @@ def match(model: pm.Model) -> NormalInverseGamma | Refusal:
             raise _refuse(f"'mean_reward': depends on '{name}'")
         quadratic = Quadratic(density, ENGINE, given=(name,))
         rng = np.random.default_rng(0)
-        form, data = recognise(quadratic, (1.0,), rng), tested(quadratic, (1.0,), rng)
+        form = recognise(quadratic, (1.0,), rng)
         if not form.not_additive:
-            again = not_additive(quadratic, data, AGAIN[:1])
-            form = Form(again, form.row_wise, form.features, form.noise)
-        engine = NormalInverseGamma(quadratic, form, name, exponent(quadratic, data, name))
-        conjugate(engine, data, rng)
+            form = replace(form, not_additive=not_additive(quadratic, form.trial, AGAIN[:1]))
+        k = exponent(quadratic, form.trial, name)
+        engine = NormalInverseGamma(quadratic, form, name, k)
+        conjugate(engine, rng)
         own, improper = density.own, isinstance(factor(engine.prior().precision), int)
         if len(own["x"]) and (improper or engine.prior().rate <= 0.0):
             engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
@@ -257,9 +254,9 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     return k
 
 
-def conjugate(engine: NormalInverseGamma, data: Data, rng: np.random.Generator) -> None:
+def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
     """The identity test: the density is what its statistics say, at random θ and s."""
-    theta = rng.normal(size=(3, engine.dim))
+    theta, data = rng.normal(size=(3, engine.dim)), engine.form.trial
     for part in (PRIOR, LIKELIHOOD):
         stats = engine.statistics(data, part)
         shape = Natural(stats.precision, stats.shift)(theta)

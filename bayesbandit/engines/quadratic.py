@@ -23,6 +23,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.density import Density
 from bayesbandit.engines.structure import Degrees
+from bayesbandit.model import DATA
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x (n, d), reward, weight, arm (n,)
 
@@ -92,8 +93,8 @@ class Quadratic:
     """The block of variables other than `given`, in which a log density is quadratic.
 
     engine: in whose name a density that is not quadratic is refused.
-    through_mean: the likelihood as a function of mean rewards (an input and a graph), where θ
-        enters it by them alone: a row then costs O(D) and not O(D²).
+    through_mean: the likelihood as a function of the mean rewards, where θ enters it by them alone:
+        a row then costs O(D) and not O(D²).
     """
 
     def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
@@ -116,7 +117,7 @@ class Quadratic:
         self._z = pt.tensor("z", shape=(self.dim,))
         self._Z = pt.tensor("Z", shape=(None, self.dim))
         self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
-        self._data = [density.inputs.get(k) for k in ("x", "reward", "weight", "arm")]
+        self._data = [density.inputs.get(role) for role in DATA]
         self._compile()
 
     def refusal(self, reason: str) -> NotThisEngine:
@@ -146,23 +147,21 @@ class Quadratic:
         self._gradients = Compiled([self._Z, *self.given, *data], outputs, PYTHON)
         M = vectorize_graph(mean, {self._z: self._Z})
         self._means = Compiled([self._Z, *data], [M], PYTHON)
-        self.through_mean = self._through_mean(totals[1])
+        self.through_mean = self._through_mean()
         if self.through_mean is not None:
-            m, cut = self.through_mean
+            m, cut = self.density.given_mean, self.through_mean
             slope = _gradient(cut, m)
             curvature = _gradient(slope.sum(), m)
             self._curvature = Compiled([m, *self.given, *data], [slope, curvature, cut], PYTHON)
 
-    def _through_mean(self, likelihood: Variable) -> tuple[Variable, Variable] | None:
-        mean = self.density.mean
-        if self.not_affine or mean.type.ndim != 1:
+    def _through_mean(self) -> Variable | None:
+        """The likelihood given the mean rewards, if it knows of θ through them alone."""
+        if self.not_affine or self.density.mean.type.ndim != 1:
             return None
-        behind = set(ancestors([likelihood], blockers=[mean]))
-        if any(v in behind for v in self._parts):
+        cut = _total([term.given_mean for term in self.density.terms if term.on_data])
+        if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
-        m = mean.type("m")
-        [cut] = clone_replace([likelihood], {mean: m}, rebuild_strict=False)
-        return (m, cut) if Degrees([cut], {m: 1.0}).of(cut) <= 2 else None
+        return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
 
     def _arguments(self, data: Data, given: Sequence[float] = ()) -> list[np.ndarray]:
         """Given values and those data that the model has, as compiled functions take them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.density import Density
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic
@@ -25,13 +26,16 @@ class Form:
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
     features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None.
-    noise: σ² where rewards are N(mean reward, σ²/weight), else None.
+    noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
+        that does not take weights, else None.
+    trial: the rows at which all this was found.
     """
 
     not_additive: str
     row_wise: bool
     features: tuple[np.ndarray, np.ndarray] | None
     noise: float | None
+    trial: Data
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
@@ -54,7 +58,7 @@ def trial(
     weight = np.exp(rng.uniform(-spread, spread, n))
     if own:
         x = rng.permuted(density.own["x"], axis=0)[np.arange(n) % len(density.own["x"])]
-        rewards = density.own.get("reward", np.zeros(1))
+        rewards = density.own["reward"]
         return x.astype(float), rng.choice(rewards, n).astype(float), weight, arm
     return rng.normal(size=(n, density.n_features)), rng.normal(size=n), weight, arm
 
@@ -68,12 +72,17 @@ def part(data: Data, rows: slice) -> Data:
 def recognise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> Form:
     """The form of a quadratic log density, after the identity test that every one must pass."""
     data = tested(quadratic, given, rng)
-    row_wise = quadratic.through_mean is not None and speaks_by_rows(quadratic, data, given, rng)
+    theta, (x, reward, weight, arm) = rng.normal(size=(1, quadratic.dim)), data
+    means = quadratic.mean_reward(theta, data)
+    if not close(means, quadratic.mean_reward(theta, (x, reward + 1.0, 2.0 * weight, arm))):
+        raise quadratic.refusal("'mean_reward': depends on the rewards or their weights")
+    row_wise = quadratic.through_mean is not None and speaks_by_rows(quadratic, data, given)
     return Form(
         not_additive(quadratic, data, given),
         row_wise,
         features(quadratic, rng),
         noise(quadratic, given, rng) if row_wise else None,
+        data,
     )
 
 
@@ -121,9 +130,7 @@ def flat(natural: Natural) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return natural.precision, natural.shift, np.array([natural.constant])
 
 
-def speaks_by_rows(
-    quadratic: Quadratic, data: Data, given: tuple[float, ...], rng: np.random.Generator
-) -> bool:
+def speaks_by_rows(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> bool:
     """Whether the likelihood is a product over rows, each a function of its own mean reward."""
     n = len(data[0])
     zero, curvature, _ = quadratic.curvature(np.zeros(n), data, given)
@@ -171,19 +178,22 @@ def rows_at(x: np.ndarray) -> Data:
 
 
 def noise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> float | None:
-    """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm."""
+    """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm.
+
+    A declaration that has no use for weights is taken at weight 1.
+    """
     assert quadratic.through_mean is not None
-    inputs, (_, cut) = quadratic.density.inputs, quadratic.through_mean
-    data = {inputs[k]: 1.0 for k in ("x", "reward", "weight") if k in inputs}
+    inputs, cut = quadratic.density.inputs, quadratic.through_mean
+    data = {v: 1.0 for role, v in inputs.items() if role != "arm"}
     if Degrees([cut], data, analytic).fault(cut, most=1):
         return None
-    trials = trial(quadratic.density, max(6, 2 * (quadratic.density.n_arms or 1)), rng, spread=7.0)
-    _, reward, weight, _ = trials
-    slope, curvature, _ = quadratic.curvature(np.zeros(len(reward)), trials, given)
+    n = max(6, 2 * (quadratic.density.n_arms or 1))
+    x, reward, weight, arm = trial(quadratic.density, n, rng, spread=7.0)
+    if inputs.get("weight") not in set(ancestors([cut])):
+        weight = np.ones(n)
+    slope, curvature, _ = quadratic.curvature(np.zeros(n), (x, reward, weight, arm), given)
     if not (curvature < 0.0).all():
         return None
     sigma2 = -weight / curvature
-    same = close(sigma2, np.full_like(sigma2, sigma2[0])) and close(
-        slope / weight, reward / sigma2[0]
-    )
+    same = close(sigma2, np.full(n, sigma2[0])) and close(slope / weight, reward / sigma2[0])
     return float(sigma2[0]) if same else None
