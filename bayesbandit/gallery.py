@@ -75,17 +75,17 @@ def load_model(name: str | os.PathLike[str]) -> RewardModel:
 
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, RewardModel]:
-    """The reward models of a file by the names that it gives them, but for _private ones."""
+    """The reward models of a file by the names that it gives them."""
     path = Path(path).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     stat = path.stat()
     found = vars(_module(path, stat.st_mtime_ns, stat.st_size)).items()
-    return {k: v for k, v in found if isinstance(v, RewardModel) and not k.startswith("_")}
+    return {k: v for k, v in found if isinstance(v, RewardModel)}
 
 
 def _one(path: Path, name: str | None) -> RewardModel:
-    models = declared_in(path)
+    models = {k: v for k, v in declared_in(path).items() if k == name or not k.startswith("_")}
     if not models:
         raise ValueError(f"{path} declares no reward model; decorate one by @bb.reward_model(…)")
     if name is None and len(models) > 1:

@@ -27,7 +27,7 @@ __all__ = ["Prior", "VariableFactory"]
 
 type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
 
-KEYS = ("dist", "kwargs", "dims", "core_dims", "centered", "transform")
+KEYS = ("dist", "kwargs", "dims", "centered", "transform")
 
 
 def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
@@ -98,7 +98,6 @@ def text(value: Any) -> str:
     if isinstance(value, Prior):
         parts = [f'"{value.distribution}"']
         parts += [f"{name}={text(v)}" for name, v in value.parameters.items()]
-        parts += [f"core_dims={value.core_dims!r}"] if value.core_dims else []
         if value.dims is not None:
             dims = value.dims[0] if len(value.dims) == 1 else value.dims
             parts.append(f"dims={dims!r}")
@@ -141,7 +140,6 @@ def to_data(value: Any, what: str) -> Any:
         data: dict[str, Any] = {"dist": value.distribution}
         data |= {"kwargs": kwargs} if kwargs else {}
         data |= {"dims": list(value.dims)} if value.dims is not None else {}
-        data |= {"core_dims": list(value.core_dims)} if value.core_dims else {}
         data |= {} if value.centered else {"centered": False}
         return data | ({"transform": value.transform} if value.transform else {})
     if isinstance(value, np.ndarray | np.number):
@@ -200,14 +198,13 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
         if p not in ("args", "kwargs")
     ]
     _known(kwargs, parameters, f"{what}: {data['dist']} has no parameter")
-    dims, core = data.get("dims"), data.get("core_dims") or ()
+    dims = data.get("dims")
     settings = {"centered": data.get("centered", True), "transform": data.get("transform")}
     values = {k: from_data(v, f"{what}.{k}") for k, v in kwargs.items()}
     try:
         return Prior(
             data["dist"],
             dims=tuple(dims) if isinstance(dims, list) else dims,
-            core_dims=core if isinstance(core, str) else tuple(core),
             **settings,
             **values,
         )
