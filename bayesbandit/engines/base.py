@@ -1,0 +1,62 @@
+"""What engines share: a refusal with its reason, and functions compiled once and called in turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+COMPILE = threading.RLock()  # PyTensor compiles for one thread at a time
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an engine does not fit a model: the variable and the operation, in one sentence."""
+
+    engine: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.reason}"
+
+
+class NotThisEngine(ValueError):
+    """An engine was asked for what it cannot do; carries the refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NotThisEngine, (self.refusal,)
+
+
+class Compiled:
+    """A compiled graph of explicit inputs, without shared state.
+
+    PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
+    one function read each other's numbers: calls take turns.
+    """
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> None:
+        import pytensor
+
+        self._graph = list(inputs), list(outputs), mode
+        with COMPILE:
+            self._function = pytensor.function(
+                list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
+            )
+        self._turn = threading.Lock()
+
+    def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
+        with self._turn:
+            return [np.asarray(output) for output in self._function(*arguments)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, self._graph
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return self  # nothing in it changes

@@ -1,0 +1,206 @@
+"""A declared model's log density as graphs of explicit inputs: nothing shared, nothing mutated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.type import RandomType
+from pytensor.xtensor import as_xtensor
+from pytensor.xtensor.basic import TensorFromXTensor
+
+from bayesbandit.model import DATA
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+Graph = Any  # a PyTensor variable, whose attributes depend on its type
+
+
+@dataclass(frozen=True)
+class Term:
+    """One variable's or potential's log density; `label` is how a refusal names it."""
+
+    name: str
+    label: str
+    graph: Graph
+    given_mean: Graph  # the same, with `Density.given_mean` in the place of the mean reward
+    on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
+
+
+@dataclass(frozen=True)
+class Density:
+    """The terms of a log density, and the mean reward, as functions of values and data.
+
+    values: one input for each free variable, of known shape. inputs: x (n, d), reward (n,),
+    weight (n,), arm (n,), by role, each present only if the model has it. given_mean: an input that
+    stands for the mean reward. own: the model's own data, at the time it was read. n_arms: K, where
+    the declaration takes the arm.
+    """
+
+    terms: tuple[Term, ...]
+    mean: Graph
+    given_mean: Graph
+    values: dict[str, Graph]
+    inputs: dict[str, Graph]
+    own: dict[str, np.ndarray]
+    n_arms: int | None
+
+    @property
+    def n_features(self) -> int:
+        """d, the width of a context."""
+        return self.own["x"].shape[1]
+
+    def label(self, name: str) -> str:
+        """How a refusal names a free variable: its name and its distribution."""
+        return next(term.label for term in self.terms if term.name == name)
+
+
+def containers(model: pm.Model) -> dict[str, Any]:
+    """The model's data containers by role."""
+    found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
+    for role in ("x", "reward"):
+        if role not in found:
+            raise ValueError(f"the model has no data named {DATA[role]!r}")
+    return found
+
+
+class Mark(Op):
+    """The identity, which marks the mean reward where PyMC's rewrites leave it alone."""
+
+    __props__ = ()
+    view_map = {0: [0]}  # noqa: RUF012
+
+    def make_node(self, *inputs: Graph) -> Apply:
+        [x] = inputs
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = inputs[0]
+
+    def infer_shape(self, fgraph: Any, node: Apply, shapes: Any) -> Any:
+        return shapes
+
+
+def marked(model: pm.Model) -> pm.Model:
+    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
+
+    graph, copies = fgraph_from_model(model)
+    mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
+    graph.replace(mean, Mark()(mean), reason="mark", import_missing=True)
+    return model_from_fgraph(graph, mutate_fgraph=True)
+
+
+def read(model: pm.Model) -> Density:
+    """The model's log density, in its variables' own (untransformed) values.
+
+    All other shared values (fixed designs, lengths of dimensions) become constants.
+    """
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    order = [v.name for v in model.free_RVs]  # a copy of the model may have another
+    model = remove_value_transforms(marked(model))
+    free = [model[name] for name in order]
+    found = containers(model)
+    own = {role: np.asarray(v.get_value()) for role, v in found.items()}
+    inputs = {role: _input(role, v) for role, v in found.items()}
+    shapes = lengths(model)
+    values = {v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free}
+    variables = [*free, *model.observed_RVs]
+    raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
+    raw += model.replace_rvs_by_values([model["mean_reward"]])
+    swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
+    for v in free:
+        swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
+    for v in ancestors(raw):
+        if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
+            swap[v] = v.type.constant_type(v.type, v.get_value())
+    graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
+    marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
+    m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
+    whole: Graph = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
+    cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
+    *whole, mean = lowered(whole)
+    cut = lowered(cut)
+    labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
+    labels += [f"potential '{p.name}'" for p in model.potentials]
+    names = [v.name for v in (*variables, *model.potentials)]
+    data = set(inputs.values())
+    terms = tuple(
+        Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
+        for name, label, graph, given_mean in zip(names, labels, whole, cut[:-1], strict=True)
+    )
+    n_arms = None
+    if "arm" in inputs:
+        n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
+    return Density(terms, mean, m, values, inputs, own, n_arms)
+
+
+def lowered(graphs: Graph) -> Graph:
+    """Some graphs, those of `pymc.dims` as graphs of plain tensors."""
+    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):
+        graphs = rewrite_graph(graphs, include=("lower_xtensor",))
+    return graphs
+
+
+def _input(role: str, container: SharedVariable) -> Graph:
+    """A container's replacement: the features are fixed in number, the rows are not."""
+    if role == "x":
+        return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
+    return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
+
+
+def _like(variable: Graph, tensor: Graph) -> Graph:
+    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
+    dims = getattr(variable.type, "dims", None)
+    return tensor if dims is None else as_xtensor(tensor, dims=dims)
+
+
+def _bare(variable: Graph) -> Graph:
+    """What a variable is a view of."""
+    views = (ViewOp, TensorFromXTensor)
+    while variable.owner is not None and isinstance(variable.owner.op, views):
+        variable = variable.owner.inputs[0]
+    return variable
+
+
+def lengths(model: pm.Model) -> dict[str, tuple[int, ...]]:
+    """Shapes of the free variables, from their types and dimensions if these tell."""
+    shapes, point = {}, None
+    for v in model.free_RVs:
+        shape: Sequence[int | None] = v.type.shape
+        dims = model.named_vars_to_dims.get(v.name)
+        if None in shape and dims and all(model.coords.get(k) is not None for k in dims):
+            shape = [len(model.coords[k]) for k in dims]
+        if None in shape:
+            point = point or model.eval_rv_shapes()
+            shape = point[v.name]
+        shapes[v.name] = tuple(int(k) for k in shape if k is not None)
+    return shapes
+
+
+def distribution(variable: Graph) -> str:
+    """The name of a variable's distribution."""
+    if variable.owner is None:
+        return "unknown"
+    op: Any = getattr(variable.owner.op, "core_op", variable.owner.op)
+    name = getattr(op, "_print_name", (type(op).__name__,))[0]
+    return "CustomDist" if name.startswith("CustomDist") else name.removesuffix("RV")
+
+
+def row_dimension(model: pm.Model) -> str | None:
+    """The name of the dimension along which observations come."""
+    dims = model.named_vars_to_dims.get("x")
+    return dims[0] if dims else None

@@ -1,0 +1,101 @@
+"""What a sampling engine returns: draws of all free variables, and how far they can be trusted."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+
+
+class PoorDiagnostics(UserWarning):
+    """Draws that may not stand for the posterior."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How far draws can be trusted.
+
+    ess, rhat: the worst of each variable's elements: bulk or tail effective sample size, whichever
+    is smaller, and rank-normalised R̂. divergences, acceptance: of a Hamiltonian sampler's
+    trajectories, else None.
+    """
+
+    ess: Mapping[str, float]
+    rhat: Mapping[str, float]
+    divergences: int | None = None
+    acceptance: float | None = None
+
+    def complaints(self) -> list[str]:
+        """What is wrong, one sentence each."""
+        found = []
+        if unmixed := {k: v for k, v in self.rhat.items() if not (v <= RHAT or math.isnan(v))}:
+            name = max(unmixed, key=lambda k: unmixed[k])
+            found.append(f"R-hat of '{name}' is {unmixed[name]:.3f} (> {RHAT})")
+        if few := {k: v for k, v in self.ess.items() if not v >= ESS}:
+            name = min(few, key=lambda k: few[k])
+            found.append(f"the effective sample size of '{name}' is {few[name]:.0f} (< {ESS:.0f})")
+        if self.divergences:
+            found.append(f"{self.divergences} trajectories diverged")
+        return found
+
+    def warn(self, what: str, stacklevel: int = 2) -> None:
+        """One warning that says all that is wrong, if anything is."""
+        if found := self.complaints():
+            advice = "draw more, or reparametrise the model"
+            message = f"{what}: {'; '.join(found)}: {advice}"
+            warnings.warn(message, PoorDiagnostics, stacklevel=stacklevel + 1)
+
+
+@dataclass(frozen=True)
+class SampledDraws:
+    """Draws of the free variables.
+
+    values: by name, (chain, draw, *shape). state: from where the engine's next run may start.
+    independent: whether the draws are independent of each other, as of an approximation.
+    """
+
+    values: Mapping[str, np.ndarray]
+    state: Any = field(default=None, repr=False)
+    divergences: int | None = None
+    acceptance: float | None = None
+    independent: bool = False
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """ESS and R̂ of each variable, and what the sampler told of itself."""
+        total = float(math.prod(next(iter(self.values.values())).shape[:2]))
+        if self.independent:
+            return Diagnostics(
+                dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0)
+            )
+        worst = {k: _worst(v) for k, v in self.values.items()}
+        return Diagnostics(
+            {k: ess for k, (ess, _) in worst.items()},
+            {k: rhat for k, (_, rhat) in worst.items()},
+            self.divergences,
+            self.acceptance,
+        )
+
+
+def _worst(values: np.ndarray) -> tuple[float, float]:
+    """Least effective sample size and greatest R̂ among the elements of (chain, draw, …).
+
+    What does not vary (a cut-off or a corner of a matrix) has neither.
+    """
+    from arviz_stats.base import array_stats
+
+    flat = values.reshape(*values.shape[:2], -1)
+    flat = flat[..., np.ptp(flat, axis=(0, 1)) > 0.0]
+    if flat.shape[-1] == 0 or flat.shape[1] < 4:  # the least that they are defined for
+        return math.nan, math.nan
+    kwargs = {"chain_axis": 0, "draw_axis": 1}
+    ess = [array_stats.ess(flat, method=m, **kwargs).min() for m in ("bulk", "tail")]
+    rhat = array_stats.rhat(flat, **kwargs).max() if len(flat) > 1 else math.nan
+    return float(min(ess)), float(rhat)

@@ -1,0 +1,276 @@
+"""The exact engine for models whose log density is quadratic: the posterior is Gaussian.
+
+Recognised from the declaration's log density (`structure`), extracted from its gradient
+(`quadratic`), whatever the declaration looks like: ridge, hierarchies of means, random walks, …
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf
+
+from bayesbandit.checks import finite
+from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.density import containers, distribution, read, row_dimension
+from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
+from bayesbandit.engines.recognise import Form, recognise
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+ENGINE = "exact_gaussian"
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """θ ~ N(mean, precision⁻¹).
+
+    mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
+    density of the rewards given everything else, all constants included.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+    cholesky: np.ndarray
+    log_evidence: float
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Λ⁻¹ (D, D)."""
+        return np.asarray(cho_solve((self.cholesky, True), np.eye(len(self.mean))))
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of θ, (S, D)."""
+        noise = rng.standard_normal((len(self.mean), size))
+        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
+
+
+def factor(precision: np.ndarray) -> np.ndarray | int:
+    """L with Λ = LL', or the index of the first coordinate that the ones before it leave unknown.
+
+    Rounding hides a singular matrix from Cholesky: a pivot counts as zero where rounding is all
+    that is left of its diagonal.
+    """
+    diagonal = np.diag(precision)
+    if not (diagonal > 0.0).all():
+        return int(np.argmin(diagonal))
+    scale = np.sqrt(diagonal)
+    L, info = dpotrf(precision / scale[:, None] / scale, lower=1, clean=1)
+    if info:
+        return int(info) - 1
+    least = int(np.argmin(np.diag(L)))
+    if L[least, least] ** 2 <= 4.0 * len(scale) * np.finfo(np.float64).eps:
+        return least
+    return np.asarray(scale[:, None] * L)
+
+
+class Exact:
+    """What the exact engines share: a quadratic block, its form, and rows of data."""
+
+    def __init__(self, quadratic: Quadratic, form: Form) -> None:
+        self.quadratic, self.form = quadratic, form
+        self.names, self.shapes, self.dim = quadratic.names, quadratic.shapes, quadratic.dim
+        self.slices, self.split = quadratic.slices, quadratic.split
+        self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
+
+    @property
+    def additive(self) -> bool:
+        """Whether statistics of rows add up, so that rewards may be streamed."""
+        return not self.form.not_additive
+
+    @property
+    def affine(self) -> bool:
+        """Whether the mean reward is A(x, arm) θ + b."""
+        return self.quadratic.not_affine is None
+
+    @property
+    def row_wise(self) -> bool:
+        """Whether each row speaks of θ through its own mean reward alone."""
+        return self.form.row_wise
+
+    @property
+    def identity_map(self) -> bool:
+        """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
+        if self.form.features is None:
+            return False
+        C, a = self.form.features
+        return np.array_equal(C, np.eye(self.dim)) and not a.any()
+
+    def data(self, x: Any, reward: Any = None, weight: Any = None, arm: Any = None) -> Data:
+        """Rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        n = len(x)
+        if self.n_arms is not None and arm is None:
+            raise ValueError("the model takes the arm of each row; got none")
+        return (
+            x,
+            np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),
+            np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
+            np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
+        )
+
+    def linear_map(self, x: Any, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
+
+        Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
+        """
+        if self.quadratic.not_affine is not None:
+            raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
+        if self.identity_map:
+            x = np.ascontiguousarray(x, dtype=np.float64)
+            return x, np.zeros(len(x))
+        A, b = self.quadratic.linear_map(self._contexts(x, arm))
+        if arm is None and self.n_arms is not None:
+            return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
+        return A, b
+
+    def mean_reward(self, theta: np.ndarray, x: Any, arm: Any = None) -> np.ndarray:
+        """Mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
+        means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
+        if arm is None and self.n_arms is not None:
+            return means.reshape(len(theta), -1, self.n_arms)
+        return means
+
+    def _contexts(self, x: Any, arm: Any) -> Data:
+        """Rows of contexts, each repeated for every arm of a model over arms without `arm`."""
+        if arm is None and self.n_arms is not None:
+            n, K = len(x), self.n_arms
+            return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
+        return self.data(x, arm=arm)
+
+    def solve(
+        self, precision: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown."""
+        L = factor(finite(precision, "the posterior precision"))
+        if isinstance(L, int):
+            label = self.quadratic.density.label(self.quadratic.owner(L))
+            raise self.quadratic.refusal(f"{label}: improper, the posterior precision is singular")
+        half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
+        return L, half, solve_triangular(L, half, lower=True, trans=1)
+
+
+class ExactGaussian(Exact):
+    """A model whose posterior is Gaussian, and how to compute it.
+
+    names, shapes: the free variables; slices: where each is in θ (D,), `dim` D.
+    """
+
+    engine = ENGINE
+
+    def __init__(self, quadratic: Quadratic, form: Form) -> None:
+        super().__init__(quadratic, form)
+        self._prior = quadratic.natural(form.trial)[0]
+
+    @property
+    def noise(self) -> float | None:
+        """σ² where rewards are N(mean reward, σ²/weight), else None (see `Form`)."""
+        return self.form.noise
+
+    @property
+    def ridge(self) -> float | None:
+        """λ where θ ~ N(0, σ²/λ I) beside such noise: a ridge regression, else None."""
+        lam = ridge(self._prior)
+        return None if self.noise is None or lam is None else self.noise * lam
+
+    def prior(self) -> Natural:
+        """Natural parameters of the prior: Λ (D, D), η (D,)."""
+        return self._prior
+
+    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
+        """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
+        if `additive`."""
+        data = self.data(x, reward, weight, arm)
+        return self._rows(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
+
+    def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
+        """What each row says of θ; only if `row_wise`."""
+        if not self.row_wise:
+            raise self.quadratic.refusal("rows do not speak each through its own mean reward")
+        return self._rows(self.data(x, reward, weight, arm))
+
+    def _rows(self, data: Data) -> Rows:
+        if not self.identity_map:
+            return self.quadratic.rows(data)
+        x = data[0]
+        slope, curvature, value = self.quadratic.curvature(np.zeros(len(x)), data)
+        return Rows(x, -curvature, slope, value)
+
+    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
+        """The posterior given rows x (n, d), reward, weight, arm (n,)."""
+        return self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+
+    def gaussian(self, natural: Natural) -> Gaussian:
+        """The distribution that has these natural parameters; refused where it is improper."""
+        L, half, mean = self.solve(natural.precision, natural.shift)
+        log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
+        evidence = natural.constant + 0.5 * (half @ half) + self.dim * HALF_LOG_2PI - log_root
+        return Gaussian(mean, natural.precision, L, float(evidence))
+
+
+def ridge(prior: Natural) -> float | None:
+    """c where the prior precision is c I about 0, else None."""
+    c = prior.precision[0, 0]
+    off = np.abs(prior.precision - c * np.eye(len(prior.shift))).max()
+    return float(c) if c > 0 and off <= 1e-12 * c and not prior.shift.any() else None
+
+
+def match(model: pm.Model) -> ExactGaussian | Refusal:
+    """The exact Gaussian engine for a built model, or why the model is not Gaussian.
+
+    An improper prior is accepted where the model's own rows make the posterior proper.
+    """
+    try:
+        eligible(model, ENGINE)
+        quadratic = Quadratic(read(model), ENGINE)
+        engine = ExactGaussian(quadratic, recognise(quadratic, (), np.random.default_rng(0)))
+        proper(engine)
+    except NotThisEngine as error:
+        return error.refusal
+    return engine
+
+
+def proper(engine: ExactGaussian) -> None:
+    """Refuses an improper prior that the model's own rows, if it has any, leave improper."""
+    own = engine.quadratic.density.own
+    if len(own["x"]) and isinstance(factor(engine.prior().precision), int):
+        engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
+
+
+def eligible(model: pm.Model, engine: str, positive: str = "") -> None:
+    """Refuses variables that are discrete, imputed, transformed or one for each row.
+
+    positive: a variable that may be positive by a log transform.
+    """
+
+    def refuse(variable: Any, why: str) -> NotThisEngine:
+        return NotThisEngine(
+            Refusal(engine, f"'{variable.name}' ~ {distribution(variable)}: {why}")
+        )
+
+    if not model.free_RVs:
+        raise NotThisEngine(Refusal(engine, "the model has no free variable"))
+    observed = {v.name for v in model.observed_RVs}
+    for v in model.free_RVs:
+        transform = model.rvs_to_transforms[v]
+        if (
+            v.name.endswith("_unobserved")
+            and v.name.replace("_unobserved", "_observed") in observed
+        ):
+            raise refuse(v, "missing rewards are imputed")
+        if not str(v.dtype).startswith("float"):
+            raise refuse(v, "discrete")
+        if row_dimension(model) in (model.named_vars_to_dims.get(v.name) or ()):
+            raise refuse(v, "one value for each row")
+        if transform is not None and v.name != positive:
+            raise refuse(v, f"{transform.name} transform")
+    reward = containers(model).get("reward")
+    if reward is not None and np.isnan(reward.get_value(borrow=True)).any():
+        raise NotThisEngine(Refusal(engine, f"'{reward.name}': missing rewards"))

@@ -1,0 +1,271 @@
+"""The exact engine for an unknown noise scale that the coefficients' prior shares.
+
+With q the noise precision (σ² = 1/q, in whichever form it is declared: a variance, a standard
+deviation or a precision), the log density of a normal-inverse-gamma model is
+
+    log p(θ, q) = c + h log q − β q + q (η'θ − ½ θ'Λθ),
+
+so that given the data σ² ~ InverseGamma(h + 1 − D/2, β − ½ η'Λ⁻¹η), and θ is Student-t. A prior
+on θ that is not scaled by σ leaves a model that is only conditionally Gaussian.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.density import distribution, read
+from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, eligible, factor, ridge
+from bayesbandit.engines.quadratic import Data, Natural, Quadratic
+from bayesbandit.engines.recognise import Form, close, not_additive, recognise
+from bayesbandit.engines.structure import Degrees, analytic
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+ENGINE = "normal_inverse_gamma"
+CONDITIONAL = "so the posterior is only conditionally Gaussian"
+PRIOR, LIKELIHOOD = 0, 1
+PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
+AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
+
+
+@dataclass(frozen=True)
+class NaturalGamma:
+    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)); those of independent parts add up.
+
+    precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c.
+    """
+
+    precision: np.ndarray
+    shift: np.ndarray
+    power: float
+    rate: float
+    constant: float = 0.0
+
+    def __add__(self, other: NaturalGamma) -> NaturalGamma:
+        return NaturalGamma(
+            self.precision + other.precision,
+            self.shift + other.shift,
+            self.power + other.power,
+            self.rate + other.rate,
+            self.constant + other.constant,
+        )
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """σ² ~ InverseGamma(shape, scale), θ | σ² ~ N(mean, σ² precision⁻¹).
+
+    mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'; θ by itself is Student-t
+    with 2 shape degrees of freedom. log_evidence: as of a Gaussian posterior.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+    cholesky: np.ndarray
+    shape: float
+    scale: float
+    log_evidence: float
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of θ."""
+        return 2.0 * self.shape
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """The scale matrix of θ's Student-t, (scale / shape) Λ⁻¹ (D, D)."""
+        inverse = cho_solve((self.cholesky, True), np.eye(len(self.mean)))
+        return np.asarray(self.scale / self.shape * inverse)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance of θ (D, D): infinite up to two degrees of freedom."""
+        return self.spread * (self.df / (self.df - 2.0) if self.df > 2.0 else math.inf)
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of θ (S, D) and of σ² (S,)."""
+        sigma2 = self.scale / rng.standard_gamma(self.shape, size)
+        noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
+        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
+
+
+class NormalInverseGamma(Exact):
+    """A model whose posterior is normal-inverse-gamma, and how to compute it.
+
+    scale_name: the variable s of the noise; exponent: k, with s^k = q the noise precision (−1 where
+    s is a variance, −2 a standard deviation, 1 a precision).
+    """
+
+    engine = ENGINE
+
+    def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
+        super().__init__(quadratic, form)
+        self.scale_name, self.exponent = scale_name, exponent
+        self._prior = self.statistics(form.trial, PRIOR)
+
+    @property
+    def ridge(self) -> float | None:
+        """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
+        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.form.noise
+        return None if lam is None or noise is None else noise * lam
+
+    @property
+    def noise_prior(self) -> tuple[float, float] | None:
+        """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
+        if self.form.noise is None:
+            return None
+        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.form.noise
+
+    def scale(self, sigma2: np.ndarray) -> np.ndarray:
+        """The declared scale variable where σ² = 1/q is given."""
+        return sigma2 ** (-1.0 / self.exponent)
+
+    def prior(self) -> NaturalGamma:
+        """Statistics of the prior, as a density in θ and q."""
+        return self._prior
+
+    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
+        """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
+        `additive`."""
+        return self.statistics(self.data(x, reward, weight, arm), LIKELIHOOD)
+
+    def statistics(self, data: Data, part: int) -> NaturalGamma:
+        """Statistics of the prior (0) or of the likelihood (1)."""
+        zero, k = np.zeros((1, self.dim)), self.exponent
+        if part == LIKELIHOOD and self.row_wise:
+            rows = self.quadratic.rows(data, (1.0,))
+            natural, means = rows.natural(), self.quadratic.mean_reward(zero, data)[0]
+            at = [self.quadratic.curvature(means, data, (q ** (1.0 / k),))[2] for q in PRECISIONS]
+        else:
+            natural = self.quadratic.natural(data, (1.0,))[part]
+            at = [
+                float(self.quadratic.log_densities(zero, data, (q ** (1.0 / k),))[part][0])
+                for q in PRECISIONS
+            ]
+        power, rate, constant = read_off(at)
+        if part == PRIOR:  # a density in s becomes one in q
+            power, constant = power + 1.0 / k - 1.0, constant - math.log(abs(k))
+        return NaturalGamma(natural.precision, natural.shift, power, rate, constant)
+
+    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
+        """The posterior given rows x (n, d), reward, weight, arm (n,)."""
+        return self.student(self.prior() + self.likelihood(x, reward, weight, arm))
+
+    def student(self, natural: NaturalGamma) -> StudentT:
+        """The distribution that has these statistics; refused where it is improper."""
+        L, half, mean = self.solve(natural.precision, natural.shift)
+        a = natural.power + 1.0 - self.dim / 2
+        b = natural.rate - 0.5 * float(half @ half)
+        if a <= 0.0 or b <= 0.0:
+            label = self.quadratic.density.label(self.scale_name)
+            raise self.quadratic.refusal(f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
+        log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
+        evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
+        evidence += math.lgamma(a) - a * math.log(b)
+        return StudentT(mean, natural.precision, L, a, b, float(evidence))
+
+
+def match(model: pm.Model) -> NormalInverseGamma | Refusal:
+    """The normal-inverse-gamma engine for a built model, or why the model is not one."""
+    try:
+        name = noise_scale(model)
+        eligible(model, ENGINE, positive=name)
+        density = read(model)
+        s = density.values[name]
+        if s.type.ndim:
+            raise _refuse(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
+        for term in density.terms:
+            if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
+                raise _refuse(f"{term.label}: {why}")
+        if Degrees([density.mean], {s: 1.0}).of(density.mean):
+            raise _refuse(f"'mean_reward': depends on '{name}'")
+        quadratic = Quadratic(density, ENGINE, given=(name,))
+        rng = np.random.default_rng(0)
+        form = recognise(quadratic, (1.0,), rng)
+        if not form.not_additive:
+            form = replace(form, not_additive=not_additive(quadratic, form.trial, AGAIN[:1]))
+        k = exponent(quadratic, form.trial, name)
+        engine = NormalInverseGamma(quadratic, form, name, k)
+        conjugate(engine, rng)
+        own, improper = density.own, isinstance(factor(engine.prior().precision), int)
+        if len(own["x"]) and (improper or engine.prior().rate <= 0.0):
+            engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
+    except NotThisEngine as error:
+        return error.refusal
+    return engine
+
+
+def read_off(values: list[float]) -> tuple[float, float, float]:
+    """h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
+    (many, few, fewest), rate = PRECISIONS, 0.0
+    at_many, at_few, at_fewest = values
+    for _ in range(2):  # β hardly matters to h and c; the second time, not at all
+        power = (at_few + rate * few - at_fewest - rate * fewest) / math.log(few / fewest)
+        constant = at_fewest + rate * fewest - power * math.log(fewest)
+        rate = (constant + power * math.log(many) - at_many) / many
+    return power, rate, constant
+
+
+def _refuse(reason: str) -> NotThisEngine:
+    return NotThisEngine(Refusal(ENGINE, reason))
+
+
+def noise_scale(model: pm.Model) -> str:
+    """The name of the one positive variable."""
+    positive = [v for v in model.free_RVs
+                if getattr(model.rvs_to_transforms[v], "name", "") == "log"]  # fmt: skip
+    if not positive:
+        eligible(model, ENGINE)
+        raise _refuse("no positive variable that could be the noise scale")
+    if len(positive) > 1:
+        two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in positive[:2])
+        raise _refuse(f"{two} are both positive, {CONDITIONAL}")
+    return str(positive[0].name)
+
+
+def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
+    """k, where all natural parameters are proportional to s^k."""
+    prior, likelihood = quadratic.natural(data, (1.0,))
+    at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
+    largest = np.abs(likelihood.precision).argmax()
+    ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
+    k = round(math.log2(ratio), 6) if ratio > 0.0 else 0.0
+    rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
+    if k == 0.0:
+        raise _refuse(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
+    for s in AGAIN:
+        prior_at_s, likelihood_at_s = quadratic.natural(data, (s,))
+        for base, now in ((prior, prior_at_s), (likelihood, likelihood_at_s)):
+            precision, shift = now.precision / s**k, now.shift / s**k
+            if not (close(precision, base.precision) and close(shift, base.shift)):
+                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
+                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
+                label = owner if base is prior else rewards
+                why = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
+                raise _refuse(f"{label}: {why}")
+    return k
+
+
+def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
+    """The identity test: the density is what its statistics say, at random θ and s."""
+    theta, data = rng.normal(size=(3, engine.dim)), engine.form.trial
+    for part in (PRIOR, LIKELIHOOD):
+        stats = engine.statistics(data, part)
+        shape = Natural(stats.precision, stats.shift)(theta)
+        for s in (*AGAIN, 1.0):
+            q, k = s**engine.exponent, engine.exponent
+            value = engine.quadratic.log_densities(theta, data, (s,))[part]
+            if part == PRIOR:
+                value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
+            closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
+            if not close(closed, value):
+                label = engine.quadratic.density.label(engine.scale_name)
+                raise _refuse(f"{label}: not inverse gamma, {CONDITIONAL}")

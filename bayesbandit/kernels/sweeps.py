@@ -1,0 +1,246 @@
+"""Compiled sweeps of the Gibbs sampler in `gibbs.py`: σ² and θ given the scales, from d × d
+statistics or, for n < d, from the rows themselves.
+
+A sweep takes from the generator: what `scales.draw_scales` takes; a gamma for σ², where θ is
+integrated out; d normals; from rows n more; a gamma for σ², where it is drawn given θ.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from bayesbandit.kernels import dense
+from bayesbandit.kernels.cholesky import add_gram, factor, solve_lower, solve_upper
+from bayesbandit.kernels.scales import Vector, bounded, draw_scales, fill_normal
+
+Matrix = NDArray[np.float64]
+ROUNDING = 1e-15  # a residual sum of squares below this share of rr is rounding
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+
+class Statistics(NamedTuple):
+    """What the data say in d × d; `gibbs.statistics` makes it."""
+
+    A: Matrix  # of shape room(d): X'WX, and behind it X'Wr
+    rr: float  # r'Wr
+    n: float  # rows
+
+
+class Rows(NamedTuple):
+    """The data themselves, for n < d; `gibbs.rows` makes it."""
+
+    xt: Matrix  # (d, padded(n)): √w X, transposed
+    r: Vector  # (n,): √w r
+    rr: float  # r'Wr
+
+
+class Draws(NamedTuple):
+    """S kept sweeps."""
+
+    theta: Matrix  # (S, d)
+    inv_tau2: Matrix  # (S, d)
+    lambda2: Vector  # (S,)
+    sigma2: Vector  # (S,)
+
+
+class RowsWork(NamedTuple):
+    """Workspace of `draw_from_rows`; P = padded(n), M columns hold the f flat columns and r too."""
+
+    flat: NDArray[np.int64]  # (f,) unpenalised columns
+    base: Matrix  # (P, M): nothing, and behind it the flat columns and r
+    W: Matrix  # (P, M)
+    scaled_xt: Matrix  # (d, M)
+    ones: Vector  # (P,)
+    shift: Vector  # (d,)
+    u: Vector  # (d,)
+    e: Vector  # (P,)
+
+
+@kernel
+def draw_sigma2(prior, state, half_count, loss, rr, rng):
+    """σ² ~ InverseGamma(a0 + half_count, b0 + loss/2)."""
+    scale = prior.noise_scale + 0.5 * max(loss, ROUNDING * rr)
+    state.sigma2[0] = bounded(scale / rng.standard_gamma(prior.noise_shape + half_count))
+
+
+@kernel
+def fill_shift(prior, state, shift):
+    """shift_j = σ²/(s_j τ_j²); how many columns are flat, scaled by σ², informative otherwise."""
+    flat, scaled, other = 0, 0, 0
+    sigma2 = state.sigma2[0]
+    for j in range(state.theta.size):
+        k = state.inv_tau2[j]
+        shift[j] = k if prior.scaled[j] else k * sigma2
+        flat += k == 0.0
+        scaled += k > 0.0 and prior.scaled[j]
+        other += k > 0.0 and not prior.scaled[j]
+    return flat, scaled, other
+
+
+@kernel
+def unscaled_part(prior, theta, shift):
+    """θ'diag(shift)θ over the columns whose prior does not know σ²."""
+    part = 0.0
+    for j in range(theta.size):
+        if not prior.scaled[j]:
+            part += shift[j] * theta[j] * theta[j]
+    return part
+
+
+@kernel
+def draw_from_statistics(data, prior, state, shift, W, z, v, rng):
+    """σ² and θ given the scales; shift (rows of A, 1 behind d), W (as A), z, v (d,) are workspace.
+
+    With A + diag(shift) = U'U and y = U'⁻¹b: θ = U⁻¹(y + σz), and RSS + θ'diag(shift)θ is
+    rr − y'y at its least and σ²z'z more at θ.
+    """
+    theta, P = state.theta, W.shape[0]
+    flat, scaled, other = fill_shift(prior, state, shift)
+    factor(data.A, shift, W)
+    loss = data.rr
+    for j in range(theta.size):
+        v[j] = W[j, P]
+        loss -= v[j] * v[j]
+    if not prior.noise_known and other == 0:
+        draw_sigma2(prior, state, 0.5 * (data.n - flat), loss, data.rr, rng)
+    sigma = math.sqrt(state.sigma2[0])
+    fill_normal(rng, z)
+    for j in range(theta.size):
+        c = sigma * z[j]
+        v[j] += c
+        loss += c * c
+    solve_upper(W, v)
+    for j in range(theta.size):
+        theta[j] = v[j]
+    if not prior.noise_known and other > 0:
+        loss -= unscaled_part(prior, theta, shift)
+        draw_sigma2(prior, state, 0.5 * (data.n + scaled), loss, data.rr, rng)
+
+
+@kernel
+def rows_work(data, state):
+    """Workspace for the rows of `data` and the columns that are flat in `state`."""
+    d, n, P = state.theta.size, data.r.size, data.xt.shape[1]
+    flat = np.flatnonzero(state.inv_tau2 == 0.0)
+    f = flat.size
+    M = (P + f + 8) // 8 * 8
+    base = np.zeros((P, M))
+    for i in range(n):
+        for a in range(f):
+            base[i, P + a] = data.xt[flat[a], i]
+        base[i, P + f] = data.r[i]
+    return RowsWork(
+        flat, base, np.zeros((P, M)), np.zeros((d, M)), np.ones(P), np.empty(d), np.empty(d),
+        np.empty(P),
+    )  # fmt: skip
+
+
+@kernel
+def project_flat(W, P, f):
+    """(U, g, loss): V'V = U'U, g = U'⁻¹V'y, y'y − g'g, for W's last columns V (P, f) and y."""
+    U, g, loss = np.zeros((f, f)), np.zeros(f), 0.0
+    for i in range(P):
+        y = W[i, P + f]
+        loss += y * y
+        for a in range(f):
+            g[a] += W[i, P + a] * y
+            for c in range(a, f):
+                U[a, c] += W[i, P + a] * W[i, P + c]
+    dense.factor(U)
+    solve_lower(U, g)
+    for a in range(f):
+        loss -= g[a] * g[a]
+    return U, g, loss
+
+
+@kernel
+def draw_from_rows(data, prior, state, work, rng):
+    """σ² and θ given the scales, in n × n: Bhattacharya, Chakraborty and Mallick (2016).
+
+    With D = diag(shift)⁻¹ and M = XDX' + I: u ~ N(0, σ²D), e = r − Xu − σδ, θ = u + DX'M⁻¹e.
+    Flat columns F come first, from r ~ N(X_F θ_F, σ²M), and are then taken out of r.
+    """
+    theta, xt, r = state.theta, data.xt, data.r
+    shift, u, e, W = work.shift, work.u, work.e, work.W
+    d, n, P, f = theta.size, r.size, W.shape[0], work.flat.size
+    flat, scaled, other = fill_shift(prior, state, shift)
+    for j in range(d):
+        c = -1.0 / shift[j] if shift[j] > 0.0 else 0.0
+        x, scaled_x = xt[j], work.scaled_xt[j]
+        for i in range(P):
+            scaled_x[i] = c * x[i]
+    add_gram(work.base, xt, work.scaled_xt, W)
+    factor(W, work.ones, W)
+    U, g, loss = project_flat(W, P, f)
+    if not prior.noise_known and other == 0:
+        draw_sigma2(prior, state, 0.5 * (n - flat), loss, data.rr, rng)
+    sigma = math.sqrt(state.sigma2[0])
+    fill_normal(rng, u)
+    fill_normal(rng, e[:n])
+    for a in range(f):
+        g[a] += sigma * u[work.flat[a]]
+    solve_upper(U, g)
+    for j in range(d):
+        u[j] = u[j] * sigma / math.sqrt(shift[j]) if shift[j] > 0.0 else 0.0
+    for a in range(f):
+        u[work.flat[a]] = g[a]
+    for i in range(P):
+        e[i] = r[i] - sigma * e[i] if i < n else 0.0
+    for j in range(d):
+        dense.add_scaled(e, -u[j], xt[j])
+    solve_lower(W, e)
+    solve_upper(W, e)
+    for j in range(d):
+        theta[j] = u[j] + (dense.dot(xt[j], e) / shift[j] if shift[j] > 0.0 else 0.0)
+    if not prior.noise_known and other > 0:
+        for i in range(n):
+            e[i] = r[i]
+        for j in range(d):
+            dense.add_scaled(e, -theta[j], xt[j])
+        loss = dense.dot(e, e)
+        for j in range(d):
+            loss += shift[j] * theta[j] * theta[j]
+        loss -= unscaled_part(prior, theta, shift)
+        draw_sigma2(prior, state, 0.5 * (n + scaled), loss, data.rr, rng)
+
+
+@kernel
+def keep(state, draws, s):
+    """The state becomes the s-th draw."""
+    theta, inv_tau2 = draws.theta[s], draws.inv_tau2[s]
+    for j in range(theta.size):
+        theta[j] = state.theta[j]
+        inv_tau2[j] = state.inv_tau2[j]
+    draws.lambda2[s] = state.lambda2[0]
+    draws.sigma2[s] = state.sigma2[0]
+
+
+@kernel
+def sweep_statistics(data, prior, state, draws, thin, scales_known, rng):
+    """Fill `draws`, one of every `thin` sweeps; `scales_known`: σ² and θ alone are drawn."""
+    d, P = state.theta.size, data.A.shape[0]
+    shift, W = np.ones(P), np.zeros(data.A.shape)
+    first, second = np.empty(d), np.empty(d)
+    for s in range(draws.theta.shape[0]):
+        for _ in range(thin):
+            if not scales_known:
+                draw_scales(prior, state, first, second, rng)
+            draw_from_statistics(data, prior, state, shift, W, first, second, rng)
+        keep(state, draws, s)
+
+
+@kernel
+def sweep_rows(data, prior, state, draws, thin, scales_known, rng):
+    """As `sweep_statistics`, from rows."""
+    d, work = state.theta.size, rows_work(data, state)
+    first, second = np.empty(d), np.empty(d)
+    for s in range(draws.theta.shape[0]):
+        for _ in range(thin):
+            if not scales_known:
+                draw_scales(prior, state, first, second, rng)
+            draw_from_rows(data, prior, state, work, rng)
+        keep(state, draws, s)

@@ -1,0 +1,35 @@
+"""Horseshoe regression.
+
+    r_i | θ, σ²        ~ N(x_iᵀθ, σ²/w_i)
+    θ_j | λ_j², τ², σ² ~ N(0, σ²τ²λ_j²)
+    λ_j, τ             ~ HalfCauchy(0, 1)
+    σ²                 ~ InverseGamma(1, 1)
+
+λ ~ HalfCauchy is written λ² | a ~ InverseGamma(1/2, a), a ~ Gamma(1/2, 1), for λ_j and τ alike, so
+that every full conditional is a known one.
+
+Carvalho, Polson and Scott (2010), The horseshoe estimator for sparse signals, Biometrika 97;
+Makalic and Schmidt (2016), A simple sampler for the horseshoe estimator, with ν = 1/a.
+"""
+
+import pymc as pm
+
+import bayesbandit as bb
+
+HALF_CAUCHY2 = bb.Prior("InverseGamma", alpha=0.5, beta=bb.Prior("Gamma", alpha=0.5, beta=1))
+HALF_CAUCHY2_EACH = bb.Prior(
+    "InverseGamma",
+    alpha=0.5,
+    beta=bb.Prior("Gamma", alpha=0.5, beta=1, dims="feature"),
+    dims="feature",
+)
+
+
+@bb.reward_model(
+    sigma2=bb.Prior("InverseGamma", alpha=1, beta=1), tau2=HALF_CAUCHY2, lambda2=HALF_CAUCHY2_EACH
+)
+def horseshoe(x, reward, weight, sigma2, tau2, lambda2):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2 * lambda2), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu

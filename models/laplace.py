@@ -1,0 +1,21 @@
+"""Bayesian LASSO as a Laplace prior.
+
+    r_i | θ, σ² ~ N(x_iᵀθ, σ²/w_i),    θ_j ~ Laplace(0, b),    σ² ~ InverseGamma(1, 1)
+
+The prior's scale b = 1/λ does not follow the noise, so that λ says how much the coefficients are
+shrunk; `bayesian_lasso` scales it by σ. The posterior's mode is the LASSO with penalty 2σ²/b.
+"""
+
+import pymc as pm
+
+import bayesbandit as bb
+
+
+@bb.reward_model(
+    theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"),
+    sigma2=bb.Prior("InverseGamma", alpha=1, beta=1),
+)
+def laplace(x, reward, weight, theta, sigma2):
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu

@@ -1,0 +1,26 @@
+"""Poisson regression for rewards that are counts.
+
+    r_i | θ ~ Poisson(μ_i),    log μ_i = x_iᵀθ,    θ_j ~ N(0, 1/4)
+
+The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row of weight 2 is a row seen twice.
+A draw of a reward does not depend on its weight.
+"""
+
+import pymc as pm
+
+import bayesbandit as bb
+
+
+def log_likelihood(reward, mu, weight):
+    return weight * pm.logp(pm.Poisson.dist(mu), reward)
+
+
+def draw(mu, weight, size):
+    return pm.Poisson.dist(mu, size=size)
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=0.5, dims="feature"))
+def poisson(x, reward, weight, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.CustomDist("reward", mu, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row")
+    return mu

@@ -1,0 +1,175 @@
+"""Every file of models/, found by glob, passes the same suite."""
+
+import ast
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+
+FILES = sorted((Path(__file__).parents[2] / "models").glob("*.py"))
+N, D, K = 6, 3, 2
+QUICK = {"mode": "FAST_COMPILE"}
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def model(request):
+    return bb.load_model(request.param)
+
+
+def rows(rng, n=N):
+    """Contexts, rewards of 0 and 1 (which every model takes), weights, arms."""
+    x = rng.normal(size=(n, D))
+    reward = rng.integers(0, 2, n).astype(float)
+    return x, reward, rng.integers(1, 4, n).astype(float), rng.integers(0, K, n)
+
+
+def build(model, x, reward, weight=None, arm=None):
+    arms = {"arm": arm, "n_arms": K} if model.takes_arm else {}
+    return model.build(x, reward, weight, **arms)
+
+
+def point(built, rng):
+    """A random point near the initial one, so that no term vanishes there."""
+    return {k: v + 0.3 * rng.normal(size=v.shape) for k, v in built.initial_point().items()}
+
+
+def log_density(built):
+    return built.compile_logp(**QUICK)
+
+
+def set_rows(built, x, reward, weight, arm):
+    new = {"x": x, "observed_reward": reward, "weight": weight, "arm_index": arm}
+    pm.set_data({k: v for k, v in new.items() if k in built}, model=built)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_is_short_and_titled(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 60
+    title = ast.get_docstring(ast.parse(text)).partition("\n")[0]
+    assert title
+    assert bb.list_models()[path.stem] == title == bb.load_model(path).title
+    assert bb.load_model(path).name == path.stem
+
+
+def test_builds_with_a_finite_density_at_any_number_of_rows(model, rng):
+    x, reward, weight, arm = rows(rng)
+    built = build(model, x, reward, weight, arm)
+    assert set(built.named_vars_to_dims["mean_reward"]) == {"row"}
+    assert built.coords["feature"] == tuple(range(D))
+    assert built.coords["row"] is None
+    assert ("arm" in built.coords) == model.takes_arm
+    logp = log_density(built)
+    assert np.isfinite(logp(built.initial_point()))
+    for n in (1, N + 5):
+        set_rows(built, *rows(rng, n))
+        assert np.isfinite(logp(built.initial_point()))
+
+
+def test_prior_predictive_and_mean_reward_have_a_value_for_each_row(model, rng):
+    x, reward, _, arm = rows(rng)
+    built = build(model, x, reward, arm=arm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = pm.sample_prior_predictive(
+            20,
+            model=built,
+            random_seed=1,
+            compile_kwargs=QUICK,
+            var_names=["mean_reward", "reward"],
+        )
+    mean, drawn = tree["prior"]["mean_reward"], tree["prior_predictive"]["reward"]
+    assert mean.dims == drawn.dims == ("chain", "draw", "row")
+    assert mean.shape == drawn.shape == (1, 20, N)
+    assert np.isfinite(mean).all()
+    assert len(np.unique(drawn)) > 1
+
+
+def test_a_weight_of_one_is_no_weight(model, rng):
+    x, reward, _, arm = rows(rng)
+    plain = build(model, x, reward, None, arm)
+    ones = build(model, x, reward, np.ones(N), arm)
+    at = point(plain, rng)
+    assert log_density(plain)(at) == log_density(ones)(at)
+
+
+def test_known_noise_whole_weights_are_repeated_rows(model, rng):
+    """With σ fixed, log densities with weights and with repeated rows differ by a constant."""
+    fixed = {name: 0.7 for name in ("sigma", "sigma2") if name in model.priors}
+    model = model.with_priors(**fixed)
+    x, reward, weight, arm = rows(rng)
+    built = build(model, x, reward, weight, arm)
+    if {"q", "gamma"} & {v.name for v in built.free_RVs} or "nu" in model.priors:
+        pytest.skip("the noise is not known")
+    points = [point(built, rng) for _ in range(3)]
+    logp = log_density(built)
+    weighted = np.array([logp(p) for p in points])
+    again = weight.astype(int)
+    set_rows(built, *(np.repeat(a, again, axis=0) for a in (x, reward, np.ones(N), arm)))
+    repeated = np.array([logp(p) for p in points])
+    np.testing.assert_allclose(np.diff(weighted - repeated), 0, atol=1e-10)
+    assert abs(np.diff(weighted)).min() > 1e-3
+
+
+def test_draws_a_graph(model, rng):
+    pytest.importorskip("graphviz")
+    x, reward, weight, arm = rows(rng)
+    source = pm.model_to_graphviz(build(model, x, reward, weight, arm)).source
+    assert "mean_reward" in source
+
+
+def test_reads_back_from_text(model):
+    assert bb.RewardModel.from_yaml(model.to_yaml()) == model
+
+
+# ---- what some of them say ----------------------------------------------------------------------
+
+
+def test_bayesian_lasso_takes_a_prior_on_lambda2(rng):
+    prior = bb.Prior("Gamma", alpha=1, beta=1.78)
+    model = bb.load_model("bayesian_lasso").with_priors(lambda2=prior)
+    built = model.build(*rows(rng)[:3])
+    assert [v.name for v in built.free_RVs] == ["lambda2", "sigma2", "tau2", "theta"]
+    assert np.isfinite(log_density(built)(built.initial_point()))
+
+
+def test_horseshoe_scales_are_half_cauchy(rng):
+    """sqrt(λ²) has the quartiles tan(π/8), 1 and tan(3π/8); standard errors below .012."""
+    built = bb.load_model("horseshoe").build(*rows(rng)[:2])
+    lambda2 = pm.draw(built["lambda2"], 2000, random_seed=3, **QUICK).ravel()
+    below = [(np.sqrt(lambda2) < np.tan(q * np.pi / 2)).mean() for q in (0.25, 0.5, 0.75)]
+    np.testing.assert_allclose(below, [0.25, 0.5, 0.75], atol=0.03)
+
+
+def test_student_t_is_the_mixture_over_q(rng):
+    """∫ N(r; μ, σ²/(q w)) Gamma(q; ν/2, ν/2) dq is the Student-t density, one row."""
+    from scipy.integrate import quad
+
+    x, reward, weight, _ = (a[:1] for a in rows(rng))
+    at = {"theta": rng.normal(size=D), "sigma2_log__": np.log(0.7)}
+    direct = bb.load_model("student_t").build(x, reward, weight)
+    mixed = bb.load_model("student_t_mixture").build(x, reward, weight)
+    logp = mixed.compile_logp([mixed["q"], mixed["reward"]], jacobian=False, **QUICK)
+    density = quad(lambda q: np.exp(logp({**at, "q_log__": np.log([q])})), 0, np.inf, limit=20)[0]
+    want = direct.compile_logp([direct["reward"]], **QUICK)(at)
+    np.testing.assert_allclose(np.log(density), want, atol=1e-5)
+
+
+def test_logistic_takes_0_and_1_only(rng):
+    x, reward, _, _ = rows(rng)
+    model = bb.load_model("logistic")
+    built = model.build(x, 2 * reward)
+    assert log_density(built)(built.initial_point()) == -np.inf
+    with pytest.raises(ValueError, match=r"whole numbers; got a reward of 0\.5"):
+        model.build(x, reward / 2)
+
+
+def test_logistic_stays_finite_far_out():
+    built = bb.load_model("logistic").build([[1.0, 0, 0], [-1, 0, 0]], [1, 0])
+    logp = built.compile_logp([built["reward"]], **QUICK)
+    assert logp({"theta": np.array([900.0, 0, 0])}) == 0
+    assert logp({"theta": np.array([-900.0, 0, 0])}) == -1800

@@ -1,0 +1,165 @@
+"""The gallery: models by name, by path, from one's own folder."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import bayesbandit as bb
+from bayesbandit import gallery
+
+MINE = '''
+"""My own ridge.
+
+More about it.
+"""
+import pymc as pm
+import bayesbandit as bb
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=1)
+def {name}(x, reward, theta, sigma):
+    pm.Normal("reward", x @ theta, sigma, observed=reward)
+    return x @ theta
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAYESBANDIT_MODELS", str(tmp_path))
+    return tmp_path
+
+
+def write(path, text):
+    path.write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+    return path
+
+
+def test_lists_the_models_without_pymc():
+    code = (
+        "import sys; from bayesbandit.gallery import list_models; print(*list_models()); "
+        "assert not {'pymc', 'pytensor', 'pymc_extras'} & set(sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"ridge", "bayesian_lasso", "horseshoe", "logistic"} <= set(run.stdout.split())
+
+
+def test_loads_by_name():
+    model = bb.load_model("bayesian_lasso")
+    assert (model.name, model.title) == ("bayesian_lasso", bb.list_models()["bayesian_lasso"])
+    assert bb.load_model("bayesian_lasso") is model
+    with pytest.raises(ValueError, match="there is no model 'lasso'; there are: bayesian_lasso, "):
+        bb.load_model("lasso")
+
+
+def test_loads_a_file_anywhere(tmp_path, monkeypatch):
+    path = write(tmp_path / "a file.py", MINE.format(name="anywhere"))
+    assert bb.load_model(path).name == bb.load_model(str(path)).name == "anywhere"
+    assert bb.load_model(f"{path}:anywhere").title == "My own ridge."
+    monkeypatch.chdir(tmp_path)
+    model = bb.load_model("a file.py").with_priors(sigma=2)
+    assert bb.RewardModel.from_yaml(model.to_yaml()) == model
+    assert "anywhere" not in bb.list_models()
+
+
+def test_finds_own_folders_first(folder, tmp_path_factory, monkeypatch):
+    write(folder / "file.py", MINE.format(name="mine"))
+    write(folder / "ridge.py", MINE.format(name="ridge"))
+    other = tmp_path_factory.mktemp("other")
+    write(other / "mine.py", MINE.format(name="mine").replace("My own", "Another"))
+    monkeypatch.setenv("BAYESBANDIT_MODELS", os.pathsep.join([str(folder), str(other)]))
+    listed = bb.list_models()
+    assert listed["mine"] == listed["ridge"] == bb.load_model("ridge").title == "My own ridge."
+    assert bb.load_model("mine") is bb.load_model("file") is bb.load_model(folder / "file.py")
+    assert listed["horseshoe"] == bb.load_model("horseshoe").title
+    monkeypatch.setenv("BAYESBANDIT_MODELS", str(folder / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=r"BAYESBANDIT_MODELS names .*nowhere"):
+        bb.list_models()
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    path = write(tmp_path / "m.py", MINE.format(name="first"))
+    assert bb.load_model(path).name == "first"
+    write(path, MINE.format(name="second"))
+    assert bb.load_model(path).name == "second"
+
+
+def test_several_models_in_a_file(folder):
+    one = MINE.format(name="one")
+    path = write(folder / "both.py", one + one.replace("one(", "two(") + "\n_hidden = one\n")
+    with pytest.raises(ValueError, match=r"both.py has several models: .*both.py:one.*:two"):
+        bb.load_model(path)
+    with pytest.raises(
+        ValueError, match=r"'both' may be several models; load one by .*both.py:one"
+    ):
+        bb.load_model("both")
+    with pytest.raises(ValueError, match=r"both.py has no model 'three'; it has .*both.py:one"):
+        bb.load_model(f"{path}:three")
+    assert bb.load_model(f"{path}:two") is bb.load_model("two")
+    write(folder / "again.py", one)
+    with pytest.raises(ValueError, match=r"'one' may be several models; .*again.py.* or .*both.py"):
+        bb.load_model("one")
+
+
+def test_a_model_may_be_another_with_other_priors(tmp_path):
+    path = write(
+        tmp_path / "tight.py",
+        """
+        import bayesbandit as bb
+        tight = bb.load_model("ridge").with_priors(lam=100)
+        """,
+    )
+    assert bb.load_model(path) == bb.load_model("ridge").with_priors(lam=100)
+
+
+def test_other_names_of_the_decorator_are_read(folder):
+    write(
+        folder / "renamed.py",
+        '''
+        from bayesbandit import reward_model as declare
+
+        @declare(level=0.5)
+        def renamed(x, reward, level):
+            """Its own title."""
+
+        @declare(level=0.5)
+        def _hidden(x, reward, level): ...
+
+        def no_model(x, reward, level): ...
+        ''',
+    )
+    assert {"renamed": "Its own title."}.items() <= bb.list_models().items()
+    assert not {"_hidden", "no_model"} & set(bb.list_models())
+    assert bb.load_model("renamed").priors == {"level": 0.5}
+
+
+def test_a_broken_file_is_named(folder):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing.py"):
+        bb.load_model(folder / "nothing.py")
+    with pytest.raises(FileNotFoundError, match=r"is not a model's file; give FILE.py"):
+        bb.load_model(folder)
+    with pytest.raises(FileNotFoundError, match=r"is not a model's file; give FILE.py"):
+        bb.load_model(folder / "ridge")
+    path = write(folder / "fails.py", MINE.format(name="fails").replace("sigma=1)", "sigm=1)"))
+    with pytest.raises(ImportError, match=r"fails.py cannot be loaded: .*'sigm'"):
+        bb.load_model(path)
+    path = write(folder / "none.py", "x = 1\n")
+    with pytest.raises(ValueError, match=r"none.py declares no reward model"):
+        bb.load_model(path)
+    path = write(folder / "syntax.py", "def broken(:\n")
+    with pytest.raises(ImportError, match=r"syntax.py cannot be loaded: SyntaxError"):
+        bb.load_model(path)
+    with pytest.warns(UserWarning, match=r"syntax.py cannot be read: SyntaxError"):
+        assert "ridge" in bb.list_models()
+    assert not [name for name in sys.modules if name.endswith(("fails.py", "syntax.py"))]
+
+
+def test_an_installed_package_has_its_own_copy(tmp_path, monkeypatch):
+    monkeypatch.delenv("BAYESBANDIT_MODELS", raising=False)
+    package = tmp_path / "site-packages" / "bayesbandit"
+    (tmp_path / "site-packages" / "models").mkdir(parents=True)  # of some other package
+    monkeypatch.setattr(gallery, "_HERE", package)
+    assert gallery.folders() == []
+    (package / "_models").mkdir(parents=True)
+    assert gallery.folders() == [package / "_models"]

@@ -1,0 +1,284 @@
+"""Declared reward models: values with priors, that build PyMC models and are written as YAML."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.model import DATA
+
+NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+QUICK = {"mode": "FAST_COMPILE"}
+
+
+@bb.reward_model(theta=NORMAL, sigma=bb.Prior("HalfNormal", sigma=1))
+def robust(x, reward, weight, theta, sigma):
+    """A title of its own.
+
+    And more.
+    """
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature")), sigma=1.0)
+def shared(x, reward, arm, theta, sigma):
+    mu = (x * theta[arm]).sum(-1)
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+def rows(rng, n=5, d=3):
+    return rng.normal(size=(n, d)), rng.normal(size=n)
+
+
+# ---- what it is ---------------------------------------------------------------------------------
+
+
+def test_says_what_it_takes():
+    assert (robust.name, robust.title) == ("robust", "A title of its own.")
+    assert (robust.takes_arm, robust.takes_weight) == (False, True)
+    assert (shared.takes_arm, shared.takes_weight) == (True, False)
+    assert shared.title == __doc__.partition("\n")[0]
+    assert list(robust.priors) == ["theta", "sigma"]
+
+
+def test_prints_its_name_and_priors():
+    assert repr(robust) == (
+        'RewardModel(\'robust\', theta=Prior("Normal", mu=0, sigma=1, dims="feature"), '
+        'sigma=Prior("HalfNormal", sigma=1))'
+    )
+    from pymc_extras.prior import Scaled
+
+    odd = robust.with_priors(theta=np.arange(3), sigma=Scaled(bb.Prior("HalfNormal"), factor=2))
+    assert "theta=array([0., 1., 2.])" in repr(odd)
+    assert "0x" not in repr(odd)
+
+
+def test_is_a_value():
+    assert robust.with_priors() == robust != robust.with_priors(sigma=1)
+    assert hash(robust.with_priors(sigma=1)) == hash(robust.with_priors(sigma=np.int64(1)))
+    assert robust.with_priors(theta=[1, 2, 3]) != robust.with_priors(theta=[1, 2, 4])
+    assert copy.deepcopy(robust) == robust
+    with pytest.raises(AttributeError):
+        robust.priors = {}
+    with pytest.raises(TypeError):
+        robust.priors["sigma"] = 1.0
+
+
+def test_priors_are_its_own(rng):
+    prior = bb.Prior("HalfNormal", sigma=1)
+    model = robust.with_priors(sigma=prior)
+    prior.parameters["sigma"] = 5
+    assert model.priors["sigma"]["sigma"] == 1
+    before = vars(model.priors["theta"]).copy()
+    model.build(*rows(rng))
+    assert vars(model.priors["theta"]) == before
+
+
+# ---- declaring and its errors -------------------------------------------------------------------
+
+
+def test_a_declaration_and_its_priors_agree():
+    def wrong(x, reward, theta):
+        return x @ theta
+
+    with pytest.raises(TypeError, match=r"wrong\(x, reward, theta\) has no prior for 'theta'"):
+        bb.reward_model()(wrong)
+    with pytest.raises(TypeError, match=r"prior 'tau' is not an argument of wrong\(x, reward"):
+        bb.reward_model(theta=NORMAL, tau=1)(wrong)
+    with pytest.raises(TypeError, match="prior 'reward' is a name of the data"):
+        bb.reward_model(theta=NORMAL, reward=1)(wrong)
+    with pytest.raises(TypeError, match="must take 'reward'"):
+        bb.reward_model(theta=NORMAL)(lambda x, theta: x @ theta)
+    with pytest.raises(TypeError, match="must take named arguments only"):
+        bb.reward_model(theta=NORMAL)(lambda x, reward, *theta: x)
+    with pytest.raises(TypeError, match="declared by a function; got 3"):
+        bb.reward_model(theta=NORMAL)(3)
+
+
+def test_an_unknown_prior_is_told_the_known_ones():
+    with pytest.raises(ValueError, match="robust has no prior 'tau'; its priors: theta, sigma"):
+        robust.with_priors(tau=1.0)
+
+
+# ---- build --------------------------------------------------------------------------------------
+
+
+def test_builds_the_model_that_is_written_by_hand(rng):
+    x, reward = rows(rng)
+    weight = rng.uniform(0.5, 2, 5)
+    with pm.Model() as by_hand:
+        theta = pm.Normal("theta", 0, 1, shape=3)
+        sigma = pm.HalfNormal("sigma", 1)
+        pm.Normal("reward", x @ theta, sigma / np.sqrt(weight), observed=reward)
+    with pm.Model():  # of somebody else
+        built = robust.build(x, reward, weight)
+    assert [v.name for v in built.free_RVs] == ["theta", "sigma"]
+    assert built.isroot
+    at = {"theta": rng.normal(size=3), "sigma_log__": np.array(0.3)}
+    want = by_hand.compile_logp(**QUICK)(at)
+    assert built.compile_logp(**QUICK)(at) == pytest.approx(want, abs=1e-12)
+
+
+def test_data_stand_in_their_containers(rng):
+    x, reward = rows(rng)
+    built = robust.build(x.tolist(), reward)
+    assert {"x", "observed_reward", "weight"} == {v.name for v in built.data_vars}
+    np.testing.assert_array_equal(built["weight"].get_value(), np.ones(5))
+    arms = shared.build(x, reward, arm=[0, 2, 1, 0, 0])
+    assert arms[DATA["arm"]].get_value().tolist() == [0, 2, 1, 0, 0]
+    assert arms.coords["arm"] == (0, 1, 2)
+    assert shared.build(x, reward, arm=[0] * 5, n_arms=4).coords["arm"] == (0, 1, 2, 3)
+    assert shared.build(np.empty((0, 3)), [], arm=[], n_arms=4).coords["arm"] == (0, 1, 2, 3)
+
+
+def test_numbers_fix_variables_and_spread_over_their_dimensions(rng):
+    built = robust.with_priors(theta=0.5, sigma=2).build(*rows(rng))
+    assert built.free_RVs == []
+    x = built["x"].get_value()
+    np.testing.assert_allclose(built["mean_reward"].eval(**QUICK), 0.5 * x.sum(1))
+    fixed = robust.with_priors(theta=[1, 2, 3]).build(*rows(rng))
+    assert [v.name for v in fixed.free_RVs] == ["sigma"]
+    with pytest.raises(ValueError, match=r"theta has the dimensions feature, here \(3,\)"):
+        robust.with_priors(theta=[1, 2]).build(*rows(rng))
+    free_again = robust.with_priors(theta=0.5).with_priors(theta=bb.Prior("Laplace", mu=0, b=1))
+    assert free_again.priors["theta"].dims == ("feature",)
+
+
+def test_a_prior_without_dimensions_takes_the_declared_ones(rng):
+    model = robust.with_priors(theta=bb.Prior("Laplace", mu=0, b=bb.Prior("HalfNormal")))
+    built = model.build(*rows(rng))
+    assert built.named_vars_to_dims["theta"] == ("feature",)
+    assert [v.name for v in built.free_RVs] == ["theta_b", "theta", "sigma"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": [1.0, 2.0]}, r"contexts must have shape \(n, d\), d ≥ 1; got \(2,\)"),
+        ({"x": np.empty((2, 0))}, r"contexts must have shape"),
+        ({"x": [["a"], ["b"]]}, "contexts must be numbers"),
+        ({"x": [[np.inf], [1]]}, "contexts must be finite"),
+        ({"reward": [1.0, 2, 3]}, r"rewards must have one value for each of 2 rows; got \(3,\)"),
+        ({"reward": [1.0, np.nan]}, r"rewards must be finite.*found nan at \[1\]"),
+        ({"reward": np.ma.masked_array([1.0, 2], mask=[False, True])}, "rewards must be finite"),
+        ({"weight": [1.0, 0]}, r"weights must be > 0; got 0\.0"),
+        ({"weight": [1.0, -1]}, r"weights must be > 0; got -1\.0"),
+        ({"arm": [0, 1]}, "robust does not take `arm`"),
+    ],
+)  # fmt: skip
+def test_data_are_checked(change, message):
+    given = {"x": [[1.0], [2]], "reward": [1.0, 2], **change}
+    with pytest.raises(ValueError, match=message):
+        robust.build(**given)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arm": None}, "shared takes `arm`: give the arm of each of 2 rows"),
+        ({"arm": [0, 2], "n_arms": 2}, "arms must be integers 0 … 1; got 2"),
+        ({"arm": [0, -1]}, "arms must be integers 0 … 0; got -1"),
+        ({"arm": [0, 0.5]}, r"arms must be integers 0 … 0; got 0\.5"),
+        ({"arm": [0, 1], "n_arms": 0}, "n_arms must be an integer ≥ 1; got 0"),
+        ({"weight": [1, 2]}, "shared does not take `weight`"),
+    ],
+)
+def test_arms_are_checked(change, message):
+    with pytest.raises(ValueError, match=message):
+        shared.build(**{"x": [[1.0], [2]], "reward": [1.0, 2], "arm": [0, 1], **change})
+
+
+def test_an_intercept_alone_is_the_mean_of_every_row(rng):
+    @bb.reward_model(level=bb.Prior("Normal", mu=0, sigma=1))
+    def constant(x, reward, level):
+        pm.Normal("reward", level, 1, observed=reward)
+        return level
+
+    built = constant.build(*rows(rng))
+    [mean] = built.replace_rvs_by_values([built["mean_reward"]])
+    value = built.rvs_to_values[built["level"]]
+    np.testing.assert_array_equal(mean.eval({value: 0.3}, **QUICK), np.full(5, 0.3))
+
+
+def test_a_declaration_may_name_its_dimensions(rng):
+    import pymc.dims as pmd
+    from pytensor.xtensor import as_xtensor
+
+    @bb.reward_model(sigma=0.5)
+    def named(x, reward, weight, sigma):
+        names = ("row", "feature")
+        x, *given = (as_xtensor(v, dims=names[: v.ndim]) for v in (x, reward, weight, sigma))
+        reward, weight, sigma = given
+        theta = pmd.Normal("theta", 0, 1, dims="feature")
+        mu = (x * theta).sum("feature")
+        pmd.Normal("reward", mu, sigma / pmd.math.sqrt(weight), observed=reward)
+        return mu
+
+    x, reward = rows(rng)
+    weight = rng.uniform(0.5, 2, 5)
+    at = {"theta": rng.normal(size=3)}
+    got = named.build(x, reward, weight).compile_logp(**QUICK)(at)
+    want = robust.with_priors(sigma=0.5).build(x, reward, weight).compile_logp(**QUICK)(at)
+    assert got == pytest.approx(want, abs=1e-12)
+
+
+def test_what_a_declaration_does_is_checked(rng):
+    def declared(outcome, likelihood=True):
+        @bb.reward_model(theta=NORMAL)
+        def mine(x, reward, theta):
+            if likelihood:
+                pm.Normal("reward", x @ theta, 1, observed=reward)
+            return outcome(x, theta)
+
+        return mine
+
+    with pytest.raises(ValueError, match="mine must return the mean reward of each of 5 rows; got"):
+        declared(lambda x, theta: None).build(*rows(rng))
+    with pytest.raises(ValueError, match="mine must return the mean reward"):
+        declared(lambda x, theta: x * theta).build(*rows(rng))
+    with pytest.raises(ValueError, match="mine declares no likelihood"):
+        declared(lambda x, theta: x @ theta, likelihood=False).build(*rows(rng))
+    with pytest.raises(ZeroDivisionError) as error:
+        declared(lambda x, theta: 1 / 0).build(*rows(rng))
+    assert error.value.__notes__ == ["in the declaration of the reward model 'mine'"]
+
+
+# ---- between processes --------------------------------------------------------------------------
+
+
+def test_a_model_of_a_file_goes_through_pickle():
+    model = bb.load_model("ridge").with_priors(lam=3)
+    assert pickle.loads(pickle.dumps(model)) == model
+
+
+def test_a_hidden_model_of_a_file_goes_through_pickle(tmp_path):
+    path = tmp_path / "hidden.py"
+    path.write_text(
+        "import bayesbandit as bb\n"
+        "@bb.reward_model(level=1)\n"
+        "def _base(x, reward, level): ...\n"
+        "mine = _base.with_priors(level=2)\n"
+    )
+    model = bb.load_model(path)
+    assert pickle.loads(pickle.dumps(model)) == model != bb.load_model(f"{path}:_base")
+
+
+def test_a_model_goes_to_another_process():
+    import cloudpickle
+
+    sent = cloudpickle.dumps([robust.with_priors(sigma=0.5), bb.load_model("ridge")])
+    code = (
+        "import pickle, sys; a, b = pickle.load(sys.stdin.buffer); "
+        "a.build([[1.0]], [1.0]); print(a, b, sep='\\n')"
+    )
+    run = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    want = [repr(robust.with_priors(sigma=0.5)), repr(bb.load_model("ridge"))]
+    assert run.stdout.decode().splitlines() == want
