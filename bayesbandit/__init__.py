@@ -16,6 +16,11 @@ _HOME = {
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
+    "Prior": "priors",
+    "RewardModel": "model",
+    "reward_model": "model",
+    "list_models": "gallery",
+    "load_model": "gallery",
     "Ridge": "beliefs.linear",
     "InversePropensity": "balance.propensity",
     "Unweighted": "balance.propensity",
@@ -39,8 +44,11 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.presets import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.experiment import Experiment
+    from bayesbandit.gallery import list_models, load_model
     from bayesbandit.history import History
+    from bayesbandit.model import RewardModel, reward_model
     from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson, choice_probabilities
+    from bayesbandit.priors import Prior
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,10 @@ PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"checks"},
     {"kernels"},
-    {"history", "environments"},
+    {"history", "environments", "priors"},
+    {"model"},
+    {"gallery"},
+    {"engines"},
     {"beliefs", "policies"},
     {"balance"},
     {"bandits"},
