@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | reproduce."""
+"""The command line: bayesbandit compare | reproduce | models | explain."""
 
 from __future__ import annotations
 
@@ -135,6 +135,40 @@ def reproduce(
     beside = module.beside(table)
     show(beside, module.TITLE)
     keep(folder, table, {module.TITLE: beside, "In full": table}, module.figures(results))
+
+
+@app.command()
+def models(
+    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
+) -> None:
+    """The gallery of declared reward models, and the engine that each gets."""
+    import pandas as pd
+
+    from bayesbandit import gallery
+    from bayesbandit.engines.plan import plan
+
+    rows = []
+    with _clear_errors():
+        for name, title in gallery.list_models().items():
+            model = gallery.load_model(name)
+            found = plan(model, features, 2 if model.takes_arm else None)
+            rows.append({"model": name, "title": title, "engine": found.engine})
+    show(pd.DataFrame(rows), "Declared reward models")
+
+
+@app.command()
+def explain(
+    model: Annotated[str, typer.Argument(help="A model's name, or FILE.py, or FILE.py:NAME.")],
+    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
+    arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
+) -> None:
+    """The engine that a declared model gets, and why not a faster one."""
+    from bayesbandit import gallery
+
+    with _clear_errors():
+        declared = gallery.load_model(model)
+        text = declared.explain(features, arms)
+    console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:

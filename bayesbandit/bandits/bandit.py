@@ -17,6 +17,7 @@ from bayesbandit.beliefs.linear import LinearPosterior, Ridge
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rounds, rules
+from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
 BLOCK = 4096  # normals drawn at a time
@@ -27,7 +28,8 @@ class Bandit:
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
-    model: what is believed about an arm's rewards, e.g. `Ridge()`.
+    model: what is believed about an arm's rewards: `Ridge()`, or a declared `RewardModel` whose
+        posterior is that of a ridge regression (`beliefs/declared.py`), which it then becomes.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context.
@@ -44,7 +46,7 @@ class Bandit:
     def __init__(
         self,
         arms: int | Iterable[Name],
-        model: Ridge,
+        model: Ridge | RewardModel,
         policy: Policy,
         balance: Unweighted | InversePropensity | None = None,
         *,
@@ -53,6 +55,10 @@ class Bandit:
         history: int | None = 10_000,
     ) -> None:
         names = checks.arm_names(arms)
+        if isinstance(model, RewardModel):
+            from bayesbandit.beliefs.declared import streaming  # loads PyMC
+
+            model = streaming(model, checks.integer(n_features, "n_features", least=1))
         if not isinstance(model, Ridge):
             raise TypeError(f"model must be a reward model such as Ridge(); got {model!r}")
         if not isinstance(policy, Thompson | UCB | Greedy | EpsilonGreedy):
