@@ -96,6 +96,7 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
     if flat.shape[-1] == 0 or flat.shape[1] < 4:  # the least that they are defined for
         return math.nan, math.nan
     kwargs = {"chain_axis": 0, "draw_axis": 1}
-    ess = [array_stats.ess(flat, method=m, **kwargs).min() for m in ("bulk", "tail")]
+    tails = {"bulk": None, "tail": (0.05, 0.95)}
+    ess = [array_stats.ess(flat, method=m, prob=p, **kwargs).min() for m, p in tails.items()]
     rhat = array_stats.rhat(flat, **kwargs).max() if len(flat) > 1 else math.nan
     return float(min(ess)), float(rhat)
