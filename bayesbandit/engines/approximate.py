@@ -10,7 +10,9 @@ Tierney and Kadane (1986); Kucukelbir, Tran, Ranganath, Gelman and Blei (2017).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +115,7 @@ class Advi:
         import pymc as pm
 
         fit, sample = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
-        with COMPILE:
+        with COMPILE, silenced():
             _set(self.model, data)
             approximation = pm.fit(
                 ADVI_STEPS if tune is None else tune, method="advi", model=self.model,
@@ -175,9 +177,7 @@ def peak(
     raise RuntimeError(f"laplace: the mode was not found: {np.linalg.norm(half):.2g} sds away")
 
 
-def curvature(
-    density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray
-) -> np.ndarray:
+def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray) -> np.ndarray:
     """−Hessian (D, D) by central differences of the gradient: exact where that is affine."""
     H = np.empty((len(z), len(z)))
     for j in range(len(z)):
@@ -210,6 +210,18 @@ def constrain(model: pm.Model) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         return {k: np.broadcast_to(v, (len(values), *shapes[k])) for k, v in found.items()}
 
     return of
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """PyMC without its reports of progress."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _set(model: pm.Model, data: Mapping[str, np.ndarray]) -> None:

@@ -72,9 +72,7 @@ class SampledDraws:
         """ESS and R̂ of each variable, and what the sampler told of itself."""
         total = float(math.prod(next(iter(self.values.values())).shape[:2]))
         if self.independent:
-            return Diagnostics(
-                dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0)
-            )
+            return Diagnostics(dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0))
         worst = {k: _worst(v) for k, v in self.values.items()}
         return Diagnostics(
             {k: ess for k, (ess, _) in worst.items()},

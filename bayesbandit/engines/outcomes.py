@@ -1,4 +1,4 @@
-"""What a declared model computes from its free variables: mean rewards, and deterministic values."""
+"""What a model computes from its free variables: mean rewards, and deterministic quantities."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Outcomes:
         found, shapes, row = containers(model), lengths(model), row_dimension(model)
         self.names, self.roles = tuple(shapes), tuple(found)
         self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
-        values = {
+        values: dict[str, Any] = {
             v.name: pt.tensor(
                 v.name,
                 dtype=v.dtype,
-                shape=[
+                shape=tuple(
                     None if row in dims and dim == row else k
                     for k, dim in zip(shapes[v.name], _padded(dims, v.ndim), strict=True)
-                ],
+                ),
             )
             for v in model.free_RVs
             for dims in [model.named_vars_to_dims.get(v.name) or ()]
@@ -62,9 +62,10 @@ class Outcomes:
             str(v.name): tuple(int(k) for k in shape)
             for v, shape in zip(free, _shapes(free), strict=True)
         }
-        many = {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
+        many: dict[Any, Any] = {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
                 for v in values.values()}  # fmt: skip
-        mean, *rest = vectorize_graph(graphs, many)
+        batches: Any = vectorize_graph(graphs, many)
+        mean, *rest = batches
         data = [inputs[role] for role in self.roles]
         self._types = [v.dtype for v in values.values()]
         with COMPILE:
@@ -75,7 +76,7 @@ class Outcomes:
     def mean_reward(
         self, draws: Mapping[str, np.ndarray], x: np.ndarray, arm: np.ndarray | None = None
     ) -> np.ndarray:
-        """Mean rewards (S, n) of contexts x (n, d); of a model over arms without `arm`, (S, n, K)."""
+        """Mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n, K)."""
         n, K = len(x), self.n_arms
         if K is not None and arm is None:
             every = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
@@ -98,9 +99,7 @@ class Outcomes:
         found = self._rest(*self._of(draws, slice(None)))
         S = len(next(iter(draws.values())))
         shapes = self.deterministic
-        return {
-            k: np.broadcast_to(v, (S, *shapes[k])) for k, v in zip(shapes, found, strict=True)
-        }
+        return {k: np.broadcast_to(v, (S, *shapes[k])) for k, v in zip(shapes, found, strict=True)}
 
     def _of(self, draws: Mapping[str, np.ndarray], part: slice) -> list[np.ndarray]:
         return [np.asarray(draws[k][part], t) for k, t in zip(self.names, self._types, strict=True)]

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import integer, one_of
-from bayesbandit.engines import (
-    approximate, exact, gibbs, normal_inverse_gamma, nuts,
-)  # fmt: skip
+from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.outcomes import Outcomes
@@ -111,7 +109,7 @@ class Plan:
 def plan(
     model: RewardModel, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
-    """The plan for a model of contexts of `n_features` numbers, and `n_arms` arms if it takes `arm`.
+    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
     whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`. Plans are
