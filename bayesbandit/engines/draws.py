@@ -72,9 +72,7 @@ class SampledDraws:
         """ESS and R̂ of each variable, and what the sampler told of itself."""
         total = float(math.prod(next(iter(self.values.values())).shape[:2]))
         if self.independent:
-            return Diagnostics(
-                dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0)
-            )
+            return Diagnostics(dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0))
         worst = {k: _worst(v) for k, v in self.values.items()}
         return Diagnostics(
             {k: ess for k, (ess, _) in worst.items()},
@@ -96,6 +94,7 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
     if flat.shape[-1] == 0 or flat.shape[1] < 4:  # the least that they are defined for
         return math.nan, math.nan
     kwargs = {"chain_axis": 0, "draw_axis": 1}
-    ess = [array_stats.ess(flat, method=m, **kwargs).min() for m in ("bulk", "tail")]
+    tails = {"bulk": None, "tail": (0.05, 0.95)}
+    ess = [array_stats.ess(flat, method=m, prob=p, **kwargs).min() for m, p in tails.items()]
     rhat = array_stats.rhat(flat, **kwargs).max() if len(flat) > 1 else math.nan
     return float(min(ess)), float(rhat)

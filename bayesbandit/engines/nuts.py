@@ -1,8 +1,8 @@
 """The general engine: the no-U-turn sampler, by nutpie. Compiled once a model and shape.
 
 New rows are handed to the compiled density (`with_data`). A later run starts each chain at one of
-the last states of the run before; its step size and mass matrix are learned anew, because nutpie
-takes no initial ones, so that a warm start saves the way to the typical set, and part of the tuning.
+the last states of the run before. Step size and mass matrix are learned anew, because nutpie takes
+no initial ones: a warm start saves the way to the typical set, and part of the tuning.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class Nuts:
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role.
 
-        start: states (chains, D) in nutpie's unconstrained space: `SampledDraws.state` of an earlier
-        run, whose number of chains may differ.
+        start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; its number of
+        chains may differ. Where the model's variables are as many as the rows, and these have
+        changed, there is no such state, and the start is cold.
         """
         import nutpie
 

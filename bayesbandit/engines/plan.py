@@ -1,0 +1,168 @@
+"""Which engine a declared model gets, and why not a faster one.
+
+    exact_gaussian → normal_inverse_gamma → gibbs → nuts
+
+in this order, the first that fits. An engine asked for by name that does not fit is refused with
+its reason; `laplace` and `advi` are approximations and only ever asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import integer, one_of
+from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
+from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
+from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.outcomes import Outcomes
+from bayesbandit.engines.source import declaration
+from bayesbandit.model import RewardModel
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+MATCH: dict[str, Callable[[pm.Model], Any]] = {
+    "exact_gaussian": exact.match,
+    "normal_inverse_gamma": normal_inverse_gamma.match,
+    "gibbs": gibbs.match,
+    "nuts": nuts.match,
+    "laplace": approximate.match_laplace,
+    "advi": approximate.match_advi,
+}
+EXACT = ("exact_gaussian", "normal_inverse_gamma")
+AUTO = (*EXACT, "gibbs", "nuts")  # the fastest first
+ENGINES = ("auto", "exact", *MATCH)
+KEPT = 64  # plans in memory, least recently used out first
+
+_plans: OrderedDict[Any, Plan] = OrderedDict()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An engine for a declared model of d features and K arms, ready for any number of rows.
+
+    engine: its name. method: the engine itself. refusals: one for each faster engine. built: the
+    PyMC model that the engine was derived from, on template data.
+    """
+
+    model: RewardModel
+    n_features: int
+    n_arms: int | None
+    asked: str
+    engine: str
+    method: Any = field(repr=False)
+    refusals: tuple[Refusal, ...] = field(repr=False)
+    built: pm.Model = field(repr=False)
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the posterior is known without draws."""
+        return self.engine in EXACT
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Mean rewards and deterministic quantities as functions of draws."""
+        with COMPILE:
+            return Outcomes(self.built)
+
+    def explain(self) -> str:
+        """The engine, and one line for each faster one saying why not."""
+        lines = [f"{self.model.name}: {self.engine}"]
+        return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], draws: int, chains: int,
+        seed: int | np.random.SeedSequence, tune: int | None = None, start: Any = None,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
+
+        start: `SampledDraws.state` of an earlier run.
+        """
+        sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
+        if self.engine != "gibbs":
+            number = int(sequence.generate_state(1)[0])
+            return self.method.sample(
+                data, draws=draws, chains=chains, seed=number, tune=tune, start=start
+            )
+        if start is not None:
+            start = [start[i % len(start)] for i in range(chains)]
+        values, state = self.method.sample(
+            self.method.data(data["x"], *(data.get(k) for k in ("reward", "weight", "arm"))),
+            draws=draws, chains=chains, seed=sequence, start=start,
+            tune=(500 if start is None else 50) if tune is None else tune,
+        )  # fmt: skip
+        return SampledDraws(values, state)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return plan, (self.model, self.n_features, self.n_arms, self.asked)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
+        return self  # nothing in it changes
+
+
+def plan(
+    model: RewardModel, n_features: int, n_arms: int | None = None, engine: str = "auto"
+) -> Plan:
+    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`.
+
+    engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
+    whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`. Plans are
+    kept, by declaration and shape.
+    """
+    one_of(engine, "engine", ENGINES)
+    d = integer(n_features, "n_features", 1)
+    if not model.takes_arm and n_arms is not None:
+        raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
+    if model.takes_arm:
+        if n_arms is None:
+            raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
+        n_arms = integer(n_arms, "n_arms", 1)
+    key = declaration(model), d, n_arms, engine
+    with COMPILE:
+        if key not in _plans:
+            _plans[key] = _plan(model, d, n_arms, engine)
+            while len(_plans) > KEPT:
+                _plans.popitem(last=False)
+        _plans.move_to_end(key)
+        return _plans[key]
+
+
+def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> str:
+    """The engine that a model gets, and one line for each faster one saying why not.
+
+    Of a model over arms, without `n_arms`, for two.
+    """
+    return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
+
+
+def _plan(model: RewardModel, d: int, n_arms: int | None, asked: str) -> Plan:
+    built = template(model, d, n_arms)
+    candidates = {"auto": AUTO, "exact": EXACT}.get(asked, (asked,))
+    refusals: list[Refusal] = []
+    for name in candidates:
+        found = MATCH[name](built)
+        if not isinstance(found, Refusal):
+            return Plan(model, d, n_arms, asked, name, found, tuple(refusals), built)
+        refusals.append(found)
+    if len(refusals) == 1:
+        raise NotThisEngine(refusals[0])
+    reason = "no engine fits" if asked == "auto" else "no closed form fits"
+    raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
+
+
+def template(model: RewardModel, n_features: int, n_arms: int | None) -> pm.Model:
+    """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
+    as many rows as make a posterior under a flat prior proper."""
+    rng = np.random.default_rng(0)
+    n = (n_features + 8) * (n_arms or 1)
+    x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
+    weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
+    if n_arms is None:
+        return model.build(x, reward, weight)
+    return model.build(x, reward, weight, np.arange(n) % n_arms, n_arms)
