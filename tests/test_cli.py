@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import DEFAULTS, app, parse_bandit
 
@@ -118,3 +119,30 @@ def test_an_unknown_study_is_named(tmp_path):
     result = run("reproduce", "table9", "--out", tmp_path)
     assert result.exit_code == 2
     assert "unknown study 'table9'; there are table1" in " ".join(result.output.split())
+
+
+def test_models_lists_the_gallery_with_engines():
+    text = run("models").output
+    for name in bb.list_models():
+        assert name in text
+    for engine in ("exact_gaussian", "normal_inverse_gamma", "gibbs", "nuts"):
+        assert engine in text
+
+
+def test_explain_says_why_not_a_faster_engine(tmp_path):
+    result = run("explain", "logistic")
+    assert "logistic: nuts" in result.output
+    assert "not exact_gaussian: 'reward' ~ CustomDist" in result.output
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import pymc as pm, bayesbandit as bb\n"
+        "@bb.reward_model(theta=bb.Prior('Normal', mu=0, sigma=1, dims='feature'))\n"
+        "def own(x, reward, weight, theta):\n"
+        "    mu = x @ theta\n"
+        "    pm.Normal('reward', mu, 1 / pm.math.sqrt(weight), observed=reward)\n"
+        "    return mu\n"
+    )
+    assert "own: exact_gaussian" in run("explain", own).output
+    missing = run("explain", "lasso")
+    assert missing.exit_code == 2
+    assert "bayesian_lasso" in missing.output

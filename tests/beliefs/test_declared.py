@@ -1,0 +1,76 @@
+"""Declared models that are ridge regressions play as such, to the last digits of the preset."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.engines.base import NotThisEngine
+
+
+def played(model, rng, K=3, d=4, T=200):
+    bandit = bb.Bandit(K, model, bb.Thompson(0.7), bb.InversePropensity(), n_features=d, seed=1)
+    x, reward = rng.normal(size=(T, d)), rng.normal(size=(T, K))
+    arms, _ = bandit.play(x, reward)
+    return bandit, arms
+
+
+@pytest.mark.parametrize(
+    ("declared", "preset"),
+    [
+        (
+            bb.load_model("ridge_known_noise").with_priors(
+                theta=bb.Prior("Normal", mu=0, sigma=2.0), sigma=0.5
+            ),
+            bb.Ridge(ridge=0.25 / 4, variance=0.25, intercept=False),
+        ),
+        (
+            bb.load_model("ridge").with_priors(lam=3.0),
+            bb.Ridge(ridge=3.0, variance="nig", intercept=False),
+        ),
+    ],
+)
+def test_the_derived_belief_is_the_presets(declared, preset):
+    derived, arms = played(declared, np.random.default_rng(0))
+    written, same = played(preset, np.random.default_rng(0))
+    np.testing.assert_array_equal(arms, same)
+    np.testing.assert_allclose(derived.belief.arms, written.belief.arms, rtol=1e-10, atol=1e-10)
+
+
+def test_the_streamed_posterior_is_the_fitted_one():
+    """Rounds streamed one by one, weighted, and `bb.fit` on an arm's rows: the same posterior."""
+    model = bb.load_model("ridge_known_noise")
+    bandit, arms = played(model, np.random.default_rng(3))
+    mine = bandit.history.arm == 1
+    history, posterior = bandit.history, bandit.posterior(1)
+    fitted = bb.fit(model, history.x[mine], history.reward[mine], weight=history.weight[mine])
+    assert fitted.engine == posterior.engine == "exact_gaussian"
+    for ours, theirs in zip(
+        posterior.coefficients["theta"], fitted.coefficients["theta"], strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def twice(x, reward, weight, theta):
+    mu = 2 * (x @ theta)
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (bb.load_model("hierarchical_ridge"), "its arms share a model"),
+        (bb.load_model("logistic"), "softplus of 'theta'"),
+        (bb.load_model("laplace"), "abs"),
+        (twice, "not x'θ"),
+        (
+            bb.load_model("ridge_known_noise").with_priors(theta=bb.Prior("Normal", mu=1, sigma=1)),
+            "prior is not",
+        ),
+    ],
+)
+def test_other_models_are_refused_with_the_reason(model, reason):
+    with pytest.raises(NotThisEngine, match=reason):
+        bb.Bandit(2, model, bb.Thompson(), n_features=2)
