@@ -30,6 +30,14 @@ def test_an_experiment(tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "mine" / "results.parquet").exists()
 
 
+def test_a_declared_model(capsys):
+    names = {"__name__": "readme"}
+    exec("import bayesbandit as bb, numpy as np\n" + BLOCKS[2], names)
+    assert names["posterior"].engine == "exact_gaussian"
+    shown = README.read_text().split("    mine: gibbs\n")[1].splitlines()[0].strip()
+    assert shown in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("link", re.findall(r"\]\((?!https?:)([^)]+)\)", README.read_text()))
 def test_links_lead_somewhere(link):
     assert (README.parent / link).exists()
