@@ -67,7 +67,9 @@ def datatree(
                     PRIOR_DRAWS, model=model, var_names=wanted, random_seed=int(order[0]),
                     idata_kwargs={"coords": coords}, compile_kwargs=PYTHON,
                 )  # fmt: skip
-                groups |= {k: before[k] for k in ("prior", "prior_predictive") if k in before}
+                groups["prior"] = before["prior"]
+                if observed and wanted != [*draws]:
+                    groups["prior_predictive"] = before["prior_predictive"]
                 break
             except NotImplementedError as error:
                 missing = error
@@ -88,7 +90,7 @@ def datatree(
                 tree, model=unweighted, extend_inferencedata=False, **quiet
             )
             groups["log_likelihood"] = likelihood
-    return _joined(tree, groups, coords)
+    return _joined(tree, groups, coords, row)
 
 
 def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTree:
@@ -101,14 +103,21 @@ def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTr
 
 
 def _joined(
-    tree: xr.DataTree, groups: Mapping[str, xr.Dataset], coords: Mapping[str, np.ndarray]
+    tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray], row: str
 ) -> xr.DataTree:
+    """The tree with more groups, whose observed variables all go along the rows."""
     import xarray as xr
 
-    for name, data in groups.items():
+    for group, data in groups.items():
         data = getattr(data, "dataset", data)  # of a node
+        parts = {
+            str(name): v.rename({f"{name}_dim_0": row}) if f"{name}_dim_0" in v.dims
+            and group != "prior" else v
+            for name, v in data.data_vars.items()
+        }  # fmt: skip
+        data = xr.Dataset({k: v.drop_vars(row, errors="ignore") for k, v in parts.items()})
         missing = {k: v for k, v in coords.items() if k in data.dims and k not in data.coords}
-        tree[name] = xr.DataTree(data.assign_coords(missing))
+        tree[group] = xr.DataTree(data.assign_coords(missing))
     return tree
 
 

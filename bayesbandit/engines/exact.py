@@ -16,7 +16,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from bayesbandit.checks import finite
-from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import containers, distribution, read, row_dimension
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.recognise import Form, recognise
@@ -167,7 +167,7 @@ class ExactGaussian(Exact):
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         super().__init__(quadratic, form)
-        self._prior = quadratic.natural(form.trial)[0]
+        self._prior = form.prior or quadratic.natural(form.trial)[0]
 
     @property
     def noise(self) -> float | None:
@@ -228,9 +228,10 @@ def match(model: pm.Model) -> ExactGaussian | Refusal:
     An improper prior is accepted where the model's own rows make the posterior proper.
     """
     try:
-        eligible(model, ENGINE)
-        quadratic = Quadratic(read(model), ENGINE)
-        engine = ExactGaussian(quadratic, recognise(quadratic, (), np.random.default_rng(0)))
+        with COMPILE:
+            eligible(model, ENGINE)
+            quadratic = Quadratic(read(model), ENGINE)
+            engine = ExactGaussian(quadratic, recognise(quadratic, (), np.random.default_rng(0)))
         proper(engine)
     except NotThisEngine as error:
         return error.refusal

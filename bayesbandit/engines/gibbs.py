@@ -26,7 +26,8 @@ from bayesbandit.engines.exact import Exact
 from bayesbandit.engines.mixtures import mixed
 from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.engines.recognise import Form, close, features, recognise, tested
-from bayesbandit.engines.shrinkage import Shrinkage, recognised
+from bayesbandit.engines.scale_mixtures import recognised
+from bayesbandit.engines.shrinkage import Shrinkage
 from bayesbandit.engines.structure import Degrees, analytic
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Gibbs(Exact):
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
         self.shapes = {k: self.all_shapes[k] for k in self.names}
 
-    # ---- sampling ---------------------------------------------------------------------------------
+    # ---- sampling --------------------------------------------------------------------------------
 
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
@@ -159,7 +160,7 @@ class Gibbs(Exact):
         return {c.name: c.absent(values, data) for c in self.conditionals}
 
     def _map(self, data: Data, state: State) -> tuple[np.ndarray, np.ndarray] | None:
-        """The mean reward's map A (n, D), b (n,), where rows speak through the mean reward alone."""
+        """The mean rewards A θ + b: A (n, D), b (n,), where rows speak through them alone."""
         if self.quadratic.through_mean is None:
             return None
         given = self._given(state)
@@ -200,7 +201,7 @@ class Gibbs(Exact):
         noise = solve_triangular(L, rng.standard_normal(self.dim), lower=True, trans=1)
         return self.split(mean + noise)
 
-    # ---- what is known of the mean reward ---------------------------------------------------------
+    # ---- what is known of the mean reward --------------------------------------------------------
 
     def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
         """θ (chains · draws, D) of the block, from draws by variable."""
@@ -259,7 +260,7 @@ def derived(
     else:
         form = recognise(quadratic, given, rng)
     conditionals = [Conditional(density, name, ENGINE, values, form.trial) for name in rest]
-    kernel = None if by_row else recognised(quadratic, form, auxiliary, rng)
+    kernel = None if by_row else recognised(quadratic, form, rng)
     return Gibbs(quadratic, form, conditionals, auxiliary, by_row, kernel)
 
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
-from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
 from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, eligible, factor, ridge
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic
-from bayesbandit.engines.recognise import Form, close, not_additive, recognise
+from bayesbandit.engines.recognise import Form, by_rows, close, not_additive, recognise
 from bayesbandit.engines.structure import Degrees, analytic
 
 if TYPE_CHECKING:
@@ -176,30 +176,42 @@ class NormalInverseGamma(Exact):
 def match(model: pm.Model) -> NormalInverseGamma | Refusal:
     """The normal-inverse-gamma engine for a built model, or why the model is not one."""
     try:
-        name = noise_scale(model)
-        eligible(model, ENGINE, positive=name)
-        density = read(model)
-        s = density.values[name]
-        if s.type.ndim:
-            raise _refuse(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
-        for term in density.terms:
-            if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
-                raise _refuse(f"{term.label}: {why}")
-        if Degrees([density.mean], {s: 1.0}).of(density.mean):
-            raise _refuse(f"'mean_reward': depends on '{name}'")
-        quadratic = Quadratic(density, ENGINE, given=(name,))
-        rng = np.random.default_rng(0)
-        form = recognise(quadratic, (1.0,), rng)
-        if not form.not_additive:
-            form = replace(form, not_additive=not_additive(quadratic, form.trial, AGAIN[:1]))
-        k = exponent(quadratic, form.trial, name)
-        engine = NormalInverseGamma(quadratic, form, name, k)
-        conjugate(engine, rng)
-        own, improper = density.own, isinstance(factor(engine.prior().precision), int)
-        if len(own["x"]) and (improper or engine.prior().rate <= 0.0):
+        with COMPILE:
+            engine = matched(model)
+        own, improper = engine.quadratic.density.own, factor(engine.prior().precision)
+        if len(own["x"]) and (isinstance(improper, int) or engine.prior().rate <= 0.0):
             engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
     except NotThisEngine as error:
         return error.refusal
+    return engine
+
+
+def matched(model: pm.Model) -> NormalInverseGamma:
+    """The engine for a built model; raises the refusal of one that is not of its kind."""
+    name = noise_scale(model)
+    eligible(model, ENGINE, positive=name)
+    density = read(model)
+    s = density.values[name]
+    if s.type.ndim:
+        raise _refuse(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
+    for term in density.terms:
+        if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
+            raise _refuse(f"{term.label}: {why}")
+    if Degrees([density.mean], {s: 1.0}).of(density.mean):
+        raise _refuse(f"'mean_reward': depends on '{name}'")
+    quadratic = Quadratic(density, ENGINE, given=(name,))
+    rng = np.random.default_rng(0)
+    form = recognise(quadratic, (1.0,), rng)
+    again = AGAIN[:1]
+    if not (form.not_additive or (form.row_wise and by_rows(quadratic, form.trial, again))):
+        form = replace(
+            form, row_wise=False, not_additive=not_additive(quadratic, form.trial, again)
+        )
+    k = exponent(quadratic, form.trial, name)
+    engine = NormalInverseGamma(quadratic, form, name, k)
+    conjugate(engine, rng)
+    if not unit_powers(engine):
+        engine.form = replace(form, noise=None)
     return engine
 
 
@@ -243,7 +255,7 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
         raise _refuse(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     for s in AGAIN:
         prior_at_s, likelihood_at_s = quadratic.natural(data, (s,))
-        for base, now in ((prior, prior_at_s), (likelihood, likelihood_at_s)):
+        for base, now in ((likelihood, likelihood_at_s), (prior, prior_at_s)):
             precision, shift = now.precision / s**k, now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
@@ -252,6 +264,19 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
                 why = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
                 raise _refuse(f"{label}: {why}")
     return k
+
+
+def unit_powers(engine: NormalInverseGamma) -> bool:
+    """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights."""
+    if engine.form.noise is None:
+        return False
+    _, reward, weight, _ = engine.form.trial
+    means = engine.quadratic.mean_reward(np.zeros((1, engine.dim)), engine.form.trial)[0]
+    if not engine.quadratic.takes_weight:
+        weight = np.ones(len(reward))
+    found = engine.statistics(engine.form.trial, LIKELIHOOD)
+    rate = 0.5 * weight @ (reward - means) ** 2 / engine.form.noise
+    return close(np.array([found.power, found.rate]), np.array([0.5 * len(reward), rate]))
 
 
 def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:

@@ -44,9 +44,9 @@ class Nuts:
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role.
 
-        start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; its number of
-        chains may differ. Where the model's variables are as many as the rows, and these have
-        changed, there is no such state, and the start is cold.
+        start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
+        had other chains. States of variables that are as many as the rows fit no other number of
+        rows: the start is then a cold one.
         """
         import nutpie
 

@@ -78,26 +78,15 @@ class Plan:
 
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int | np.random.SeedSequence, tune: int | None = None, start: Any = None,
+        seed: int, tune: int | None = None, start: Any = None,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
 
         start: `SampledDraws.state` of an earlier run.
         """
-        sequence = np.random.SeedSequence(seed) if isinstance(seed, int) else seed
-        if self.engine != "gibbs":
-            number = int(sequence.generate_state(1)[0])
-            return self.method.sample(
-                data, draws=draws, chains=chains, seed=number, tune=tune, start=start
-            )
-        if start is not None:
-            start = [start[i % len(start)] for i in range(chains)]
-        values, state = self.method.sample(
-            self.method.data(data["x"], *(data.get(k) for k in ("reward", "weight", "arm"))),
-            draws=draws, chains=chains, seed=sequence, start=start,
-            tune=(500 if start is None else 50) if tune is None else tune,
-        )  # fmt: skip
-        return SampledDraws(values, state)
+        return self.method.sample(
+            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return plan, (self.model, self.n_features, self.n_arms, self.asked)

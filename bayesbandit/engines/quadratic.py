@@ -27,6 +27,8 @@ from bayesbandit.model import DATA
 
 Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x (n, d), reward, weight, arm (n,)
 
+Given = Sequence[float | np.ndarray]  # values of the variables that the block is given
+
 PYTHON = "FAST_COMPILE"  # ready at once; a numba function takes seconds
 
 
@@ -124,6 +126,12 @@ class Quadratic:
         """The engine's refusal, ready to be raised."""
         return NotThisEngine(Refusal(self.engine, reason))
 
+    @property
+    def takes_weight(self) -> bool:
+        """Whether the log density depends on the weights."""
+        graphs = [term.graph for term in self.density.terms]
+        return self.density.inputs.get("weight") in set(ancestors(graphs))
+
     def owner(self, index: int) -> str:
         """The variable that a coordinate of θ belongs to."""
         return next(name for name, s in self.slices.items() if s.start <= index < s.stop)
@@ -163,12 +171,12 @@ class Quadratic:
             return None
         return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
 
-    def _arguments(self, data: Data, given: Sequence[float] = ()) -> list[np.ndarray]:
+    def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
         """Given values and those data that the model has, as compiled functions take them."""
         present = [a for a, v in zip(data, self._data, strict=True) if v is not None]
         return [*(np.asarray(v, dtype=np.float64) for v in given), *present]
 
-    def natural(self, data: Data, given: Sequence[float] = ()) -> tuple[Natural, Natural]:
+    def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
         """Natural parameters of the prior and of the likelihood."""
         rest = self._arguments(data, given)
         slopes, shift = affine(lambda Z: self._stacked(Z, rest), self.dim)
@@ -185,21 +193,21 @@ class Quadratic:
         return np.stack([np.broadcast_to(g, Z.shape) for g in gradients], axis=1)
 
     def log_densities(
-        self, Z: np.ndarray, data: Data, given: Sequence[float] = ()
+        self, Z: np.ndarray, data: Data, given: Given = ()
     ) -> tuple[np.ndarray, np.ndarray]:
         """Log densities of the prior and of the likelihood at Z (S, D): (S,) each."""
         prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
     def curvature(
-        self, m: np.ndarray, data: Data, given: Sequence[float] = ()
+        self, m: np.ndarray, data: Data, given: Given = ()
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
         rest = self._arguments(data, given)
         slope, curvature, value = self._curvature(m, *rest)
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
 
-    def rows(self, data: Data, given: Sequence[float] = ()) -> Rows:
+    def rows(self, data: Data, given: Given = ()) -> Rows:
         """Each row's statement about θ, where rows speak through their own mean reward."""
         A, b = self.linear_map(data)
         slope, curvature, value = self.curvature(b, data, given)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.density import Density
-from bayesbandit.engines.quadratic import Data, Natural, Quadratic
+from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.structure import Degrees, analytic
 
 TOLERANCE = 1e-9  # relative to the largest number compared
@@ -28,7 +27,7 @@ class Form:
     features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
-    trial: the rows at which all this was found.
+    trial, prior: the rows at which all this was found, and the prior's natural parameters there.
     """
 
     not_additive: str
@@ -36,6 +35,7 @@ class Form:
     features: tuple[np.ndarray, np.ndarray] | None
     noise: float | None
     trial: Data
+    prior: Natural | None = None
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
@@ -71,40 +71,52 @@ def part(data: Data, rows: slice) -> Data:
 
 def recognise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> Form:
     """The form of a quadratic log density, after the identity test that every one must pass."""
-    data = tested(quadratic, given, rng)
+    data, prior, likelihood = examined(quadratic, given, rng)
     theta, (x, reward, weight, arm) = rng.normal(size=(1, quadratic.dim)), data
     means = quadratic.mean_reward(theta, data)
     if not close(means, quadratic.mean_reward(theta, (x, reward + 1.0, 2.0 * weight, arm))):
         raise quadratic.refusal("'mean_reward': depends on the rewards or their weights")
-    row_wise = quadratic.through_mean is not None and speaks_by_rows(quadratic, data, given)
+    rows = by_rows(quadratic, data, given)
+    row_wise = rows is not None and same(rows.natural(), likelihood)
     return Form(
-        not_additive(quadratic, data, given),
+        "" if row_wise else not_additive(quadratic, data, given),
         row_wise,
         features(quadratic, rng),
         noise(quadratic, given, rng) if row_wise else None,
         data,
+        prior,
     )
 
 
 def tested(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> Data:
     """Trial data at which the log density was found to be what its natural parameters say."""
+    return examined(quadratic, given, rng)[0]
+
+
+def examined(
+    quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator
+) -> tuple[Data, Natural, Natural]:
+    """Trial data at which the identity test was passed, and both parts' natural parameters."""
     density = quadratic.density
     choices = [trial(density, 5, rng)]
     if len(density.own["x"]):
         choices.append(trial(density, 5, rng, own=True))
     theta = 3.0 * rng.normal(size=(4, quadratic.dim))
     for data in choices:
-        parts = quadratic.natural(data, given)
         values = quadratic.log_densities(theta, data, given)
         if not np.isfinite(values).all():
             continue
-        for natural, value, name in zip(parts, values, ("prior", "likelihood"), strict=True):
+        prior, likelihood = quadratic.natural(data, given)
+        for natural, value, name in (
+            (prior, values[0], "prior"),
+            (likelihood, values[1], "likelihood"),
+        ):
             if not close(natural(theta), value):
                 raise quadratic.refusal(
                     f"the {name} differs from its closed form at random points: "
                     f"{natural(theta)[0]:.12g} against {value[0]:.12g}"
                 )
-        return data
+        return data, prior, likelihood
     raise quadratic.refusal("the log density is not finite at random points, nor at its own data")
 
 
@@ -119,34 +131,36 @@ def not_additive(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> 
         return f"other numbers of rows fail: {str(error).splitlines()[0]}"
     if not close(np.concatenate(maps[:2], axis=1), maps[2]):
         return "the mean reward of a row depends on other rows"
-    sum_ = parts[0] + parts[1]
-    if not all(close(a, b) for a, b in zip(flat(sum_), flat(together), strict=True)):
+    if not same(parts[0] + parts[1], together):
         return "the likelihood of rows together is not the product of theirs apart"
     return ""
 
 
-def flat(natural: Natural) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Natural parameters as arrays."""
-    return natural.precision, natural.shift, np.array([natural.constant])
+def same(a: Natural, b: Natural) -> bool:
+    """Whether two sets of natural parameters agree."""
+    constants = np.array([a.constant]), np.array([b.constant])
+    return close(a.precision, b.precision) and close(a.shift, b.shift) and close(*constants)
 
 
-def speaks_by_rows(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> bool:
-    """Whether the likelihood is a product over rows, each a function of its own mean reward."""
+def by_rows(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> Rows | None:
+    """The rows' statements, where the likelihood is a product over rows, each of its own mean."""
+    if quadratic.through_mean is None:
+        return None
     n = len(data[0])
     zero, curvature, _ = quadratic.curvature(np.zeros(n), data, given)
     slopes = np.stack([quadratic.curvature(e, data, given)[0] for e in np.eye(n)], axis=1)
     if not close(slopes - zero[:, None], np.diag(curvature)):
-        return False
+        return None
     try:
         whole = quadratic.rows(data, given)
         apart = [quadratic.rows(part(data, s), given) for s in (slice(0, 1), slice(1, None))]
     except (ValueError, IndexError):
-        return False
+        return None
     for k in ("map", "precision", "shift"):
         if not close(np.concatenate([getattr(rows, k) for rows in apart]), getattr(whole, k)):
-            return False
-    direct = quadratic.natural(data, given)[1]
-    return all(close(a, b) for a, b in zip(flat(whole.natural()), flat(direct), strict=True))
+            return None
+    constants = np.array([whole.constant]), np.array([sum(rows.constant for rows in apart)])
+    return whole if close(*constants) else None
 
 
 def features(
@@ -189,7 +203,7 @@ def noise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generat
         return None
     n = max(6, 2 * (quadratic.density.n_arms or 1))
     x, reward, weight, arm = trial(quadratic.density, n, rng, spread=7.0)
-    if inputs.get("weight") not in set(ancestors([cut])):
+    if not quadratic.takes_weight:
         weight = np.ones(n)
     slope, curvature, _ = quadratic.curvature(np.zeros(n), (x, reward, weight, arm), given)
     if not (curvature < 0.0).all():

@@ -99,10 +99,10 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
     told = f"an InverseGamma({prior.noise_shape:g}, {prior.noise_scale:g}) prior and {n:g} rows"
     if not 2.0 * prior.noise_shape + n > flat:
         raise ValueError(f"σ² has no proper posterior with {told} for {flat} unpenalised columns")
-    if prior.noise_scale > 0.0 or n > d:
+    if prior.noise_scale > 0.0:
         return
     least = data.rr
-    if not (prior.scaled | (prior.fixed == 0.0)).all():
+    if n <= d and not (prior.scaled | (prior.fixed == 0.0)).all():
         least -= fitted(data, d)
     if not least > 1e-12 * data.rr:
         raise ValueError(f"σ² has no proper posterior with {told} that fit perfectly")

@@ -1,0 +1,206 @@
+"""Laws of the normal-inverse-gamma engine, on many ways of declaring the unknown noise."""
+
+import numpy as np
+import pytest
+from scipy.stats import invgamma, multivariate_normal, multivariate_t
+
+from bayesbandit.engines import exact, normal_inverse_gamma
+from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.normal_inverse_gamma import NormalInverseGamma, read_off
+from tests.engines.declared import built, constant, log_densities, rows
+from tests.engines.unknown_noise import (
+    PRIOR,
+    REFUSED,
+    STREAMED,
+    TEXTBOOK,
+    D,
+    K,
+    N,
+    arms,
+    correlated,
+    double_noise,
+    flat,
+    jeffreys,
+    joint,
+    non_centred,
+    off_centre,
+    powers,
+    precision,
+    standard_deviation,
+    variance,
+)
+
+_matched: dict = {}
+
+
+def matched(declare):
+    """The engine of a declaration, its data and its model, each made once."""
+    if declare not in _matched:
+        data = rows(n=N, d=D, arms=K if declare is arms else None)
+        model = built(declare, data)
+        engine = normal_inverse_gamma.match(model)
+        assert isinstance(engine, NormalInverseGamma), str(engine)
+        _matched[declare] = engine, data, model
+    return _matched[declare]
+
+
+@pytest.mark.parametrize("declare", [*STREAMED, joint], ids=lambda f: f.__name__)
+def test_closed_form_minus_log_density_is_constant(declare):
+    engine, data, model = matched(declare)
+    posterior = engine.posterior(**data)
+    theta, sigma2 = posterior.draw(8, np.random.default_rng(1))
+    theta, sigma2 = theta[::-1], sigma2 * np.linspace(0.5, 2, 8)
+    s, name = engine.scale(sigma2), engine.scale_name
+    points = [
+        {k: v[i] for k, v in engine.split(theta).items()} | {f"{name}_log__": np.log(s[i])}
+        for i in range(8)
+    ]
+    logp = log_densities(model, points)
+    gap = theta - posterior.mean
+    quadratic = np.einsum("si,ij,sj->s", gap, posterior.precision, gap)
+    closed = invgamma(posterior.shape, scale=posterior.scale).logpdf(sigma2)
+    closed += -0.5 * quadratic / sigma2 - 0.5 * engine.dim * np.log(sigma2)
+    closed += np.log(sigma2 / s)  # a density in σ², up to a constant, as one in s
+    assert constant(logp - closed, logp)
+
+
+def test_log_evidence_is_what_is_left_of_the_log_density():
+    for declare in (*TEXTBOOK, off_centre, joint):
+        engine, data, model = matched(declare)
+        posterior = engine.posterior(**data)
+        theta, sigma2 = posterior.mean, np.array(posterior.scale / posterior.shape)
+        s, name = engine.scale(sigma2), engine.scale_name
+        point = engine.split(theta) | {f"{name}_log__": np.log(s)}
+        normal = multivariate_normal(theta, sigma2 * np.linalg.inv(posterior.precision))
+        closed = invgamma(posterior.shape, scale=posterior.scale).logpdf(sigma2)
+        closed += normal.logpdf(theta) + np.log(abs(engine.exponent) * sigma2 / s)
+        assert np.isclose(log_densities(model, [point])[0] - closed, posterior.log_evidence)
+
+
+@pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
+def test_streaming_is_batch_in_any_order(declare):
+    engine, data, _ = matched(declare)
+    assert engine.additive, engine.form.not_additive
+    batch, statistics = engine.posterior(**data), engine.prior()
+    for i in np.random.default_rng(2).permutation(N):
+        row = {role: values[[i]] for role, values in data.items()}
+        statistics = statistics + engine.likelihood(**row)
+    one_by_one = engine.student(statistics)
+    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
+    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10)
+    assert np.isclose(one_by_one.shape, batch.shape, rtol=1e-10)
+    assert np.isclose(one_by_one.scale, batch.scale, rtol=1e-10)
+    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-9)
+
+
+@pytest.mark.parametrize("declare", TEXTBOOK, ids=lambda f: f.__name__)
+def test_posterior_is_the_textbooks(declare):
+    engine, data, _ = matched(declare)
+    x, r, w = data["x"], data["reward"], data["weight"]
+    P = x.T @ (w[:, None] * x) + np.eye(D) / 4
+    mean = np.linalg.solve(P, x.T @ (w * r))
+    a, b = PRIOR[0] + N / 2, PRIOR[1] + 0.5 * (w @ r**2 - mean @ P @ mean)
+    posterior = engine.posterior(**data)
+    assert np.allclose(posterior.mean, mean, rtol=1e-10)
+    assert np.allclose(posterior.precision, P, rtol=1e-10)
+    assert np.allclose((posterior.shape, posterior.scale), (a, b), rtol=1e-10)
+    assert np.allclose(posterior.covariance, b / (a - 1) * np.linalg.inv(P), rtol=1e-9)
+    S = (np.diag(1 / w) + 4 * x @ x.T) * PRIOR[1] / PRIOR[0]
+    evidence = multivariate_t(np.zeros(N), S, df=2 * PRIOR[0]).logpdf(r)
+    assert np.isclose(posterior.log_evidence, evidence)
+
+
+def test_precision_weights_are_not_powers_of_the_likelihood():
+    engine, data, _ = matched(variance)
+    by_precision = engine.posterior(**data)
+    by_power = matched(powers)[0].posterior(**data)
+    assert np.allclose(by_power.mean, by_precision.mean)
+    assert np.isclose(by_precision.shape, PRIOR[0] + N / 2)
+    assert np.isclose(by_power.shape, PRIOR[0] + data["weight"].sum() / 2)
+
+
+def test_what_the_compiled_kernel_can_take_is_recognised():
+    for declare in TEXTBOOK:
+        engine, _, _ = matched(declare)
+        assert engine.identity_map
+        assert np.isclose(engine.ridge, 0.25)
+        assert np.allclose(engine.noise_prior, PRIOR)
+    assert {f: matched(f)[0].exponent for f in TEXTBOOK} == {
+        variance: -1,
+        precision: 1,
+        standard_deviation: -2,
+    }
+    engine, _, _ = matched(double_noise)
+    assert np.isclose(engine.ridge, 4)
+    assert np.allclose(engine.noise_prior, (PRIOR[0], 4 * PRIOR[1]))
+    for declare in (off_centre, correlated, non_centred, powers, arms, joint):
+        assert matched(declare)[0].ridge is None
+    for declare in (powers, joint):  # not N(mean reward, σ²/weight) for every σ²
+        assert matched(declare)[0].noise_prior is None
+
+
+def test_arms_predict_each_for_itself():
+    engine, data, _ = matched(arms)
+    A, b = engine.linear_map(data["x"][:5])
+    assert A.shape == (5, K, engine.dim)
+    assert not b.any()
+    assert np.array_equal(engine.linear_map(data["x"][:5], np.full(5, 2))[0], A[:, 2])
+
+
+def test_joint_noise_is_exact_in_batch_only():
+    engine, data, _ = matched(joint)
+    assert "not the product" in engine.form.not_additive
+    with pytest.raises(ValueError, match="must be finite"):
+        engine.posterior(data["x"], np.full(N, np.nan))
+
+
+def test_tiny_and_huge_rewards_keep_their_digits():
+    engine, data, _ = matched(variance)
+    for scale in (1e-7, 1e7):
+        one = engine.likelihood(data["x"][:1], scale * data["reward"][:1], data["weight"][:1])
+        assert np.isclose(one.power, 0.5, rtol=1e-12)
+        assert np.isclose(
+            one.rate, 0.5 * data["weight"][0] * (scale * data["reward"][0]) ** 2, rtol=1e-12
+        )
+
+
+def test_coefficients_of_the_noise_are_read_off():
+    h, beta, c = 3.5, 1e-5, -2.0
+    values = [c + h * np.log(q) - beta * q for q in normal_inverse_gamma.PRECISIONS]
+    assert np.allclose(read_off(values), (h, beta, c), rtol=1e-12)
+
+
+def test_draws_have_the_posteriors_moments():
+    engine, data, _ = matched(variance)
+    posterior = engine.posterior(**data)
+    theta, sigma2 = posterior.draw(20_000, np.random.default_rng(4))
+    sd = np.sqrt(np.diag(posterior.covariance))
+    assert np.abs((theta.mean(axis=0) - posterior.mean) / sd).max() < 4 / np.sqrt(20_000)
+    assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.06 * (sd**2).max())
+    noise = invgamma(posterior.shape, scale=posterior.scale)
+    assert abs(sigma2.mean() - noise.mean()) < 4 * noise.std() / np.sqrt(20_000)
+
+
+def test_an_improper_prior_needs_rows():
+    engine, data, _ = matched(flat)
+    with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper"):
+        engine.posterior(data["x"][:2], data["reward"][:2], data["weight"][:2])
+    engine, data, _ = matched(jeffreys)
+    with pytest.raises(NotThisEngine, match=r"'sigma' ~ HalfFlat: improper, inverse gamma of"):
+        engine.posterior(data["x"][:0], data["reward"][:0], data["weight"][:0])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
+    declare, words = REFUSED[name]
+    refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))
+    assert isinstance(refusal, Refusal), "accepted"
+    assert refusal.engine == "normal_inverse_gamma"
+    assert words in refusal.reason
+
+
+def test_the_gaussian_engine_refuses_all_of_these():
+    for declare in (variance, precision, standard_deviation):
+        refusal = exact.match(matched(declare)[2])
+        assert isinstance(refusal, Refusal)
+        assert "log transform" in refusal.reason

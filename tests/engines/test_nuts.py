@@ -1,0 +1,104 @@
+"""The sampler: right where the answer is known, compiled once, reproducible, and clear in failure."""
+
+import numpy as np
+import nutpie
+import pytest
+
+from bayesbandit.engines import nuts
+from bayesbandit.engines.plan import plan
+from tests import declarations as declared
+
+DRAWS, CHAINS = 500, 2
+
+
+def data(n, seed=0):
+    x, reward, weight = declared.rows(n, seed=seed)
+    return {"x": x, "reward": reward, "weight": weight}
+
+
+class Panic(BaseException):
+    """As Rust's panics come to Python."""
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return plan(declared.known, 3, engine="nuts").method
+
+
+def agrees(found, mean, covariance, errors=4.0):
+    """Whether means and sds are within so many Monte-Carlo standard errors."""
+    theta, ess = found.values["theta"], found.diagnostics.ess["theta"]
+    sd = np.sqrt(np.diag(covariance))
+    off = np.abs(theta.mean(axis=(0, 1)) - mean) / (sd / np.sqrt(ess))
+    off_sd = np.abs(theta.std(axis=(0, 1)) - sd) / (sd / np.sqrt(2 * ess))
+    return (off < errors).all() and (off_sd < errors).all()
+
+
+def test_the_closed_form_is_met_for_any_rows_by_one_compilation(engine, monkeypatch):
+    few, many = data(30), data(60, seed=1)
+    first = engine.sample(few, DRAWS, CHAINS, seed=1)
+    assert first.values["theta"].shape == (CHAINS, DRAWS, 3)
+    assert agrees(first, *declared.ridge(**few))
+    assert first.divergences == 0
+    assert 0.5 < first.acceptance <= 1.0
+    monkeypatch.setattr(nutpie, "compile_pymc_model", None)  # compiled once is enough
+    warm = engine.sample(many, DRAWS, CHAINS, seed=2, start=first.state)
+    assert agrees(warm, *declared.ridge(**many))
+    again = engine.sample(many, DRAWS, CHAINS, seed=2, start=first.state)
+    np.testing.assert_array_equal(again.values["theta"], warm.values["theta"])
+    other = engine.sample(many, DRAWS, CHAINS, seed=3, start=first.state)
+    assert not np.array_equal(other.values["theta"], warm.values["theta"])
+    wider = engine.sample(many, 20, 3, seed=2, start=first.state)  # more chains than states
+    assert wider.values["theta"].shape == (3, 20, 3)
+
+
+def test_a_panic_is_a_runtime_error(monkeypatch):
+    model = declared.known.build(*declared.rows())
+    engine = nuts.match(model)
+
+    def panic(*_, **__):
+        raise Panic("index out of bounds\nat src/lib.rs")
+
+    monkeypatch.setattr(nutpie, "compile_pymc_model", panic)
+    with pytest.raises(RuntimeError, match="cannot compile the model: Panic: index out of bounds"):
+        engine.sample(data(40))
+
+
+def test_the_warm_start_is_one_of_the_last_states():
+    states = np.arange(6.0).reshape(3, 2)
+    initial = nuts._one_of(states)
+    found = {tuple(initial(seed)) for seed in range(30)}
+    assert found == {tuple(state) for state in states}
+    np.testing.assert_array_equal(initial(5), initial(5))
+
+
+@pytest.mark.slow
+def test_gibbs_and_nuts_agree_on_the_lasso():
+    x, reward, weight = declared.rows(25)
+    rows = {"x": x, "reward": reward, "weight": weight}
+    draws = {k: plan(declared.lasso, 3, engine=k).sample(rows, 4000, 4, seed=1)
+             for k in ("gibbs", "nuts")}  # fmt: skip
+    a, b = draws["gibbs"], draws["nuts"]
+    for statistic, factor in ((np.mean, 1.0), (np.std, 0.5)):
+        error = np.sqrt(
+            sum(factor * d.values["theta"].var(axis=(0, 1)) / d.diagnostics.ess["theta"]
+                for d in (a, b))
+        )  # fmt: skip
+        off = statistic(a.values["theta"], axis=(0, 1)) - statistic(b.values["theta"], axis=(0, 1))
+        assert (np.abs(off) < 4 * error).all()
+
+
+@pytest.mark.slow
+def test_a_positive_variable_and_a_model_over_arms_are_sampled():
+    x, reward, weight = declared.rows(60)
+    found = plan(declared.heavy, 3).sample(
+        {"x": x, "reward": reward, "weight": weight}, 500, 2, seed=0
+    )
+    assert (found.values["scale"] > 0).all()
+    rows = {"x": x, "reward": reward, "weight": weight, "arm": np.arange(60) % 2}
+    sampled = plan(declared.pooled, 3, 2, engine="nuts").sample(rows, 1000, 4, seed=0)
+    exact = plan(declared.pooled, 3, 2).method.posterior(x, reward, weight, rows["arm"])
+    theta = sampled.values["theta"].reshape(4000, 6)
+    sd = np.sqrt(np.diag(exact.covariance)[3:])
+    ess = sampled.diagnostics.ess["theta"]
+    assert (np.abs(theta.mean(axis=0) - exact.mean[3:]) < 4 * sd / np.sqrt(ess)).all()

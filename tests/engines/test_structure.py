@@ -1,0 +1,163 @@
+"""The degree analysis: sound on random expressions; refusals name variable and operation."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.compile.builders import OpFromGraph
+from pytensor.gradient import disconnected_grad
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.tensor.math import Dot
+
+from bayesbandit.engines import exact
+from bayesbandit.engines.base import Refusal
+from bayesbandit.engines.structure import Degrees, analytic
+from tests.engines.declared import FAST, built, rows
+from tests.engines.refused import REFUSED
+
+v = pt.vector("v", shape=(3,))
+c = pt.constant(np.array([1.0, -2.0, 0.5]))
+A = pt.constant(np.random.default_rng(0).normal(size=(3, 3)))
+
+
+def degree(graph, variable=v):
+    return Degrees([graph], {variable: 1.0}).of(graph)
+
+
+class Disguised(Op):
+    """The sine, under a name that the tables know."""
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.sin(inputs[0])
+
+
+Disguised.__name__ = Dot.__name__
+squares = OpFromGraph([v], [v**2 + 1])
+
+
+@pytest.mark.parametrize(
+    ("graph", "k"),
+    [
+        (c * 2, 0),
+        (v.shape[0] + c, 0),
+        (2 * v - c / 3, 1),
+        (pt.dot(A, v).sum(), 1),
+        (pt.concatenate([v, c])[1:4].reshape((3, 1)), 1),
+        (pt.zeros(5)[1:4].inc(v), 1),
+        (pt.zeros(5)[1:4].set(v), 1),
+        (pt.cumsum(v), 1),
+        (pt.linalg.solve(A, v), 1),
+        (pt.switch(c > 0, v, -v), 1),
+        (v.mean(), 1),
+        (pt.diag(v).sum(axis=0), 1),
+        (v**1, 1),
+        (v**0, 0),
+        (v**2, 2),
+        (pt.sqr(v).sum(), 2),
+        (pt.outer(v, v), 2),
+        (pt.einsum("i,i->", v, v), 2),
+        (squares(v), 2),
+        (squares(squares(v)), 4),
+        (v**3 * v, 4),
+        (pt.exp(c) * v, 1),
+        (pt.exp(v), np.inf),
+        (v**0.5, np.inf),
+        (v**-1, np.inf),
+        (2**v, np.inf),
+        (c / v, np.inf),
+        (pt.abs(v), np.inf),
+        (pt.maximum(v, 0), np.inf),
+        (pt.switch(v > 0, v, -v), np.inf),
+        (pt.cumprod(v), np.inf),
+        (pt.prod(v), np.inf),
+        (pt.max(v), np.inf),
+        (pt.sort(v), np.inf),
+        (pt.round(v), np.inf),
+        (v.astype("int64").astype("float64"), np.inf),
+        (v.astype("float32").astype("float64"), np.inf),
+        (c[pt.argmax(v)], np.inf),
+        (pt.linalg.inv(pt.diag(v)), np.inf),
+        (pt.linalg.solve(A + pt.diag(v), c), np.inf),
+        (disconnected_grad(v), np.inf),
+        (Disguised()(v), np.inf),
+        (squares(pt.exp(v)), np.inf),
+        (pytensor.scan(lambda a: 2 * a, sequences=[v], return_updates=False), np.inf),
+    ],
+)
+def test_degrees(graph, k):
+    assert degree(graph) == k
+
+
+UNARY = [
+    *(lambda a: -a, pt.sqr, pt.cumsum, pt.exp, pt.abs, lambda a: a**3, lambda a: pt.dot(A, a)),
+    *(lambda a: a[::-1], lambda a: a.sum() * c, lambda a: a / c, lambda a: c / (2 + pt.sqr(a))),
+    *(lambda a: squares(a), pt.sort, lambda a: pt.zeros(3)[:2].inc(a[1:]), pt.cumprod),
+]
+BINARY = [
+    *(lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, pt.maximum),
+    *(lambda a, b: pt.dot(a, b) * c, lambda a, b: pt.einsum("i,i->i", a, b), lambda a, b: a / b),
+    *(lambda a, b: pt.stack([a, b]).sum(axis=0), lambda a, b: pt.switch(a > 0, a, b)),
+]
+expressions = st.recursive(
+    st.sampled_from([v, c, v + c]),
+    lambda inner: (
+        st.builds(lambda f, a: f(a), st.sampled_from(UNARY), inner)
+        | st.builds(lambda f, a, b: f(a, b), st.sampled_from(BINARY), inner, inner)
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=100)
+@given(expressions)
+def test_no_expression_is_of_a_higher_degree_than_it_is_said_to_be(graph):
+    k = degree(graph)
+    if k > 6:
+        return
+    a, b = np.random.default_rng(1).normal(size=(2, 3))
+    function = pytensor.function([v], graph, mode=FAST, on_unused_input="ignore")
+    steps = np.arange(k + 2)  # a polynomial of degree k has no difference of order k + 1
+    values = np.array([function(a + t * b) for t in steps])
+    gaps = np.diff(values, n=int(k) + 1, axis=0)
+    assert np.abs(gaps).max() <= 1e-9 * (1 + np.abs(values).max()) * 2.0**k
+
+
+s = pt.scalar("s")
+
+
+@pytest.mark.parametrize(
+    ("graph", "fault"),
+    [
+        (pt.log(s) - 1 / s + s**-2.5, None),
+        (pt.switch(s >= 0, pt.log(s), -np.inf), None),
+        (pt.switch(pt.eq(pt.log(s), -np.inf), -np.inf, s), None),
+        (pm.logp(pm.InverseGamma.dist(2.0, 1.0), s), None),
+        (pm.logp(pm.Gamma.dist(2.0, 1.0), s), None),
+        (pm.logp(pm.HalfNormal.dist(1.0), s), None),
+        (pt.switch(s >= 1, pt.log(s), -np.inf), "non-polynomial function ge of 's'"),
+        (pt.switch(s - 1 >= 0, 0.0, s), "non-polynomial function ge of 's'"),
+        (pt.switch(pt.eq(pt.log(s - 1), -np.inf), 0.0, s), "non-polynomial function eq of 's'"),
+        (pt.abs(s - 1), "non-polynomial function abs of 's'"),
+        (pt.minimum(s, 5.0), "non-polynomial function minimum of 's'"),
+    ],
+)
+def test_analytic_on_the_positive_numbers(graph, fault):
+    assert Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1) == fault
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+def test_what_is_not_gaussian_is_refused_and_says_why(name):
+    declare, words = REFUSED[name]
+    refusal = exact.match(built(declare, rows()))
+    assert isinstance(refusal, Refusal), "accepted"
+    assert refusal.engine == "exact_gaussian"
+    assert words in refusal.reason
+    assert str(refusal) == f"exact_gaussian: {refusal.reason}"

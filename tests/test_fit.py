@@ -1,0 +1,129 @@
+"""`fit`: what it takes, what it refuses, and that it is right where the answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.fit import fit
+from tests import declarations as declared
+
+
+def test_a_linear_gaussian_model_gets_its_closed_form():
+    x, reward, weight = declared.rows()
+    mean, covariance = declared.ridge(x, reward, weight)
+    posterior = fit(declared.known, x, reward, weight)
+    assert posterior.engine == "exact_gaussian"
+    np.testing.assert_allclose(posterior.coefficients["theta"][0], mean, rtol=1e-10)
+    np.testing.assert_allclose(posterior.coefficients["theta"][1], covariance, rtol=1e-10)
+    np.testing.assert_allclose(posterior.mean(x), x @ mean, rtol=1e-10)
+    sd = np.sqrt(np.einsum("ni,ij,nj->n", x, covariance, x))
+    np.testing.assert_allclose(posterior.sd(x), sd, rtol=1e-10)
+
+
+def test_without_weights_every_weight_is_one():
+    x, reward, _ = declared.rows()
+    a, b = fit(declared.known, x, reward), fit(declared.known, x, reward, np.ones(40))
+    np.testing.assert_array_equal(a.mean(x), b.mean(x))
+
+
+def test_without_rows_the_posterior_is_the_prior():
+    posterior = fit(declared.known, np.zeros((0, 2)), [])
+    mean, covariance = posterior.coefficients["theta"]
+    np.testing.assert_allclose(mean, 0.0)
+    np.testing.assert_allclose(covariance, 4.0 * np.eye(2), rtol=1e-12)
+    variance, sd = fit(declared.conjugate, np.zeros((0, 2)), []).coefficients["variance"]
+    assert variance == pytest.approx(1.0)  # of InverseGamma(3, 2)
+    assert sd == pytest.approx(1.0)
+
+
+def test_arms_that_share_a_model():
+    x, reward, weight = declared.rows()
+    arm = np.arange(40) % 2
+    posterior = fit(declared.pooled, x, reward, weight, arm=arm, n_arms=3)
+    assert posterior.mean(x).shape == posterior.sd(x).shape == (40, 3)
+    assert posterior.draw(x, 5, np.random.default_rng(0)).shape == (5, 40, 3)
+    centre = posterior.coefficients["centre"][0]
+    np.testing.assert_allclose(posterior.mean(x)[:, 2], x @ centre)  # of the arm without rows
+    assert (posterior.sd(x)[:, 2] > posterior.sd(x)[:, 0]).all()
+    assert fit(declared.pooled, x, reward, weight, arm=arm).mean(x).shape == (40, 2)
+
+
+@pytest.mark.parametrize("engine", ["laplace", "gibbs"])
+def test_the_same_seed_gives_the_same_posterior(engine):
+    x, reward, weight = declared.rows()
+    fits = [fit(declared.lasso if engine == "gibbs" else declared.known, x, reward, weight,
+                engine=engine, draws=400, seed=seed)
+            for seed in (7, np.random.SeedSequence(7), 8)]  # fmt: skip
+    a, b, c = (f.mean(x) for f in fits)
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_an_engine_that_does_not_fit_is_refused():
+    x, reward, weight = declared.rows()
+    with pytest.raises(NotThisEngine, match="non-polynomial function abs of 'theta'"):
+        fit(declared.lasso, x, reward, weight, engine="exact")
+    with pytest.raises(NotThisEngine, match="gibbs: "):
+        fit(declared.heavy, x, reward, weight, engine="gibbs")
+
+
+def test_laplace_is_an_approximation_on_request():
+    x, reward, weight = declared.rows()
+    exact = fit(declared.known, x, reward, weight)
+    approximate = fit(declared.known, x, reward, weight, engine="laplace", draws=4000, seed=0)
+    assert approximate.engine == "laplace"
+    error = exact.sd(x) / np.sqrt(16_000)
+    assert (np.abs(approximate.mean(x) - exact.mean(x)) < 4 * error).all()
+    assert (np.abs(approximate.sd(x) - exact.sd(x)) < 4 * error / np.sqrt(2)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"weight": np.r_[0.0, np.ones(39)]}, "weights must be > 0"),
+        ({"weight": -np.ones(40)}, "weights must be > 0"),
+        ({"reward": np.ones(39)}, "rewards must have one value for each of 40 rows"),
+        ({"reward": np.r_[np.nan, np.ones(39)]}, "rewards must be finite"),
+        ({"x": np.ones(40)}, "contexts must have shape"),
+        ({"x": np.full((40, 3), np.inf)}, "contexts must be finite"),
+        ({"arm": np.zeros(40)}, "does not take `arm`"),
+        ({"n_arms": 2}, "does not take `arm`; n_arms must be None"),
+        ({"engine": "fast"}, "engine must be one of"),
+        ({"draws": 0}, "draws must be an integer ≥ 4"),
+        ({"chains": 0}, "chains must be an integer ≥ 1"),
+        ({"seed": -1}, "seed must be an integer ≥ 0"),
+        ({"seed": 0.5}, "seed must be an integer ≥ 0"),
+    ],
+)
+def test_what_is_wrong_is_said_at_the_door(change, complaint):
+    x, reward, weight = declared.rows()
+    with pytest.raises(ValueError, match=complaint):
+        fit(declared.known, **{"x": x, "reward": reward, "weight": weight} | change)
+
+
+def test_only_a_reward_model_is_fitted():
+    with pytest.raises(TypeError, match="must be a RewardModel"):
+        fit(declared.known.function, np.ones((2, 2)), np.ones(2))
+
+
+def test_a_data_frame_names_the_features():
+    x, reward, weight = declared.rows()
+    frame = pd.DataFrame(x, columns=["age", "dose", "weight"])
+    posterior = fit(declared.known, frame, pd.Series(reward), weight)
+    assert posterior.features == ("age", "dose", "weight")
+    np.testing.assert_array_equal(posterior.mean(frame), posterior.mean(x))
+
+
+@pytest.mark.slow
+def test_a_logistic_model_is_sampled_and_predicts_probabilities():
+    x, _, _ = declared.rows(200)
+    reward = (x[:, 0] + np.random.default_rng(1).logistic(size=200) > 0).astype(float)
+    posterior = fit(declared.binary, x, reward, seed=0)
+    assert posterior.engine == "nuts"
+    draws = posterior.draw(x, 100, np.random.default_rng(0))
+    assert draws.shape == (100, 200)
+    assert ((draws > 0) & (draws < 1)).all()
+    close = fit(declared.binary, x, reward, engine="laplace", seed=0)
+    np.testing.assert_allclose(posterior.mean(x), close.mean(x), atol=0.03)
+    assert posterior.diagnostics.divergences == 0

@@ -1,0 +1,203 @@
+"""Posteriors: moments against draws, variables, and what ArviZ makes of them."""
+
+import arviz as az
+import matplotlib
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import invgamma, norm
+
+from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws
+from bayesbandit.engines.plan import plan
+from bayesbandit.fit import fit
+from bayesbandit.posterior import Posterior
+from bayesbandit.priors import Prior
+from tests import declarations as declared
+
+matplotlib.use("Agg")
+
+GROUPS = {"posterior", "prior", "prior_predictive", "posterior_predictive", "log_likelihood",
+          "observed_data", "constant_data"}  # fmt: skip
+MODELS = [
+    declared.known,
+    declared.conjugate,
+    declared.pooled,
+    declared.noncentred,
+    declared.potential,
+    declared.squared,
+]
+
+
+def fitted(model, **how):
+    x, reward, weight = declared.rows()
+    arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
+    return fit(model, x, reward, weight, seed=3, **arm, **how), x[:4]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_draws_have_the_moments(model):
+    posterior, x = fitted(model)
+    draws = posterior.draw(x, 20_000, np.random.default_rng(0))
+    mean, sd = posterior.mean(x), posterior.sd(x)
+    assert draws.shape == (20_000, *mean.shape)
+    size = 20_000 if posterior.plan.method.affine else 3_000  # of whichever is the smaller
+    assert (np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(size)).all()
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=4 * 1.5 / np.sqrt(2 * size))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_samples_have_the_coefficients_moments(model):
+    posterior, _ = fitted(model)
+    samples = posterior.samples(20_000, np.random.default_rng(0))
+    assert list(samples) == list(posterior.plan.outcomes.names)
+    for name, draws in samples.items():
+        mean, spread = posterior.coefficients[name]
+        sd = np.sqrt(np.diag(spread)).reshape(np.shape(mean)) if np.ndim(mean) else spread
+        assert (np.abs(draws.mean(axis=0) - mean) < 4.5 * sd / np.sqrt(20_000)).all()
+
+
+def test_one_draw_spans_all_contexts():
+    posterior, x = fitted(declared.known)
+    draws = posterior.draw(np.vstack([x[0], 2 * x[0]]), 10, np.random.default_rng(0))
+    np.testing.assert_allclose(draws[:, 1], 2 * draws[:, 0])
+
+
+def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike():
+    for model in MODELS:
+        posterior, x = fitted(model)
+        method = posterior.plan.method
+        samples = posterior.samples(7, np.random.default_rng(0))
+        theta = np.concatenate([samples[k].reshape(7, -1) for k in method.slices], axis=1)
+        np.testing.assert_allclose(
+            posterior.plan.outcomes.mean_reward(samples, x), method.mean_reward(theta, x)
+        )
+
+
+def test_the_noise_has_its_closed_moments():
+    posterior, _ = fitted(declared.conjugate)
+    known = posterior.known
+    marginal = invgamma(known.shape, scale=known.scale)
+    mean, sd = posterior.coefficients["variance"]
+    assert mean == pytest.approx(marginal.mean())
+    assert sd == pytest.approx(marginal.std())
+
+
+def test_deterministic_quantities_are_coefficients():
+    centred = declared.known.with_priors(theta=Prior("Normal", mu=1, sigma=3, dims="feature"))
+    other, _ = fitted(centred)
+    posterior, _ = fitted(declared.noncentred)
+    assert list(posterior.coefficients) == ["theta_offset", "theta"]
+    for found, true in zip(
+        posterior.coefficients["theta"], other.coefficients["theta"], strict=True
+    ):
+        np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-12)
+    assert set(posterior.to_datatree(2, 50)["posterior"]) == {"theta_offset", "theta"}
+
+
+@pytest.mark.parametrize("model", [declared.known, declared.conjugate, declared.pooled],
+                         ids=lambda m: m.name)  # fmt: skip
+def test_the_tree_has_all_groups_and_names(model):
+    posterior, _ = fitted(model)
+    tree = posterior.to_datatree(chains=2, draws=300, features=["a", "b", "c"], arms=["no", "yes"]) \
+        if model.takes_arm else posterior.to_datatree(chains=2, draws=300, features=list("abc"))  # fmt: skip
+    assert isinstance(tree, xr.DataTree)
+    assert set(tree.children) == GROUPS
+    for group in ("posterior", "prior"):
+        assert list(tree[group]["theta"].coords["feature"].values) == ["a", "b", "c"]
+        if model.takes_arm:
+            assert list(tree[group]["theta"].coords["arm"].values) == ["no", "yes"]
+    assert tree["posterior"]["theta"].sizes["chain"] == 2
+    assert tree["posterior"]["theta"].sizes["draw"] == 300
+    assert tree.attrs["engine"] == tree["posterior"].attrs["engine"] == posterior.engine
+    x, reward, weight = declared.rows()
+    np.testing.assert_array_equal(tree["observed_data"]["reward"], reward)
+    np.testing.assert_array_equal(tree["constant_data"]["weight"], weight)
+    np.testing.assert_array_equal(tree["constant_data"]["x"], x)
+    assert tree["posterior_predictive"]["reward"].shape == (2, 300, 40)
+    again = posterior.to_datatree(chains=2, draws=300)
+    np.testing.assert_array_equal(again["prior"]["theta"], tree["prior"]["theta"])
+    np.testing.assert_array_equal(
+        again["posterior_predictive"]["reward"], tree["posterior_predictive"]["reward"]
+    )
+
+
+def test_the_log_likelihood_is_unweighted_and_the_posterior_is_not():
+    posterior, _ = fitted(declared.known)
+    x, reward, weight = declared.rows()
+    tree = posterior.to_datatree(chains=1, draws=100)
+    theta = tree["posterior"]["theta"].values[0]
+    expected = norm.logpdf(reward, theta @ x.T, declared.SIGMA)
+    np.testing.assert_allclose(tree["log_likelihood"]["reward"].values[0], expected, rtol=1e-10)
+    spread = tree["posterior_predictive"]["reward"].values[0].std(axis=0)
+    assert np.corrcoef(spread, 1 / np.sqrt(weight))[0, 1] > 0.8
+
+
+def test_arviz_works_on_the_tree():
+    full, _ = fitted(declared.known)
+    narrow = declared.known.with_priors(theta=Prior("Normal", mu=0, sigma=0.1, dims="feature"))
+    other, _ = fitted(narrow)
+    trees = {"wide": full.to_datatree(), "narrow": other.to_datatree()}
+    summary = az.summary(trees["wide"])
+    assert list(summary.index) == ["theta[0]", "theta[1]", "theta[2]"]
+    loo = az.loo(trees["wide"])
+    x, reward, weight = declared.rows()
+    assert np.isfinite(loo.elpd)
+    assert next(iter(az.compare(trees).index)) == "wide"
+    az.plot_forest(trees["wide"])
+    az.plot_ppc_dist(trees["wide"])
+
+
+def test_what_cannot_be_drawn_is_left_out_and_said():
+    posterior, _ = fitted(declared.potential)
+    with pytest.warns(UserWarning, match="without posterior_predictive and log_likelihood"):
+        tree = posterior.to_datatree(chains=1, draws=50)
+    assert set(tree.children) == {"posterior", "prior", "observed_data", "constant_data"}
+    flat, _ = fitted(declared.known.with_priors(theta=Prior("Flat", dims="feature")))
+    with pytest.warns(UserWarning, match="the tree is without prior"):
+        tree = flat.to_datatree(chains=1, draws=50)
+    assert set(tree.children) == GROUPS - {"prior", "prior_predictive"}
+
+
+def sampled(values, **said):
+    x, reward, weight = declared.rows()
+    rows = {"x": x, "reward": reward, "weight": weight}
+    draws = SampledDraws({"theta": values}, **said)
+    return Posterior(plan(declared.known, 3, engine="laplace"), rows, draws, 0), x
+
+
+def test_a_sampled_posterior_is_its_draws():
+    values = np.random.default_rng(0).normal(size=(4, 500, 3))
+    posterior, x = sampled(values, divergences=0, acceptance=0.9)
+    flat = values.reshape(-1, 3)
+    np.testing.assert_allclose(posterior.mean(x), (flat @ x.T).mean(axis=0))
+    np.testing.assert_allclose(posterior.sd(x), (flat @ x.T).std(axis=0, ddof=1))
+    mean, covariance = posterior.coefficients["theta"]
+    np.testing.assert_allclose(mean, flat.mean(axis=0))
+    np.testing.assert_allclose(covariance, np.cov(flat.T))
+    once = posterior.draw(x, 2000, np.random.default_rng(0))
+    np.testing.assert_allclose(np.sort(once[:, 0]), np.sort(flat @ x[0]))
+    assert posterior.draw(x, 3000, np.random.default_rng(0)).shape == (3000, 40)
+    tree = posterior.to_datatree()
+    np.testing.assert_array_equal(tree["posterior"]["theta"], values)
+    assert tree.attrs["acceptance"] == 0.9
+    assert tree.attrs["divergences"] == 0
+    assert tree.attrs["rhat"] < 1.01
+    assert tree.attrs["ess"] > 400
+
+
+def test_poor_diagnostics_warn():
+    rng = np.random.default_rng(0)
+    apart = rng.normal(size=(4, 200, 3)) + np.arange(4)[:, None, None]
+    posterior, _ = sampled(apart, divergences=3)
+    with pytest.warns(PoorDiagnostics) as found:
+        posterior.diagnostics.warn("known by nuts")
+    text = str(found[0].message)
+    assert text.startswith("known by nuts: R-hat of 'theta' is ")
+    assert "the effective sample size of 'theta' is" in text
+    assert "3 trajectories diverged" in text
+
+
+def test_good_diagnostics_do_not(recwarn):
+    posterior, _ = sampled(np.random.default_rng(0).normal(size=(4, 500, 3)), divergences=0)
+    posterior.diagnostics.warn("known by nuts")
+    assert not [w for w in recwarn if issubclass(w.category, PoorDiagnostics)]
