@@ -19,7 +19,7 @@ _HOME = {
     "Prior": "priors",
     "RewardModel": "model",
     "reward_model": "model",
-    "fit": "fit",
+    "fit": "fitting",
     "list_models": "gallery",
     "load_model": "gallery",
     "Ridge": "beliefs.linear",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.presets import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.experiment import Experiment
-    from bayesbandit.fit import fit
+    from bayesbandit.fitting import fit
     from bayesbandit.gallery import list_models, load_model
     from bayesbandit.history import History
     from bayesbandit.model import RewardModel, reward_model

@@ -18,7 +18,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"engines"},
     {"datatree"},
     {"posterior"},
-    {"fit"},
+    {"fitting"},
     {"beliefs", "policies"},
     {"balance"},
     {"bandits"},
