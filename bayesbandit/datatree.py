@@ -115,7 +115,9 @@ def _joined(
             and group != "prior" else v
             for name, v in data.data_vars.items()
         }  # fmt: skip
-        data = xr.Dataset({k: v.drop_vars(row, errors="ignore") for k, v in parts.items()})
+        data = xr.Dataset(
+            {k: v.drop_vars(row, errors="ignore") for k, v in parts.items()}, attrs=data.attrs
+        )
         missing = {k: v for k, v in coords.items() if k in data.dims and k not in data.coords}
         tree[group] = xr.DataTree(data.assign_coords(missing))
     return tree

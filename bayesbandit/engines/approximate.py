@@ -169,7 +169,8 @@ def peak(
         half = solve_triangular(L, -gradient, lower=True)
         step = solve_triangular(L, half, lower=True, trans=1)
         if np.linalg.norm(half) <= CLOSE:
-            return z + step, L
+            z = z + step
+            return z, cholesky(curvature(density, z), lower=True)
         size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)
         if size == 0.0:
             break

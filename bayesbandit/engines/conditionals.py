@@ -11,6 +11,7 @@ is a standard deviation, such as a half-normal one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -43,7 +44,7 @@ class Conditional:
         self.name, self.engine, self.label = name, engine, density.label(name)
         s = density.values[name]
         terms = [t.graph.sum() for t in density.terms if s in ancestors([t.graph])]
-        slope = pt.grad(pt.add(pt.constant(0.0), *terms), s)
+        slope: Any = pt.grad(pt.add(pt.constant(0.0), *terms), s)
         S = pt.tensor("S", shape=(None, *s.type.shape))
         self._others = tuple(k for k in density.values if k != name)
         self._roles = tuple(k in density.inputs for k in DATA)
@@ -150,8 +151,8 @@ def inverse_gaussian(
 def _half(a: np.ndarray, b: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """GIG(½, a, b), the inverse of an inverse Gaussian: Michael, Schucany and Haas (1976)."""
     m, q = np.sqrt(b / a), 0.5 * rng.standard_normal(a.size) ** 2 / a
-    root = m + q + np.sqrt(q * (q + 2.0 * m))
-    return np.asarray(np.where(rng.random(a.size) * (root + m) <= root, root, m * m / root))
+    root = m + q + np.sqrt(q) * np.sqrt(q + 2.0 * m)
+    return np.asarray(np.where(rng.random(a.size) * (root + m) <= root, root, m * (m / root)))
 
 
 def _devroye(

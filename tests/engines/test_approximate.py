@@ -45,7 +45,9 @@ def test_laplace_draws_positive_variables_and_repeats_itself():
     assert (a.values["scale"] > 0).all()
     np.testing.assert_array_equal(a.values["theta"], b.values["theta"])
     assert a.diagnostics.ess["theta"] == 100
-    assert not np.array_equal(a.values["theta"], engine.sample(data(), 50, 2, seed=2).values)
+    assert not np.array_equal(
+        a.values["theta"], engine.sample(data(), 50, 2, seed=2).values["theta"]
+    )
 
 
 def test_a_posterior_without_a_mode_is_an_error():

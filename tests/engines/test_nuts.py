@@ -1,4 +1,4 @@
-"""The sampler: right where the answer is known, compiled once, reproducible, and clear in failure."""
+"""The sampler: right where the answer is known, compiled once, reproducible, clear in failure."""
 
 import numpy as np
 import nutpie

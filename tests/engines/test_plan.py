@@ -86,7 +86,7 @@ def test_an_engine_that_does_not_fit_is_refused_with_its_reason():
 
 
 def test_a_discrete_variable_has_no_engine():
-    with pytest.raises(NotThisEngine, match="no engine fits.*nuts: 'k' ~ Poisson: discrete"):
+    with pytest.raises(NotThisEngine, match=r"no engine fits.*nuts: 'k' ~ Poisson: discrete"):
         plan(declared.counted, 3)
     for engine in ("nuts", "laplace", "advi"):
         with pytest.raises(NotThisEngine, match="'k' ~ Poisson: discrete"):

@@ -1,0 +1,379 @@
+"""The Gibbs engine: what it covers, what it refuses, and that it draws from the posterior."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import kve
+from sklearn.datasets import load_diabetes
+
+from bayesbandit.engines import exact, normal_inverse_gamma
+from bayesbandit.engines.base import Refusal
+from bayesbandit.engines.conditionals import inverse_gaussian
+from bayesbandit.engines.gibbs import Gibbs, match
+from bayesbandit.model import RewardModel, reward_model
+from bayesbandit.priors import Prior
+from tests.engines.declared import log_densities, rows
+
+IG = Prior("InverseGamma", alpha=2, beta=2)
+EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
+
+
+def half_cauchy2(dims=None):
+    """A squared half-Cauchy variable, as Makalic and Schmidt mix it."""
+    return Prior(
+        "InverseGamma", alpha=0.5, beta=Prior("Gamma", alpha=0.5, beta=1, dims=dims), dims=dims
+    )
+
+
+@reward_model(theta=EACH, sigma2=IG)
+def plain(x, reward, weight, theta, sigma2):
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(theta=EACH, sigma=Prior("HalfNormal", sigma=1))
+def deviation(x, reward, weight, theta, sigma):
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, lam=2.0)
+def ridge(x, reward, weight, sigma2, lam):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(lambda2=2.0, sigma2=IG)
+def park_casella(x, reward, weight, lambda2, sigma2):
+    tau2 = pm.Exponential("tau2", lambda2 / 2, dims="feature")
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(lam=Prior("Gamma", alpha=2, beta=1), sigma2=IG)
+def scaled_laplace(x, reward, weight, lam, sigma2):
+    theta = pm.Laplace("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, tau2=half_cauchy2(), lambda2=half_cauchy2("feature"))
+def horseshoe(x, reward, weight, sigma2, tau2, lambda2):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2 * lambda2), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, nu=4.0)
+def student(x, reward, weight, sigma2, nu):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = x @ theta
+    sigma = pm.math.sqrt(sigma2 / weight)
+    pm.StudentT("reward", nu, mu, sigma=sigma, observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, q=Prior("Gamma", alpha=2, beta=2, dims="row"))
+def student_mixture(x, reward, weight, sigma2, q):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / (q * weight)), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(mu0=EACH, tau2=IG, sigma2=IG)
+def hierarchical(x, reward, weight, arm, mu0, tau2, sigma2):
+    theta = pm.Normal("theta", mu0, pm.math.sqrt(tau2), dims=("arm", "feature"))
+    mu = (x * theta[arm]).sum(axis=-1)
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(theta=EACH)
+def logistic(x, reward, theta):
+    mu = pm.math.sigmoid(x @ theta)
+    pm.Bernoulli("reward", mu, observed=reward)
+    return mu
+
+
+LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
+KERNEL = {
+    "known noise": plain.with_priors(sigma2=1.0),
+    "noise apart": plain,
+    "ridge": ridge,
+    "laplace": plain.with_priors(theta=LAPLACE),
+    "laplace, known noise": plain.with_priors(theta=LAPLACE, sigma2=0.7),
+    "laplace, learnt scale": plain.with_priors(
+        theta=Prior("Laplace", mu=0, b=Prior("HalfCauchy", beta=1), dims="feature")
+    ),
+    "scaled laplace": scaled_laplace.with_priors(lam=2.0),
+    "park casella": park_casella,
+    "park casella, gamma": park_casella.with_priors(lambda2=Prior("Gamma", alpha=2, beta=1.8)),
+    "horseshoe": horseshoe,
+    "horseshoe, half-Cauchy": plain.with_priors(
+        theta=Prior(
+            "Normal",
+            mu=0,
+            sigma=Prior("HalfCauchy", beta=0.7, dims="feature"),
+            dims="feature",
+        )
+    ),
+}
+SWEPT = {
+    "half-normal": deviation,
+    "half-Cauchy": deviation.with_priors(sigma=Prior("HalfCauchy", beta=1)),
+    "half-Student": deviation.with_priors(sigma=Prior("HalfStudentT", nu=4, sigma=1)),
+    "student": student,
+    "student mixture": student_mixture,
+    "student prior": plain.with_priors(
+        theta=Prior("StudentT", nu=4, mu=0, sigma=1, dims="feature")
+    ),
+    "precision": plain.with_priors(sigma2=Prior("Gamma", alpha=2, beta=2)),
+}
+
+
+def engine(model: RewardModel, data) -> Gibbs:
+    """The model's engine, which it must have."""
+    found = match(model.build(**data))
+    assert isinstance(found, Gibbs), found
+    return found
+
+
+def agree(a, b, sd, error, times=5.0):
+    """Means within some standard errors, given the posterior's sds and the relative error."""
+    assert np.all(np.abs(a - b) <= times * error * sd + 1e-12), (a, b, sd)
+
+
+def batch_error(values):
+    """The standard error of the mean of (chain, draw, …), from batch means."""
+    c, n = values.shape[:2]
+    means = values[:, : n // 20 * 20].reshape(c * 20, -1, *values.shape[2:]).mean(axis=1)
+    return means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+
+# ---- conditionals -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [-3.0, -0.5, -0.2, 0.0, 0.5, 2.0])
+@pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.01, 2.0), (5.0, 1e-3), (40.0, 30.0)])
+def test_inverse_gaussian_moments(order, a, b, rng):
+    """E log-scale moments by Bessel functions: E tᵏ = (b/a)^(k/2) K_{p+k}(ω)/K_p(ω)."""
+    draws = inverse_gaussian(*(np.full(40_000, v) for v in (order, a, b)), rng)
+    omega = np.sqrt(a * b)
+    for k in (-0.5, 0.5):
+        mean, square = ((b / a) ** (m / 2) * kve(order + m, omega) / kve(order, omega)
+                        for m in (k, 2 * k))  # fmt: skip
+        error = np.sqrt((square - mean**2) / draws.size)
+        assert abs((draws**k).mean() - mean) < 5 * error
+
+
+def test_extreme_conditionals_are_finite_and_positive(rng):
+    tiny = np.array([1e-60, 1e-30, 1.0, 1e30])
+    for order in (-2.0, -0.5, 0.0, 0.5, 2.0):
+        a, b = (m.ravel() for m in np.meshgrid(tiny, tiny))
+        t = inverse_gaussian(np.full(a.size, order), a, b, rng)
+        assert (t >= 0).all()
+        assert not np.isnan(t).any()
+
+
+# ---- what is covered --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*KERNEL, *SWEPT])
+def test_covered(name):
+    found = engine((KERNEL | SWEPT)[name], rows())
+    assert (found.kernel is not None) == (name in KERNEL)
+    assert not set(found.auxiliary) & set(found.names)
+
+
+U = Prior("Uniform", lower=0, upper=2)
+REFUSED = {
+    "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
+    "log-normal": (
+        plain.with_priors(sigma2=Prior("LogNormal", mu=0, sigma=1)),
+        "'sigma2' ~ LogNormal: not gamma",
+    ),
+    "gamma sd": (
+        deviation.with_priors(sigma=Prior("Gamma", alpha=2, beta=1)),
+        "'sigma' ~ Gamma: not gamma",
+    ),
+    "half-Cauchy variance": (
+        plain.with_priors(sigma2=Prior("HalfCauchy", beta=1)),
+        "'sigma2' ~ HalfCauchy: not gamma",
+    ),
+    "bounded": (plain.with_priors(sigma2=U), "'sigma2' ~ Uniform: interval transform"),
+    "degrees of freedom": (
+        student.with_priors(nu=Prior("Gamma", alpha=2, beta=0.1)),
+        "'nu' ~ Gamma: not gamma",
+    ),
+    "no block": (plain.with_priors(theta=1.0), "no real variable"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_variable_and_the_reason(name):
+    model, reason = REFUSED[name]
+    data = rows()
+    if not model.takes_weight:
+        data = {"x": data["x"], "reward": (data["reward"] > 0).astype(float)}
+    refusal = match(model.build(**data))
+    assert isinstance(refusal, Refusal)
+    assert refusal.engine == "gibbs"
+    assert reason in refusal.reason
+
+
+def test_elements_that_depend_on_each_other_are_refused():
+    @reward_model(tau2=Prior("Gamma", alpha=2, beta=1, dims="feature"))
+    def summed(x, reward, tau2):
+        theta = pm.Normal("theta", 0, pm.math.sqrt(tau2.sum()), dims="feature")
+        pm.Normal("reward", x @ theta, 1, observed=reward)
+        return x @ theta
+
+    data = rows()
+    refusal = match(summed.build(data["x"], data["reward"]))
+    assert "'tau2' ~ Gamma: its elements depend on each other" in str(refusal)
+
+
+# ---- agreement --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_ridge_agrees_with_the_exact_engine(compiled):
+    data = rows()
+    closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
+    draws = engine(ridge, data).sample(data, 1000, 2, 100, seed=1, compiled=compiled).values
+    error = 1 / np.sqrt(2000)
+    sd = np.sqrt(np.diag(closed.covariance))
+    agree(draws["theta"].mean(axis=(0, 1)), closed.mean, sd, error)
+    np.testing.assert_allclose(draws["theta"].std(axis=(0, 1)), sd, rtol=6 * error)
+    mean = closed.scale / (closed.shape - 1)
+    agree(draws["sigma2"].mean(), mean, mean / np.sqrt(closed.shape - 2), error)
+
+
+def test_known_variances_agree_with_the_exact_engine():
+    data, known = rows(arms=3), hierarchical.with_priors(tau2=0.5, sigma2=1.0)
+    closed = exact.match(known.build(**data)).posterior(**data)
+    found = engine(known, data)
+    draws = found.stacked(found.sample(data, 3000, 1, 0, seed=2, compiled=False).values)
+    agree(draws.mean(axis=0), closed.mean, np.sqrt(np.diag(closed.covariance)), 3000**-0.5)
+
+
+def on_grid(model, data, name, other, grid, other_grid):
+    """Posterior means and sds of two variables on a grid, by PyMC's log density."""
+    built = pm.model.transform.conditioning.remove_value_transforms(model.build(**data))
+    a, b = (m.ravel() for m in np.meshgrid(grid, other_grid))
+    points = [{name: np.array([t]), other: np.array(s)} for t, s in zip(a, b, strict=True)]
+    log = log_densities(built, points)
+    p = np.exp(log - log.max())
+    p /= p.sum()
+    moments = []
+    for values in (a, b):
+        mean = p @ values
+        moments.append((mean, np.sqrt(p @ (values - mean) ** 2)))
+    return moments
+
+
+@pytest.mark.parametrize(
+    ("model", "scale"),
+    [
+        (KERNEL["laplace"], "sigma2"),
+        (SWEPT["half-normal"], "sigma"),
+        pytest.param(SWEPT["half-Cauchy"], "sigma", marks=pytest.mark.slow),
+        pytest.param(SWEPT["student"], "sigma2", marks=pytest.mark.slow),
+        pytest.param(SWEPT["student prior"], "sigma2", marks=pytest.mark.slow),
+        pytest.param(scaled_laplace.with_priors(lam=2.0), "sigma2", marks=pytest.mark.slow),
+    ],
+    ids=["laplace", "half-normal", "half-Cauchy", "student", "student prior", "scaled laplace"],
+)
+def test_one_coefficient_agrees_with_quadrature(model, scale):
+    data = rows(n=12, d=1)
+    exact_moments = on_grid(
+        model, data, "theta", scale, np.linspace(-3, 3, 61), np.linspace(0.02, 9, 90)
+    )
+    draws = engine(model, data).sample(data, 2000, 2, seed=3).values
+    for name, (mean, sd) in zip(("theta", scale), exact_moments, strict=True):
+        values = draws[name].reshape(2, -1)
+        assert abs(values.mean() - mean) < 5 * batch_error(values) + 0.01 * sd, name
+        assert abs(values.std() / sd - 1) < 0.15, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KERNEL)
+def test_the_kernel_and_the_sweep_in_python_agree(name):
+    """Medians and means of log variables, whose tails are light, within Monte-Carlo error."""
+    data = rows()
+    found = engine(KERNEL[name], data)
+    a = found.sample(data, 20_000, 2, 1000, seed=4).values
+    b = found.sample(data, 4_000, 2, 500, seed=5, compiled=False).values
+    for k in found.names:
+        u, v = (np.log(d[k]) if k not in found.block else d[k] for d in (a, b))
+        error = np.hypot(batch_error(u), batch_error(v))
+        assert np.all(np.abs(u.mean(axis=(0, 1)) - v.mean(axis=(0, 1))) < 5 * error), k
+        np.testing.assert_allclose(u.std(axis=(0, 1)), v.std(axis=(0, 1)), rtol=0.2)
+
+
+@pytest.mark.slow
+def test_student_noise_agrees_with_its_declared_mixture():
+    data = rows()
+    a = engine(student, data).sample(data, 6000, 2, seed=6).values
+    b = engine(student_mixture, data).sample(data, 6000, 2, seed=7).values
+    for k in ("theta", "sigma2"):
+        error = np.hypot(batch_error(a[k]), batch_error(b[k]))
+        assert np.all(np.abs(a[k].mean(axis=(0, 1)) - b[k].mean(axis=(0, 1))) < 5 * error)
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["park casella", "half-normal"])
+def test_same_seed_same_draws(name):
+    data = rows()
+    found = engine((KERNEL | SWEPT)[name], data)
+    runs = [found.sample(data, 20, chains, 10, seed=8).values for chains in (1, 2)]
+    np.testing.assert_array_equal(runs[0]["theta"], runs[1]["theta"][:1])
+    assert runs[1]["theta"].shape == (2, 20, 3)
+    assert (runs[1]["theta"][0] != runs[1]["theta"][1]).all()
+
+
+@pytest.mark.parametrize("name", ["horseshoe", "student"])
+def test_chains_continue_on_more_rows(name):
+    few, many = rows(n=10), rows(n=30)
+    found = engine((KERNEL | SWEPT)[name], few)
+    first = found.sample(few, 5, 2, 20, seed=9)
+    told = []
+    again = found.sample(many, 5, 3, seed=10, start=first.state, progress=told.append)
+    assert again.values["theta"].shape == (3, 5, 3)
+    assert sum(told) == 3 * (5 + 50)
+    assert set(first.state[0]) >= set(found.names)
+
+
+def test_hierarchical_variances_are_learnt():
+    data = rows(n=200, arms=4)
+    draws = engine(hierarchical, data).sample(data, 200, 1, 100, seed=11).values
+    assert draws["theta"].shape == (1, 200, 4, 3)
+    assert 0.7 < draws["sigma2"].mean() < 3.0
+
+
+@pytest.mark.slow
+def test_diabetes():
+    """METHODS 6: posterior medians at λ = .237, and λ under Gamma(1, 1.78) on λ²."""
+    X, y = load_diabetes(return_X_y=True)
+    data = {"x": X - X.mean(axis=0), "reward": y - y.mean()}
+    medians = [-3.3, -214.4, 523.9, 307.6, -171, -3.0, -154, 92, 520.7, 62.8]
+    flat = Prior("InverseGamma", alpha=1e-6, beta=1e-6)
+    fixed = park_casella.with_priors(lambda2=0.237**2, sigma2=flat)
+    draws = engine(fixed, data).sample(data, 30_000, 2, 1000, seed=12).values
+    np.testing.assert_allclose(np.median(draws["theta"], axis=(0, 1)), medians, atol=4)
+    learnt = fixed.with_priors(lambda2=Prior("Gamma", alpha=1, beta=1.78))
+    lam = np.sqrt(engine(learnt, data).sample(data, 30_000, 2, 1000, seed=13).values["lambda2"])
+    np.testing.assert_allclose(
+        np.quantile(lam, [0.5, 0.025, 0.975]), [0.278, 0.142, 0.486], atol=0.02
+    )
