@@ -40,7 +40,7 @@ def test_the_derived_belief_is_the_presets(declared, preset):
 def test_the_streamed_posterior_is_the_fitted_one():
     """Rounds streamed one by one, weighted, and `bb.fit` on an arm's rows: the same posterior."""
     model = bb.load_model("ridge_known_noise")
-    bandit, arms = played(model, np.random.default_rng(3))
+    bandit, _ = played(model, np.random.default_rng(3))
     mine = bandit.history.arm == 1
     history, posterior = bandit.history, bandit.posterior(1)
     fitted = bb.fit(model, history.x[mine], history.reward[mine], weight=history.weight[mine])
