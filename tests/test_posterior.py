@@ -9,7 +9,7 @@ from scipy.stats import invgamma, norm
 
 from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.engines.plan import plan
-from bayesbandit.fit import fit
+from bayesbandit.fitting import fit
 from bayesbandit.posterior import Posterior
 from bayesbandit.priors import Prior
 from tests import declarations as declared
