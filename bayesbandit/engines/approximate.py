@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
@@ -117,9 +118,15 @@ class Advi:
         fit, sample = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
         with COMPILE, silenced():
             _set(self.model, data)
+            n = ADVI_STEPS if tune is None else tune
+            rate = pytensor.shared(ADVI_RATE)
+
+            def slower(_approximation: Any, _losses: Any, i: int) -> None:
+                rate.set_value(ADVI_RATE * max(0.0, 1.0 - i / n))  # else m would keep wandering
+
             approximation = pm.fit(
-                ADVI_STEPS if tune is None else tune, method="advi", model=self.model,
-                random_seed=fit, progressbar=False, obj_optimizer=pm.adam(learning_rate=ADVI_RATE),
+                n, method="advi", model=self.model, random_seed=fit, progressbar=False,
+                obj_optimizer=pm.adam(learning_rate=rate), callbacks=[slower],
             )  # fmt: skip
             if not np.isfinite(approximation.hist[-100:]).all():
                 raise RuntimeError("advi: the evidence lower bound is not finite")
