@@ -34,7 +34,11 @@ def statistics(G: Matrix, b: Vector, rr: float, n: float) -> Statistics:
 
 
 def rows(x: Matrix, r: Vector, weight: Vector | None = None) -> Rows:
-    """Rows x (n, d) and rewards r (n,) with precision weights (n,)."""
+    """Rows x (n, d) and rewards r (n,) with precision weights (n,), for n < d.
+
+    `statistics` keeps more digits where the rows outnumber the columns, or repeat themselves, and
+    the prior is all but flat.
+    """
     n, d = x.shape
     root = np.ones(n) if weight is None else np.sqrt(weight)
     xt = np.zeros((d, padded(n)))
@@ -151,6 +155,11 @@ def run(
     out = Draws(np.empty((draws, d)), np.empty((draws, d)), np.empty(draws), np.empty(draws))
     sweep = sweeps.sweep_rows if isinstance(data, Rows) else sweeps.sweep_statistics
     sweep(data, prior, state, out, thin, scales_known, rng)
+    if not np.isfinite(state.theta).all():
+        raise FloatingPointError(
+            f"the sampler has lost its digits: θ has {np.sum(~np.isfinite(state.theta))} values of "
+            "NaN or infinity; are the data finite, and the columns of like size?"
+        )
     return out
 
 

@@ -18,6 +18,7 @@ from bayesbandit.kernels.scales import Vector, bounded, draw_scales, fill_normal
 
 Matrix = NDArray[np.float64]
 ROUNDING = 1e-15  # a residual sum of squares below this share of rr is rounding
+WIDE, MOST_WEAK = 1e6, 7  # prior variances of x_jθ_j over σ² beyond this are weak, so many at most
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -48,10 +49,16 @@ class Draws(NamedTuple):
 
 
 class RowsWork(NamedTuple):
-    """Workspace of `draw_from_rows`; P = padded(n), M columns hold the f flat columns and r too."""
+    """Workspace of `draw_from_rows`; P = padded(n), and M columns hold r and the weak columns too.
 
-    flat: NDArray[np.int64]  # (f,) unpenalised columns
-    base: Matrix  # (P, M): nothing, and behind it the flat columns and r
+    A weak column has no prior, or one so wide that XDX' would drown the others' digits.
+    """
+
+    weak: NDArray[np.int64]  # (F,) room for the weak columns, of which there are f ≤ F
+    ratio: Vector  # (d,) ‖x_j‖²/shift_j
+    squares: Vector  # (d,) ‖x_j‖²
+    D: Vector  # (d,) 1/shift_j, 0 for weak columns
+    base: Matrix  # (P, M): nothing, and behind it the weak columns and r
     W: Matrix  # (P, M)
     scaled_xt: Matrix  # (d, M)
     ones: Vector  # (P,)
@@ -82,16 +89,6 @@ def fill_shift(prior, state, shift):
 
 
 @kernel
-def unscaled_part(prior, theta, shift):
-    """θ'diag(shift)θ over the columns whose prior does not know σ²."""
-    part = 0.0
-    for j in range(theta.size):
-        if not prior.scaled[j]:
-            part += shift[j] * theta[j] * theta[j]
-    return part
-
-
-@kernel
 def draw_from_statistics(data, prior, state, shift, W, z, v, rng):
     """σ² and θ given the scales; shift (rows of A, 1 behind d), W (as A), z, v (d,) are workspace.
 
@@ -117,32 +114,62 @@ def draw_from_statistics(data, prior, state, shift, W, z, v, rng):
     for j in range(theta.size):
         theta[j] = v[j]
     if not prior.noise_known and other > 0:
-        loss -= unscaled_part(prior, theta, shift)
+        for j in range(theta.size):
+            if not prior.scaled[j]:
+                loss -= shift[j] * theta[j] * theta[j]
         draw_sigma2(prior, state, 0.5 * (data.n + scaled), loss, data.rr, rng)
 
 
 @kernel
 def rows_work(data, state):
     """Workspace for the rows of `data` and the columns that are flat in `state`."""
-    d, n, P = state.theta.size, data.r.size, data.xt.shape[1]
-    flat = np.flatnonzero(state.inv_tau2 == 0.0)
-    f = flat.size
-    M = (P + f + 8) // 8 * 8
-    base = np.zeros((P, M))
-    for i in range(n):
-        for a in range(f):
-            base[i, P + a] = data.xt[flat[a], i]
-        base[i, P + f] = data.r[i]
+    d, P = state.theta.size, data.xt.shape[1]
+    most = MOST_WEAK
+    squares = np.empty(d)
+    for j in range(d):
+        most += state.inv_tau2[j] == 0.0
+        squares[j] = dense.dot(data.xt[j], data.xt[j])
+    M = (P + most + 8) // 8 * 8
     return RowsWork(
-        flat, base, np.zeros((P, M)), np.zeros((d, M)), np.ones(P), np.empty(d), np.empty(d),
-        np.empty(P),
+        np.empty(most, np.int64), np.empty(d), squares, np.empty(d), np.zeros((P, M)),
+        np.zeros((P, M)), np.zeros((d, M)), np.ones(P), np.empty(d), np.empty(d), np.empty(P),
     )  # fmt: skip
 
 
 @kernel
-def project_flat(W, P, f):
-    """(U, g, loss): V'V = U'U, g = U'⁻¹V'y, y'y − g'g, for W's last columns V (P, f) and y."""
+def set_apart(data, work):
+    """Fill in D, the weak columns, the widest first, and `base`; how many they are."""
+    shift, ratio, D = work.shift, work.ratio, work.D
+    f, P, n = 0, work.base.shape[0], data.r.size
+    for j in range(D.size):
+        ratio[j] = work.squares[j] / shift[j] if shift[j] > 0.0 else np.inf
+        D[j] = 1.0 / shift[j] if shift[j] > 0.0 else 0.0
+    while f < work.weak.size:
+        widest, j = WIDE, -1
+        for k in range(D.size):
+            if ratio[k] > widest:
+                widest, j = ratio[k], k
+        if j < 0:
+            break
+        work.weak[f], ratio[j], D[j] = j, 0.0, 0.0
+        for i in range(n):
+            work.base[i, P + f] = data.xt[j, i]
+        f += 1
+    for i in range(n):
+        work.base[i, P + f] = data.r[i]
+    return f
+
+
+@kernel
+def project_weak(work, f):
+    """(U, g, loss): V'V + diag(shift) = U'U, g = U'⁻¹V'y, loss = y'y − g'g.
+
+    V (P, f) and y are what `factor` has made of the weak columns and r, in W's last columns.
+    """
+    W, P = work.W, work.W.shape[0]
     U, g, loss = np.zeros((f, f)), np.zeros(f), 0.0
+    for a in range(f):
+        U[a, a] = work.shift[work.weak[a]]
     for i in range(P):
         y = W[i, P + f]
         loss += y * y
@@ -162,32 +189,32 @@ def draw_from_rows(data, prior, state, work, rng):
     """σ² and θ given the scales, in n × n: Bhattacharya, Chakraborty and Mallick (2016).
 
     With D = diag(shift)⁻¹ and M = XDX' + I: u ~ N(0, σ²D), e = r − Xu − σδ, θ = u + DX'M⁻¹e.
-    Flat columns F come first, from r ~ N(X_F θ_F, σ²M), and are then taken out of r.
+    Weak columns F come first, from r ~ N(X_F θ_F, σ²M), and are then taken out of r.
     """
     theta, xt, r = state.theta, data.xt, data.r
-    shift, u, e, W = work.shift, work.u, work.e, work.W
-    d, n, P, f = theta.size, r.size, W.shape[0], work.flat.size
-    flat, scaled, other = fill_shift(prior, state, shift)
+    u, e, D, W = work.u, work.e, work.D, work.W
+    d, n, P = theta.size, r.size, W.shape[0]
+    flat, scaled, other = fill_shift(prior, state, work.shift)
+    f = set_apart(data, work)
     for j in range(d):
-        c = -1.0 / shift[j] if shift[j] > 0.0 else 0.0
         x, scaled_x = xt[j], work.scaled_xt[j]
         for i in range(P):
-            scaled_x[i] = c * x[i]
+            scaled_x[i] = -D[j] * x[i]
     add_gram(work.base, xt, work.scaled_xt, W)
     factor(W, work.ones, W)
-    U, g, loss = project_flat(W, P, f)
+    U, g, loss = project_weak(work, f)
     if not prior.noise_known and other == 0:
         draw_sigma2(prior, state, 0.5 * (n - flat), loss, data.rr, rng)
     sigma = math.sqrt(state.sigma2[0])
     fill_normal(rng, u)
     fill_normal(rng, e[:n])
     for a in range(f):
-        g[a] += sigma * u[work.flat[a]]
+        g[a] += sigma * u[work.weak[a]]
     solve_upper(U, g)
     for j in range(d):
-        u[j] = u[j] * sigma / math.sqrt(shift[j]) if shift[j] > 0.0 else 0.0
+        u[j] *= sigma * math.sqrt(D[j])
     for a in range(f):
-        u[work.flat[a]] = g[a]
+        u[work.weak[a]] = g[a]
     for i in range(P):
         e[i] = r[i] - sigma * e[i] if i < n else 0.0
     for j in range(d):
@@ -195,7 +222,7 @@ def draw_from_rows(data, prior, state, work, rng):
     solve_lower(W, e)
     solve_upper(W, e)
     for j in range(d):
-        theta[j] = u[j] + (dense.dot(xt[j], e) / shift[j] if shift[j] > 0.0 else 0.0)
+        theta[j] = u[j] + D[j] * dense.dot(xt[j], e)
     if not prior.noise_known and other > 0:
         for i in range(n):
             e[i] = r[i]
@@ -203,8 +230,8 @@ def draw_from_rows(data, prior, state, work, rng):
             dense.add_scaled(e, -theta[j], xt[j])
         loss = dense.dot(e, e)
         for j in range(d):
-            loss += shift[j] * theta[j] * theta[j]
-        loss -= unscaled_part(prior, theta, shift)
+            if prior.scaled[j]:
+                loss += work.shift[j] * theta[j] * theta[j]
         draw_sigma2(prior, state, 0.5 * (n + scaled), loss, data.rr, rng)
 
 

@@ -155,17 +155,17 @@ def log_coefficient(theta, prior, lambda2, sigma2):
 def quadrature(x, r, prior, lambda2, sigma2):
     """Means and sds of θ, log λ² and log σ² for one coefficient, on a grid."""
     centre, spread = x @ r / (x @ x), 1.0 / np.sqrt(x @ x)
-    fine = spread * np.geomspace(1e-6, 1.0, 120)  # the prior may peak at 0
-    grid = np.sort(np.concatenate([centre + spread * np.linspace(-20, 20, 301), -fine, fine]))
+    fine = spread * np.geomspace(1e-6, 1.0, 80)  # the prior may peak at 0
+    grid = np.sort(np.concatenate([centre + spread * np.linspace(-20, 20, 201), -fine, fine]))
     theta = grid[:, None, None]
     log_lambda2, log_sigma2 = (
         np.full((1, 1, 1), np.log(lambda2)),
         np.full((1, 1, 1), np.log(sigma2)),
     )
     if prior.hyper != KNOWN:
-        log_lambda2 = np.linspace(-16.0, 20.0, 180)[None, :, None]
+        log_lambda2 = np.linspace(-16.0, 20.0, 120)[None, :, None]
     if not prior.noise_known:
-        log_sigma2 = np.linspace(-4.0, 6.0, 100)[None, None, :]
+        log_sigma2 = np.linspace(-4.0, 6.0, 60)[None, None, :]
     l2, s2 = np.exp(log_lambda2), np.exp(log_sigma2)
     loss = np.sum((r[:, None] - x[:, None] * grid) ** 2, axis=0)[:, None, None]
     log_p = -0.5 * loss / s2 - 0.5 * len(r) * log_sigma2 + log_coefficient(theta, prior, l2, s2)
