@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from bayesbandit.checks import finite, floats, number
-from bayesbandit.kernels.best_arm import best_probabilities
+from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 
@@ -31,8 +31,13 @@ class Belief(Protocol):
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,) arrive."""
         ...
 
-    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, scales and degrees of freedom (∞: normal) at x (n, d): (n, K) each."""
+    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
+        """A draw of every arm's mean reward at x (n, d), α times as far from its mean: (n, K).
+        Each row has a draw of its own."""
+        ...
+
+    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d): (n, K)."""
         ...
 
 
@@ -71,17 +76,7 @@ def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
         )
     if (sd < 0).any():
         raise ValueError(f"sd must be ≥ 0; got {sd.min()}")
-    return location_scale_probabilities(mean, sd, np.full_like(sd, np.inf))
-
-
-def location_scale_probabilities(mean: np.ndarray, scale: np.ndarray, df: np.ndarray) -> np.ndarray:
-    """`choice_probabilities` for normals and Student-t together, trusted input (…, K)."""
-    K = mean.shape[-1]
-    m, s, nu = (np.ascontiguousarray(a.reshape(-1, K)) for a in (mean, scale, df))
-    out = np.empty_like(m)
-    for i in range(len(m)):
-        best_probabilities(m[i], s[i], nu[i], out[i])
-    return out.reshape(mean.shape)
+    return best_of_location_scale(mean, sd, np.full_like(sd, np.inf))
 
 
 def _winners(scores: np.ndarray) -> np.ndarray:
@@ -115,14 +110,10 @@ class Thompson:
     def scores(
         self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
     ) -> np.ndarray:
-        mean, scale, df = belief.location_scale(x)
-        z = rng.standard_t(np.where(np.isinf(df), 1.0, df))
-        z = np.where(np.isinf(df), rng.standard_normal(df.shape), z)
-        return mean + self.param(t) * np.minimum(scale, HUGE) * z
+        return belief.sample(x, self.param(t), rng)
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
-        mean, scale, df = belief.location_scale(x)
-        return location_scale_probabilities(mean, self.param(t) * np.minimum(scale, HUGE), df)
+        return belief.best(x, self.param(t))
 
 
 @dataclass(frozen=True)

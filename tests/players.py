@@ -80,7 +80,9 @@ def public(bandit):
     """What a bandit's public face shows: counts, belief and history, every bit of them."""
     history = bandit.history
     columns = (history.x, history.arm, history.reward, history.propensity, history.weight)
+    state = bandit.belief.state().values()
+    belief = [v.tobytes() if isinstance(v, np.ndarray) else repr(v) for v in state]
     return (
-        bandit.t, history.total, bandit.belief.arms.tobytes(), bandit.stream.tobytes(),
+        bandit.t, history.total, *belief, bandit.stream.tobytes(),
         *(repr(column.tolist()) for column in columns),
     )  # fmt: skip

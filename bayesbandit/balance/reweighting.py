@@ -196,16 +196,16 @@ class Reweighting:
         if not due:
             return
         self.estimator.learn(history)
-        past, played = history.ordered(), history.played()
+        past, played, changed = history.ordered(), history.played(), []
         for k in due:
             mine = np.flatnonzero(played == k)
             p = self.estimator.of(layout.arms[k], past[mine], layout)
             if p is not None:
-                weight = 1.0 / np.maximum(self.clip, p)
-                past[mine, layout.tail + WEIGHT] = weight
-                reward = past[mine, layout.tail + REWARD]
-                belief.rebuild(k, past[mine, : layout.n_columns], reward, weight)
+                past[mine, layout.tail + WEIGHT] = 1.0 / np.maximum(self.clip, p)
+                changed.append(k)
             self.due[layout.arms[k]] = self.next_due(len(mine))
+        reward, weight = past[:, layout.tail + REWARD], past[:, layout.tail + WEIGHT]
+        belief.reweigh(changed, past[:, : layout.n_features], played, reward, weight)
 
     def forget(self, arm: Name) -> None:
         """An arm is gone; should one of its name come, it begins anew."""

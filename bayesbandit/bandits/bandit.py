@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.bandits import storage
+from bayesbandit.bandits import door, storage
 from bayesbandit.bandits.decision import Decision
-from bayesbandit.beliefs.linear import LinearPosterior, Ridge
+from bayesbandit.beliefs.linear import LinearBelief, LinearPosterior, Ridge
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
+from bayesbandit.policies import Policy
+
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.declared import Declared
+    from bayesbandit.posterior import Posterior
 
 BLOCK = 4096  # normals drawn at a time
+SAMPLERS = 1  # the key of the samplers' stream of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
 
 
@@ -28,14 +33,17 @@ class Bandit:
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
-    model: what is believed about an arm's rewards: `Ridge()`, or a declared `RewardModel` whose
-        posterior is that of a ridge regression (`beliefs/declared.py`), which it then becomes.
+    model: what is believed about an arm's rewards: `Ridge()`, or a declared `RewardModel`.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context.
     seed: an int or a `SeedSequence`; same seed, same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
         None for all of them, which a balance that revisits past weights needs and sets by itself.
+    engine, refit_every, draws: of a declared model; see `Declared`. A model that is linear-Gaussian
+        streams row by row (one that is a ridge regression becomes `Ridge`, at its speed); draws of
+        the others are computed anew when an arm's rounds have grown by a tenth, or as refit_every
+        says.
 
     Until every available arm has been pulled at least once, arms are drawn uniformly.
 
@@ -46,35 +54,31 @@ class Bandit:
     def __init__(
         self,
         arms: int | Iterable[Name],
-        model: Ridge | RewardModel,
+        model: Ridge | RewardModel | Declared,
         policy: Policy,
         balance: Unweighted | InversePropensity | None = None,
         *,
         n_features: int,
         seed: int | np.random.SeedSequence = 0,
         history: int | None = 10_000,
+        engine: str | None = None,
+        refit_every: int | float | None = None,
+        draws: int | None = None,
     ) -> None:
         names = checks.arm_names(arms)
-        if isinstance(model, RewardModel):
-            from bayesbandit.beliefs.declared import streaming  # loads PyMC
-
-            model = streaming(model, checks.integer(n_features, "n_features", least=1))
-        if not isinstance(model, Ridge):
-            raise TypeError(f"model must be a reward model such as Ridge(); got {model!r}")
-        if not isinstance(policy, Thompson | UCB | Greedy | EpsilonGreedy):
-            raise TypeError(
-                f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}"
-            )
+        settings = {"engine": engine, "refit_every": refit_every, "draws": draws}
+        model = door.model(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
-        if not isinstance(balance, Unweighted | InversePropensity):
-            raise TypeError(f"balance must be Unweighted or InversePropensity; got {balance!r}")
+        door.check(model, policy, balance)
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence(checks.integer(seed, "seed"))
         n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
         if history is not None:
             checks.integer(history, "history")
-        self.model, self.policy, self.balance = model, policy, balance
-        self.belief = model.belief(len(names), n_features, balance.normalize)
+        self.model, self.policy, self.balance, self.seed = model, policy, balance, seed
+        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, SAMPLERS))
+        self.belief: Any = model.belief(len(names), n_features, balance.normalize, own)
+        self._compiled = isinstance(self.belief, LinearBelief)
         self._set_arms(names)
         self.reweighting = balance.reweighting()
         self.history = History(self.layout, None if self.reweighting is not None else history)
@@ -101,9 +105,16 @@ class Bandit:
         """The length d of a context."""
         return self.layout.n_features
 
-    def posterior(self, arm: Name) -> LinearPosterior:
-        """What is known now about one arm's coefficients and mean reward."""
-        return self.belief.posterior(self._index(arm))
+    def posterior(self, arm: Name) -> LinearPosterior | Posterior:
+        """What is known now about one arm's coefficients and mean reward; where the arms share a
+        declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
+        k = self._index(arm)
+        if self._compiled:
+            return self.belief.posterior(k)
+        rows, layout = self.history.of_arm(k), self.layout
+        tail = rows[:, layout.tail :]
+        kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
+        return self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
 
     def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
@@ -113,10 +124,11 @@ class Bandit:
         layout, belief = self.layout, self.belief
         available = self._every if arms is None else self._subset(arms)
         ready = type(x) is np.ndarray and x.dtype is FLOAT64 and x.strides == ADJACENT
-        if not (ready and x.shape == layout.shape):
+        if not (ready and x.shape == layout.shape and self._compiled):
             x = checks.floats(x, "contexts")
-            if x.shape != layout.shape:
-                return self._choose_batch(checks.contexts(x, layout.n_features), available)
+            if x.shape != layout.shape or not self._compiled:
+                rows = self._decide(checks.contexts(x, layout.n_features), available)
+                return Decision(layout, rows[0] if x.ndim == 1 else rows)
         param = self.policy.param(self.t + 1) if self._param is None else self._param
         row = np.empty(layout.width)
         arm = rounds.STREAM_EMPTY
@@ -132,23 +144,32 @@ class Bandit:
         self.t += 1
         return Decision(layout, row)
 
-    def _choose_batch(self, x: np.ndarray, available: np.ndarray) -> Decision:
-        belief, n, done = self.belief, len(x), 0
-        if n == 0:
+    def _decide(self, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+        """Decided rows (n, width) for contexts x (n, d)."""
+        if len(x) == 0:
             raise ValueError("contexts must have at least one row; got none")
-        layout, params = self.layout, self._params(n)
-        rows = np.empty((n, layout.width))
-        D, K = layout.n_columns, len(layout.arms)
-        rounds.put_many(rows, x, D)
-        ready = rounds.describe_many(rows, belief.arms, available, belief.settings)
-        while done < n:
+        params, done, layout = self._params(len(x)), 0, self.layout
+        rows, ready, kind = self._describe(x, available, params)
+        while done < len(rows):
             done = rounds.choose_many(
-                rows, ready, done, D, K, self.policy.kind, params, self.stream
+                rows, ready, done, layout.n_columns, len(layout.arms), kind, params, self.stream
             )
-            if done < n:
+            if done < len(rows):
                 self._refill()
-        self.t += n
-        return Decision(self.layout, rows)
+        self.t += len(x)
+        return rows
+
+    def _describe(
+        self, x: np.ndarray, available: np.ndarray, params: np.ndarray
+    ) -> tuple[np.ndarray, bool, int]:
+        """Rows (n, width) with contexts x (n, d) and all arms' moments, whether all available arms
+        have been pulled, and the rule that then decides."""
+        rows, kind = np.empty((len(x), self.layout.width)), self.policy.kind
+        rows[:, : self.n_features] = x
+        alpha = params if kind == rules.THOMPSON else None
+        ready = self.belief.describe(rows, available, alpha)
+        tabulated = kind == rules.THOMPSON and self.belief.tabulates
+        return rows, ready, rules.TABULATED if tabulated else kind
 
     def observe(self, decision: Decision, reward: Any) -> None:
         """The reward of an own decision, or the rewards (n,) of a batch; late and in any order.
@@ -161,7 +182,7 @@ class Bandit:
         if decision.layout is not layout and decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
             self.update(x, np.atleast_1d(decision.arm), reward, p)
-        elif rows.ndim == 1 and self.reweighting is None:
+        elif rows.ndim == 1 and self.reweighting is None and self._compiled:
             if not (isinstance(reward, float) and abs(reward) <= checks.LARGEST):
                 reward = float(checks.column(reward, 1, "reward")[0])
             belief, balance = self.belief, self.balance
@@ -190,12 +211,11 @@ class Bandit:
         index = [self._index(a) for a in arm]
         reward = checks.column(reward, n, "rewards")
         p = np.nan if propensity is None else checks.propensities(propensity, n)
-        rows, tail = np.empty((n, layout.width)), layout.tail
-        rows[:, : layout.n_columns] = self.belief.design(x)
-        ready = rounds.describe_many(rows, self.belief.arms, self._every, self.belief.settings)
+        param, tail = self.policy.param(self.t + 1), layout.tail
+        rows, ready, kind = self._describe(x, self._every, np.array([param]))
         rows[:, tail + rules.ARM] = index
-        rows[:, tail + rules.KIND] = self.policy.kind if ready else rules.UNIFORM
-        rows[:, tail + rules.PARAM] = self.policy.param(self.t + 1)
+        rows[:, tail + rules.KIND] = kind if ready else rules.UNIFORM
+        rows[:, tail + rules.PARAM] = param
         rows[:, tail + rules.PROPENSITY] = p
         rows[:, tail + rules.REWARD] = reward
         rows[:, tail + rules.WEIGHT] = np.nan
@@ -206,7 +226,11 @@ class Bandit:
         belief, balance, reweighting = self.belief, self.balance, self.reweighting
         if reweighting is not None:
             reweighting.weigh(rows, belief, self.policy, self.layout, max(self.t, 1))
-        rounds.observe_many(rows, belief.arms, belief.settings, balance.source, balance.clip)
+        layout, tail = self.layout, rows[:, self.layout.tail :]
+        K = len(layout.arms)
+        rounds.weigh_many(rows, layout.n_columns, K, balance.source, balance.clip)
+        x, arm = rows[:, : layout.n_features], tail[:, rules.ARM].astype(np.int64)
+        belief.update(x, arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT])
         self.history.extend(rows)
         if reweighting is not None:
             reweighting.settle(rows, belief, self.history)
@@ -225,7 +249,7 @@ class Bandit:
             raise ValueError(f"rewards must be {(T, len(self.arms))}; got {reward.shape}")
         checks.integer(every, "every", least=1)
         chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-        if self.reweighting is not None:
+        if self.reweighting is not None or not self._compiled:
             for t in range(T):
                 decision = self.choose(x[t])
                 chosen[t] = k = self.layout.index[decision.arm]
@@ -302,14 +326,18 @@ class Bandit:
     def copy(self) -> Bandit:
         """An independent bandit in the same state: the same decisions from here on."""
         meta, arrays = storage.state(self)
-        return storage.restore(Bandit, meta, {k: a.copy() for k, a in arrays.items()}, self.policy)
+        copies = {k: a.copy() for k, a in arrays.items()}
+        return storage.restore(Bandit, meta, copies, self.policy, self.model)
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step."""
         storage.write(path, *storage.state(self))
 
     @staticmethod
-    def load(path: str | Path, policy: Policy | None = None) -> Bandit:
+    def load(
+        path: str | Path, policy: Policy | None = None, model: RewardModel | None = None
+    ) -> Bandit:
         """A saved bandit, going on bit for bit as if it had not been. A policy whose α is a
-        function is not in the file and must be given again."""
-        return storage.restore(Bandit, *storage.read(path), policy)
+        function is not in the file and must be given again, and a declared model that is neither
+        in the running program nor in the gallery."""
+        return storage.restore(Bandit, *storage.read(path), policy, model)

@@ -9,7 +9,15 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.kernels.rules import ARM, PROPENSITY, chance, chances, spread
+from bayesbandit.kernels.rules import (
+    ARM,
+    KIND,
+    PROPENSITY,
+    TABULATED,
+    chance,
+    chances,
+    spread,
+)
 
 
 class Decision:
@@ -53,7 +61,9 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
-        return spread(self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2))
+        scale, df = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
+        tabulated = self.rows[..., self.layout.tail + KIND, None] == TABULATED
+        return spread(scale, np.where(tabulated, np.inf, df))
 
     @property
     def propensity(self) -> Any:

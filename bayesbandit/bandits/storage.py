@@ -13,14 +13,16 @@ import numpy as np
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
 
 FORMAT = "bayesbandit.Bandit"
+DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 VERSION = 1
-PREFIX = "reweighting."  # of its arrays
+PARTS = ("belief", "reweighting")  # which have a state of their own
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (Ridge, Thompson, UCB, Greedy, EpsilonGreedy, Unweighted, InversePropensity)
@@ -30,18 +32,15 @@ KINDS: dict[str, Any] = {
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history = bandit.history
-    arrays = {
-        "arms": bandit.belief.arms,
-        "stream": bandit.stream,
-        "history": history.rows[: len(history)],
-    }
-    reweighting = {}
-    if bandit.reweighting is not None:
-        for key, value in bandit.reweighting.state().items():
+    arrays = {"stream": bandit.stream, "history": history.rows[: len(history)]}
+    parts: dict[str, dict[str, Any]] = {}
+    for part in PARTS:
+        parts[part], whole = {}, getattr(bandit, part)
+        for key, value in (whole.state() if whole is not None else {}).items():
             if isinstance(value, np.ndarray):
-                arrays[PREFIX + key] = value
+                arrays[f"{part}.{key}"] = value
             else:
-                reweighting[key] = value
+                parts[part][key] = value
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -50,33 +49,32 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "model": _encode(bandit.model),
         "policy": _encode(bandit.policy),
         "balance": _encode(bandit.balance),
+        "seed": [bandit.seed.entropy, list(bandit.seed.spawn_key)],
         "t": bandit.t,
         "rng": bandit.rng.bit_generator.state,
         "limit": history.limit,
         "total": history.total,
         "retired": list(history.retired),
-        "reweighting": reweighting,
+        **parts,
     }
     return meta, arrays
 
 
 def restore(
-    make: type[Bandit], meta: dict[str, Any], arrays: dict[str, np.ndarray], policy: Policy | None
-) -> Bandit:
+    make: type[Bandit], meta: dict[str, Any], arrays: dict[str, np.ndarray],
+    policy: Policy | None = None, model: Any = None,
+) -> Bandit:  # fmt: skip
     """The bandit that `state` describes; it owns the arrays from now on."""
-    if policy is None:
-        policy = _decode(meta["policy"])
+    entropy, key = meta["seed"]
     bandit = make(
         meta["names"],
-        _decode(meta["model"]),
-        policy,
+        _model(meta["model"], model),
+        _decode(meta["policy"]) if policy is None else policy,
         _decode(meta["balance"]),
         n_features=meta["n_features"],
+        seed=np.random.SeedSequence(entropy, spawn_key=key),
         history=meta["limit"],
     )
-    if arrays["arms"].shape != bandit.belief.arms.shape:
-        raise ValueError(f"arms of shape {arrays['arms'].shape}, not {bandit.belief.arms.shape}")
-    bandit.belief.arms[:] = arrays["arms"]
     bandit.stream = arrays["stream"]
     bandit.t = meta["t"]
     bandit.rng.bit_generator.state = meta["rng"]
@@ -86,9 +84,11 @@ def restore(
         history.rows = arrays["history"]
     else:
         history.rows[: len(history)] = arrays["history"]
-    if bandit.reweighting is not None:
-        saved = {k.removeprefix(PREFIX): a for k, a in arrays.items() if k.startswith(PREFIX)}
-        bandit.reweighting.restore({**meta["reweighting"], **saved})
+    for part in PARTS:
+        own = f"{part}."
+        saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
+        if (whole := getattr(bandit, part)) is not None:
+            whole.restore({**meta[part], **saved})
     return bandit
 
 
@@ -139,10 +139,30 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
+def _model(encoded: dict[str, Any], model: Any) -> Any:
+    """What the bandit believes by; of a declared model the file holds name and priors, by which
+    it is found in the running program or the gallery, unless it is given."""
+    if encoded["kind"] != DECLARED:
+        return _decode(encoded)
+    from bayesbandit.beliefs.declared import Declared  # loads PyMC
+
+    if isinstance(model, Declared):
+        return model
+    settings = {k: v for k, v in encoded.items() if k not in ("kind", "model")}
+    try:
+        found = RewardModel.from_yaml(encoded["model"]) if model is None else model
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
+    return Declared(found, **settings)
+
+
 def _encode(value: Any) -> dict[str, Any]:
     """A frozen dataclass as its name and fields; a function cannot be stored and becomes None."""
     settings = {field.name: getattr(value, field.name) for field in fields(value)}
-    stored = {k: None if callable(v) else v for k, v in settings.items()}
+    stored = {
+        k: v.to_yaml() if isinstance(v, RewardModel) else None if callable(v) else v
+        for k, v in settings.items()
+    }
     return {"kind": type(value).__name__, **stored}
 
 

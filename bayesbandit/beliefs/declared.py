@@ -2,33 +2,108 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.beliefs.affine import AffineBelief, JointBelief
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.engines.base import NotThisEngine, Refusal
-from bayesbandit.engines.plan import plan
+from bayesbandit.beliefs.sampled import SampledBelief
+from bayesbandit.checks import integer, number, one_of
+from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.engines.plan import ENGINES, Plan, plan
 from bayesbandit.model import RewardModel
 
+GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise
+DRAWS = 400
 
-def streaming(model: RewardModel, n_features: int) -> Ridge:
+
+@dataclass(frozen=True)
+class Declared:
+    """A declared reward model as what a bandit believes.
+
+    engine: as of `bb.fit`. For models whose posterior does not stream row by row: refit_every, when
+    it is computed anew, every m rounds of an arm (an int) or each time they have grown by a share
+    (a float); draws, how many stand for it; tune, sweeps before them, the engine's choice if None;
+    frozen, whether one draw, picked at random, stands for an arm until its next reward, as in the
+    paper's Appendix C (only for Gibbs).
+    """
+
+    model: RewardModel
+    engine: str = "auto"
+    refit_every: int | float = GROWTH
+    draws: int = DRAWS
+    tune: int | None = None
+    frozen: bool = False
+
+    intercept = False  # a constant column is the declaration's own affair
+
+    def __post_init__(self) -> None:
+        one_of(self.engine, "engine", ENGINES)
+        if isinstance(self.refit_every, float):
+            number(self.refit_every, "refit_every, as a share of growth,", above=0)
+        else:
+            integer(self.refit_every, "refit_every, as a number of rounds,", least=1)
+        integer(self.draws, "draws", least=2)
+        if self.tune is not None:
+            integer(self.tune, "tune", least=0)
+
+    def next_due(self, n: int) -> int:
+        """The number of rounds at which a posterior of n rounds is next computed anew."""
+        if isinstance(self.refit_every, float):
+            return max(n + 1, math.ceil(n * (1.0 + self.refit_every)))
+        return n + self.refit_every
+
+    def plan(self, n_arms: int, n_features: int) -> Plan:
+        """The engine for so many arms and features."""
+        return plan(self.model, n_features, n_arms if self.model.takes_arm else None, self.engine)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> AffineBelief | JointBelief | SampledBelief:
+        """The belief before any data; `normalize` scales an arm's weights to mean 1 (all weights,
+        where an exact posterior is of all arms). seed: of the samplers."""
+        found = self.plan(n_arms, n_features)
+        if streams(found):
+            kind = JointBelief if self.model.takes_arm else AffineBelief
+            return kind(found, n_arms, normalize)
+        return SampledBelief(self, n_arms, n_features, normalize, seed)
+
+
+def believed(model: RewardModel, n_arms: int, n_features: int, **settings: Any) -> Ridge | Declared:
+    """What a bandit believes by a declared model: the ridge regression that it is, or the
+    declaration; settings are those of `Declared`."""
+    declared = Declared(model, **settings)
+    return ridge(declared.plan(n_arms, n_features)) or declared
+
+
+def streams(found: Plan) -> bool:
+    """Whether a posterior is updated row by row: exact, with an affine mean reward, scalar noise
+    and a proper prior."""
+    engine = found.method
+    if not (found.closed_form and engine.affine and engine.form.noise is not None):
+        return False
+    if found.engine == "normal_inverse_gamma" and engine.noise_prior is None:
+        return False
+    try:
+        prior = engine.prior()
+        engine.gaussian(prior) if found.engine == "exact_gaussian" else engine.student(prior)
+    except NotThisEngine:
+        return False
+    return True
+
+
+def ridge(found: Plan) -> Ridge | None:
     """The weighted ridge regression that a declared model is, derived from its log density.
 
     Where the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I), the posterior of each arm is that
-    of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma. Other models are
-    refused with the reason; `bb.fit` computes their posteriors.
+    of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma.
     """
-    if model.takes_arm:
-        raise _refuse(model, "its arms share a model")
-    found = plan(model, n_features, engine="exact")  # raises the refusals of both closed forms
     engine = found.method
-    if not engine.identity_map:
-        raise _refuse(model, "its mean reward is not x'θ for the context x as it comes")
-    if engine.ridge is None:
-        raise _refuse(model, "its prior is not θ ~ N(0, (σ²/λ) I) about 0")
+    if found.model.takes_arm or not (streams(found) and engine.identity_map) or not engine.ridge:
+        return None
     if found.engine == "exact_gaussian":
         return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)
-    if engine.noise_prior is None:
-        raise _refuse(model, "its noise is not N(0, σ²/weight)")
     return Ridge(ridge=engine.ridge, variance="nig", intercept=False, prior=engine.noise_prior)
-
-
-def _refuse(model: RewardModel, why: str) -> NotThisEngine:
-    return NotThisEngine(Refusal("ridge", f"{model.name} does not stream row by row: {why}"))

@@ -11,8 +11,9 @@ import numpy as np
 
 from bayesbandit.checks import contexts, integer, number, one_of
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels.rounds import describe_many
-from bayesbandit.kernels.rules import spread
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.rounds import describe_many, update_many
+from bayesbandit.kernels.rules import HUGE, spread
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
@@ -102,9 +103,11 @@ class Ridge:
             self.folds if cv else 0, *grid,
         ])  # fmt: skip
 
-    def belief(self, n_arms: int, n_features: int, normalize: bool = False) -> LinearBelief:
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+    ) -> LinearBelief:
         """The belief about `n_arms` arms before any data; `normalize` scales an arm's weights to
-        mean 1."""
+        mean 1. It has no use for a seed."""
         return LinearBelief(self, n_arms, n_features, normalize)
 
 
@@ -121,6 +124,8 @@ class LinearBelief:
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels; the views below
     name its parts.
     """
+
+    tabulates = False  # the arms are independent normals, or Student-t
 
     def __init__(self, model: Ridge, n_arms: int, n_features: int, normalize: bool = False) -> None:
         self.model = model
@@ -166,6 +171,14 @@ class LinearBelief:
         mean, scale, df = rows[:, D : D + K], rows[:, D + K : D + 2 * K], rows[:, D + 2 * K :]
         return mean, scale, df
 
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> bool:
+        """Fill the constant column and the available arms' moments into rows (n, width) of
+        contexts; whether these arms have all been pulled."""
+        rows[:, self.n_features : self.n_columns] = 1.0
+        return bool(describe_many(rows, self.arms, available, self.settings))
+
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
         theta = self.arms[:, kernel.HEAD : kernel.HEAD + self.n_columns]
@@ -180,18 +193,36 @@ class LinearBelief:
         """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
         return np.stack([self.posterior(k).draw(x, size, rng) for k in range(len(self.arms))], 2)
 
+    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
+        """One independent draw a row of every arm's mean reward, α times as far from its mean as
+        the posterior's: (n, K)."""
+        mean, scale, df = self.location_scale(x)
+        z = rng.standard_t(np.where(np.isinf(df), 1.0, df))
+        z = np.where(np.isinf(df), rng.standard_normal(df.shape), z)
+        return mean + alpha * np.minimum(scale, HUGE) * z
+
+    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d): (n, K)."""
+        mean, scale, df = self.location_scale(x)
+        return best_of_location_scale(mean, alpha * np.minimum(scale, HUGE), df)
+
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
-        v = np.empty(kernel.stride(self.n_columns))
-        for z, k, r, w in zip(self.design(x), arm, reward, weight, strict=True):
-            kernel.update(self.arms[k], z, r, w, self.settings, v)
+        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
+        update_many(self.arms, self.design(x), arm, reward, weight, self.settings)
 
-    def rebuild(self, k: int, z: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> None:
-        """Arm k afresh from its rows z (n, D), rewards (n,) and weights (n,)."""
-        kernel.rebuild(self.arms[k], np.ascontiguousarray(z), reward, weight, self.settings)
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The arms that are due afresh, from all rows: see `update`."""
+        for k in due:
+            mine = arm == k
+            z = self.design(x[mine])
+            kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
 
     def posterior(self, k: int) -> LinearPosterior:
         """What is known of arm k's coefficients."""
@@ -203,6 +234,16 @@ class LinearBelief:
             float(arm[kernel.DF]),
             self.n_features,
         )
+
+    def state(self) -> dict[str, Any]:
+        """All that is known, as arrays and plain values."""
+        return {"arms": self.arms}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        if state["arms"].shape != self.arms.shape:
+            raise ValueError(f"arms of shape {state['arms'].shape}, not {self.arms.shape}")
+        self.arms[:] = state["arms"]
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""

@@ -95,7 +95,7 @@ class Exact:
         """Whether each row speaks of θ through its own mean reward alone."""
         return self.form.row_wise
 
-    @property
+    @cached_property
     def identity_map(self) -> bool:
         """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
         if self.form.features is None:
@@ -123,9 +123,10 @@ class Exact:
         """
         if self.quadratic.not_affine is not None:
             raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
-        if self.identity_map:
+        if self.form.features is not None:
+            C, a = self.form.features
             x = np.ascontiguousarray(x, dtype=np.float64)
-            return x, np.zeros(len(x))
+            return x if self.identity_map else x @ C + a, np.zeros(len(x))
         A, b = self.quadratic.linear_map(self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)

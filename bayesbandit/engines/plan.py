@@ -21,6 +21,7 @@ from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma,
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.outcomes import Outcomes
+from bayesbandit.engines.quadratic import PYTHON
 from bayesbandit.engines.source import declaration
 from bayesbandit.model import RewardModel
 
@@ -87,6 +88,30 @@ class Plan:
         return self.method.sample(
             data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
         )
+
+    def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
+        """Independent draws of the free variables without data, by name, (size, *shape); none where
+        the prior is improper."""
+        import pymc as pm
+
+        variables = self.built.free_RVs
+        try:
+            with COMPILE:
+                drawn = pm.draw(variables, draws=size, random_seed=seed, mode=PYTHON)
+        except NotImplementedError:  # flat
+            return {}
+        return {str(v.name): np.asarray(d) for v, d in zip(variables, drawn, strict=True)}
+
+    def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
+        of a model over arms, (S, n, K)."""
+        if not getattr(self.method, "affine", False):
+            return self.outcomes.mean_reward(draws, x)
+        A, b = self.method.linear_map(x)
+        parts = [
+            np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.method.slices.items()
+        ]
+        return np.tensordot(np.concatenate(parts, axis=1), A, axes=(1, -1)) + b
 
     def __reduce__(self) -> tuple[Any, ...]:
         return plan, (self.model, self.n_features, self.n_arms, self.asked)

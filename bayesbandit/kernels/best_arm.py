@@ -311,3 +311,13 @@ def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> 
     else:
         for a in range(mean.size):
             out[a] = closed_form(a, n, i, j, k, mean, scale)
+
+
+def best_of_location_scale(mean: Vector, scale: Vector, df: Vector) -> Vector:
+    """P(arm is best), (…, K), for independent normals (df = ∞) and Student-t, (…, K) each."""
+    K = mean.shape[-1]
+    m, s, nu = (np.ascontiguousarray(a.reshape(-1, K)) for a in (mean, scale, df))
+    out = np.empty_like(m)
+    for i in range(len(m)):
+        best_probabilities(m[i], s[i], nu[i], out[i])
+    return out.reshape(mean.shape)

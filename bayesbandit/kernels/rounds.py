@@ -146,18 +146,31 @@ def put_many(rows, x, D):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, v):
-    """Weigh the row's reward and update its arm. The paper's weight is 1 / max(γ, p)."""
-    D, K = int(settings[D_]), arms.shape[0]
+def weigh(row, D, K, source, clip):
+    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already."""
     tail = row[D + 3 * K :]
-    arm = int(tail[ARM])
     if source == UNWEIGHTED:
         tail[WEIGHT] = 1.0
     elif source == DECISION:
         if np.isnan(tail[PROPENSITY]):
-            tail[PROPENSITY] = chance(row, arm, D, K)
+            tail[PROPENSITY] = chance(row, int(tail[ARM]), D, K)
         tail[WEIGHT] = 1.0 / max(clip, tail[PROPENSITY])
-    update(arms[arm], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
+
+
+@njit(cache=True)
+def weigh_many(rows, D, K, source, clip):
+    """`weigh` for rows (n, width)."""
+    for i in range(rows.shape[0]):
+        weigh(rows[i], D, K, source, clip)
+
+
+@njit(cache=True)
+def observe_into(row, arms, settings, source, clip, v):
+    """Weigh the row's reward and update its arm."""
+    D, K = int(settings[D_]), arms.shape[0]
+    weigh(row, D, K, source, clip)
+    tail = row[D + 3 * K :]
+    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
 
 
 @njit(cache=True)
@@ -171,11 +184,11 @@ def observe_one(row, reward, arms, settings, source, clip, history, at):
 
 
 @njit(cache=True)
-def observe_many(rows, arms, settings, source, clip):
-    """Rewards, already in the rows, arrive in order."""
+def update_many(arms, z, arm, reward, weight, settings):
+    """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
     v = np.empty(stride(int(settings[D_])))
-    for i in range(rows.shape[0]):
-        observe_into(rows[i], arms, settings, source, clip, v)
+    for i in range(z.shape[0]):
+        update(arms[arm[i]], z[i], reward[i], weight[i], settings, v)
 
 
 @njit(cache=True)

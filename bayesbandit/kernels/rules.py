@@ -3,6 +3,9 @@
 A logged round is one row of numbers: the context with its constant column (D), each arm's mean,
 scale and degrees of freedom at the moment of decision (K each), then the scalars below. An arm that
 may not be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals.
+
+Under the rule TABULATED the arms' probabilities stand in the place of the degrees of freedom: of a
+belief whose arms depend on each other, or which is known by draws.
 """
 
 import numpy as np
@@ -14,13 +17,20 @@ from bayesbandit.kernels.best_arm import best_probability, normal_cdf
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
 TAIL = 6
 
-UNIFORM, THOMPSON, UCB, EPSILON_GREEDY = range(4)  # the rule that decided
+UNIFORM, THOMPSON, UCB, EPSILON_GREEDY, TABULATED = range(5)  # the rule that decided
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
 def row_width(D: int, K: int) -> int:
     """Numbers that one logged round takes."""
     return D + 3 * K + TAIL
+
+
+def put_moments(rows, D, available, mean, scale, last):
+    """Every available arm's mean, scale, and degrees of freedom or probability (n, K) into rows."""
+    K = available.size
+    for which, (values, absent) in enumerate(((mean, -np.inf), (scale, 0.0), (last, 0.0))):
+        rows[:, D + which * K : D + (which + 1) * K] = np.where(available, values, absent)
 
 
 @njit(cache=True)
@@ -74,8 +84,23 @@ def ucb_score(row, k, K, D, alpha):
 
 
 @njit(cache=True)
+def pick(probabilities, stream):
+    """An arm, each with its probability; rounding never picks one of probability 0."""
+    rest, last = normal_cdf(normal(stream)) * np.sum(probabilities), 0
+    for k in range(probabilities.size):
+        if probabilities[k] > 0.0:
+            last = k
+            rest -= probabilities[k]
+            if rest < 0.0:
+                break
+    return last
+
+
+@njit(cache=True)
 def decide(row, D, K, kind, param, stream):
     """The arm that a rule picks from a row's moments; ties are broken evenly."""
+    if kind == TABULATED:
+        return pick(row[D + 2 * K : D + 3 * K], stream)
     uniform = kind == UNIFORM
     if kind == EPSILON_GREEDY:
         uniform = normal_cdf(normal(stream)) < param
@@ -116,6 +141,8 @@ def chance(row, a, D, K):
         return 0.0
     if kind == THOMPSON:
         return best_probability(a, mean, param * scale, df)
+    if kind == TABULATED:
+        return row[D + 2 * K + a]
     count = 0
     for k in range(K):
         count += mean[k] > -np.inf

@@ -237,9 +237,9 @@ def test_refreshing_on_a_schedule(kind, rng):
     assert bb.InversePropensity(refresh=7).next_due(10) == 17
     x, reward = world(rng, 150)
     bandit = balanced(bb.UCB(), propensity=kind, refresh=0.5, normalize=True)
-    refreshed, rebuild = [], bandit.belief.rebuild
-    bandit.belief.rebuild = lambda k, *rest: (
-        refreshed.append((k, len(rest[1]))) or rebuild(k, *rest)
+    refreshed, reweigh = [], bandit.belief.reweigh
+    bandit.belief.reweigh = lambda due, x, arm, *rest: (
+        refreshed.extend((k, np.sum(arm == k)) for k in due) or reweigh(due, x, arm, *rest)
     )
     play(bandit, x, reward)
     for k in range(3):

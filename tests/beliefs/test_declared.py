@@ -1,11 +1,9 @@
 """Declared models that are ridge regressions play as such, to the last digits of the preset."""
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.engines.base import NotThisEngine
 
 
 def played(model, rng, K=3, d=4, T=200):
@@ -49,28 +47,3 @@ def test_the_streamed_posterior_is_the_fitted_one():
         posterior.coefficients["theta"], fitted.coefficients["theta"], strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
-
-
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def twice(x, reward, weight, theta):
-    mu = 2 * (x @ theta)
-    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
-    return mu
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (bb.load_model("hierarchical_ridge"), "its arms share a model"),
-        (bb.load_model("logistic"), "softplus of 'theta'"),
-        (bb.load_model("laplace"), "abs"),
-        (twice, "not x'θ"),
-        (
-            bb.load_model("ridge_known_noise").with_priors(theta=bb.Prior("Normal", mu=1, sigma=1)),
-            "prior is not",
-        ),
-    ],
-)
-def test_other_models_are_refused_with_the_reason(model, reason):
-    with pytest.raises(NotThisEngine, match=reason):
-        bb.Bandit(2, model, bb.Thompson(), n_features=2)

@@ -1,0 +1,305 @@
+"""Exact beliefs of declared linear-Gaussian models, streamed row by row.
+
+A model with mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, (LL')⁻¹), or the
+normal-inverse-gamma one, is a ridge regression in other coordinates: with θ = m₀ + L⁻ᵀφ, the
+reward less A m₀ + b is z'φ plus noise, z = L⁻¹A', and φ ~ N(0, I). The linear belief does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.stats import chi2, norm, qmc
+
+from bayesbandit.beliefs.linear import LinearBelief, Ridge
+from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.engines.exact import Gaussian
+from bayesbandit.engines.normal_inverse_gamma import StudentT
+from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels import winners
+from bayesbandit.kernels.rules import HUGE, put_moments, spread
+from bayesbandit.posterior import Posterior
+
+JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
+MOST = 4_000_000  # numbers in one step's intermediate results
+
+
+class AffineBelief:
+    """K arms with a model each, all of the same declaration: `inner` has one φ for each.
+
+    n (K,): observations of each arm.
+    """
+
+    tabulates = False  # the arms are independent normals, or Student-t
+
+    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+        self.plan, self.normalize = plan, normalize
+        self.n_features = self.n_columns = plan.n_features
+        self.n = np.zeros(n_arms)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The prior, its coordinates, and an inner belief without data."""
+        engine, known = self.plan.method, self.plan.engine == "exact_gaussian"
+        self.prior = engine.gaussian(engine.prior()) if known else engine.student(engine.prior())
+        noise, inverse_gamma = engine.form.noise, (1.0, 1.0)
+        if isinstance(self.prior, StudentT):
+            inverse_gamma = self.prior.shape, self.prior.scale * noise
+        ridge = Ridge(noise, noise if known else "nig", intercept=False, prior=inverse_gamma)
+        self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
+
+    @property
+    def n_posteriors(self) -> int:
+        """As many as there are arms."""
+        return len(self.n)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.plan.model.name}, n_arms={len(self.n)})"
+
+    def features(self, x: np.ndarray, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """z (n, D) and offsets A m₀ + b (n,) of rows; of arms that share a model, without `arm`, of
+        every arm: (n, K, D) and (n, K)."""
+        A, b = self.plan.method.linear_map(x, arm)
+        flat = A.reshape(-1, A.shape[-1]).T
+        z = solve_triangular(self.prior.cholesky, flat, lower=True, check_finite=False)
+        return np.ascontiguousarray(z.T).reshape(A.shape), A @ self.prior.mean + b
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
+        z, offset = self.features(x)
+        mean, scale, df = self.inner.location_scale(z)
+        return mean + offset[:, None], scale, df
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """Means of the mean rewards at x (n, d): (n, K)."""
+        return self.location_scale(x)[0]
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
+        mean, scale, df = self.location_scale(x)
+        return mean, spread(scale, df)
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> bool:
+        """Fill the moments of the available arms into rows (n, width); whether all are pulled."""
+        moments = self.location_scale(rows[:, : self.n_features])
+        put_moments(rows, self.n_features, available, *moments)
+        return bool((self.n[available] > 0).all())
+
+    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
+        z, offset = self.features(x)
+        return self.inner.draw(z, size, rng) + offset[:, None]
+
+    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
+        """One independent draw a row of every arm's mean reward, α times as far from its mean as
+        the posterior's: (n, K)."""
+        z, offset = self.features(x)
+        return self.inner.sample(z, alpha, rng) + offset[:, None]
+
+    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d): (n, K)."""
+        return self.inner.best(self.features(x)[0], alpha)
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
+        z, offset = self.features(x)
+        self.inner.update(z, arm, reward - offset, weight)
+        self.n += np.bincount(arm, minlength=len(self.n))
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The arms that are due afresh, from all rows: see `update`."""
+        z, offset = self.features(x)
+        self.inner.reweigh(due, z, arm, reward - offset, weight)
+
+    def add_arm(self) -> None:
+        """One more arm, about which nothing is known."""
+        self.inner.add_arm()
+        self.n = np.append(self.n, 0.0)
+
+    def remove_arm(self, k: int) -> None:
+        """Forget arm k; those behind it move up."""
+        self.inner.remove_arm(k)
+        self.n = np.delete(self.n, k)
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def known(self, k: int) -> Gaussian | StudentT:
+        """The distribution of θ for arm k."""
+        posterior, L = self.inner.posterior(k), self.prior.cholesky
+        back = solve_triangular(L, posterior.location, lower=True, trans=1)
+        D, arm = self.inner.n_columns, self.inner.arms[k]
+        noise = float(self.inner.settings[kernel.GRID])
+        G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / (arm[kernel.W_BAR] * noise)
+        precision = (
+            L @ (G + np.eye(D)) @ L.T
+        )  # of θ, at a noise precision q = 1 where it is unknown
+        mean, root = self.prior.mean + back, cholesky(precision, lower=True)
+        if isinstance(self.prior, Gaussian):
+            return Gaussian(mean, precision, root, np.nan)
+        shape = 0.5 * float(arm[kernel.DF])
+        scale = shape * float(arm[kernel.SIGMA2]) / noise
+        return StudentT(mean, precision, root, shape, scale, np.nan)
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+        """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
+        return Posterior(self.plan, rows, self.known(k), 0)
+
+    def state(self) -> dict[str, Any]:
+        """All that is known, as arrays and plain values."""
+        return {"arms": self.inner.arms, "n": self.n}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.inner.restore({"arms": state["arms"]})
+        self.n[:] = state["n"]
+
+
+class JointBelief(AffineBelief):
+    """K arms that share a model: one φ for all, so that their mean rewards depend on each other.
+
+    P(an arm is best) is the share of joint draws in which it is: of as many quasi-random ones, the
+    same every time. All rounds are kept, for arms that come and go.
+    """
+
+    tabulates = True
+
+    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+        super().__init__(plan, n_arms, normalize)
+        self.rounds = Rounds(plan.n_features)
+
+    @property
+    def n_posteriors(self) -> int:
+        """One for all arms."""
+        return 1
+
+    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        mean, root, df = self.together(x)
+        return mean, np.sqrt((root**2).sum(axis=2)), np.full(mean.shape, df)
+
+    def together(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Means (n, K), roots R (n, K, K) of the scale matrices RR', degrees of freedom."""
+        z, offset = self.features(x)
+        posterior = self.inner.posterior(0)
+        spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
+        variance, axes = np.linalg.eigh(spreads)  # singular where arms are alike
+        root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
+        return z @ posterior.location + offset, root, posterior.df
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> bool:
+        """Fill the moments of the available arms into rows (n, width), and for Thompson sampling
+        with spreads α (1,) or (n,) their probabilities; whether all are pulled."""
+        x, ready = rows[:, : self.n_features], bool((self.n[available] > 0).all())
+        mean, root, df = self.together(x)
+        scale, last = np.sqrt((root**2).sum(axis=2)), np.full(mean.shape, df)
+        if ready and alpha is not None:
+            scale, last = spread(scale, df), np.zeros(mean.shape)
+            last[:, available] = compared(mean[:, available], root[:, available], df, alpha)
+        put_moments(rows, self.n_features, available, mean, scale, last)
+        return ready
+
+    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        z, offset = self.features(x)
+        flat = self.inner.posterior(0).draw(z.reshape(-1, z.shape[-1]), size, rng)
+        return flat.reshape(size, *offset.shape) + offset
+
+    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
+        mean, root, df = self.together(x)
+        noise = np.einsum("nkj,nj->nk", root, rng.standard_normal(mean.shape))
+        if np.isfinite(df):
+            noise *= np.sqrt(df / rng.chisquare(df, (len(mean), 1)))
+        return mean + alpha * np.clip(noise, -HUGE, HUGE)
+
+    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
+        return compared(*self.together(x), np.array([alpha]))
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        self.rounds.append(x, arm, reward, weight)
+        self._learn(x, arm, reward, weight)
+
+    def _learn(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
+        z, offset = self.features(x, arm)
+        self.inner.update(z, np.zeros(len(x), dtype=np.int64), reward - offset, weight)
+        self.n += np.bincount(arm, minlength=len(self.n))
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.rounds.clear()
+        self.n[:] = 0.0
+        self._begin()
+        here = arm >= 0  # not those of arms that are gone
+        self.update(x[here], arm[here], reward[here], weight[here])
+
+    def add_arm(self) -> None:
+        self._anew(len(self.n) + 1)
+
+    def remove_arm(self, k: int) -> None:
+        self.rounds.drop(k)
+        self._anew(len(self.n) - 1)
+
+    def _anew(self, n_arms: int) -> None:
+        """The model of so many arms, from the rounds."""
+        self.plan = plan(self.plan.model, self.n_features, n_arms, self.plan.asked)
+        self.n = np.zeros(n_arms)
+        self._begin()
+        rows = self.rounds.of()
+        self._learn(rows["x"], rows["arm"], rows["reward"], rows["weight"])
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+        """What is known of all arms' variables."""
+        return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"rounds": self.rounds.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.rounds.restore(state["rounds"])
+
+
+def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -> np.ndarray:
+    """P(arm is best) (n, K) for normals or Student-t of means (n, K) and scale matrices α²RR',
+    R = root (n, K, D), α (1,) or (n,): the shares of quasi-random joint draws."""
+    noise, out = draws(root.shape[2], df), np.empty(mean.shape)
+    step = max(1, MOST // noise.size)
+    for i in range(0, len(mean), step):
+        part = slice(i, i + step)
+        spreads = np.einsum("sj,nkj->nsk", noise, root[part])
+        a = alpha if alpha.size == 1 else alpha[part]
+        values = mean[part, None] + a[:, None, None] * np.clip(spreads, -HUGE, HUGE)
+        out[part] = winners.joint(values)
+    return out
+
+
+def draws(D: int, df: float) -> np.ndarray:
+    """Standard joint draws (JOINT, D), Student-t where df is finite; the same every time."""
+    normal, uniform = quasi_random(D)
+    return normal if np.isinf(df) else normal * np.sqrt(df / chi2.ppf(uniform, df))
+
+
+@cache
+def quasi_random(D: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normals (JOINT, D) and uniforms (JOINT, 1) from one scrambled Sobol sequence."""
+    u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
+    return norm.ppf(u[:, :D]), u[:, D:]

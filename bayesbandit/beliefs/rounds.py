@@ -1,0 +1,63 @@
+"""Rounds that a belief keeps, because its posterior is computed from all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Rounds:
+    """Contexts x (n, d), arm numbers, rewards and weights (n,), in the order of arrival."""
+
+    def __init__(self, n_features: int) -> None:
+        self.n_features = n_features
+        self.total = 0
+        self._rows = np.empty((0, n_features + 3))
+
+    def __len__(self) -> int:
+        return self.total
+
+    def append(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
+        """More rounds; weight None: 1."""
+        n, d = len(x), self.n_features
+        if self.total + n > len(self._rows):
+            more = np.empty((max(n, len(self._rows), 256), d + 3))
+            self._rows = np.concatenate([self._rows, more])
+        new = self._rows[self.total : self.total + n]
+        new[:, :d], new[:, d], new[:, d + 1] = x, arm, reward
+        new[:, d + 2] = 1.0 if weight is None else weight
+        self.total += n
+
+    @property
+    def arm(self) -> np.ndarray:
+        """Arm numbers (n,)."""
+        return self._rows[: self.total, self.n_features].astype(np.int64)
+
+    def of(self, k: int | None = None) -> dict[str, np.ndarray]:
+        """The rounds of arm k, or all with their arms, by role: x, reward, weight, arm."""
+        rows, d = self._rows[: self.total], self.n_features
+        if k is not None:
+            rows = rows[rows[:, d] == k]
+        roles = {"x": rows[:, :d], "reward": rows[:, d + 1], "weight": rows[:, d + 2]}
+        found = {role: np.ascontiguousarray(v) for role, v in roles.items()}
+        return found if k is not None else found | {"arm": rows[:, d].astype(np.int64)}
+
+    def drop(self, k: int) -> None:
+        """Forget arm k's rounds; the arms behind it move up."""
+        rows, d = self._rows[: self.total], self.n_features
+        rows = rows[rows[:, d] != k]
+        rows[:, d] -= rows[:, d] > k
+        self._rows, self.total = rows, len(rows)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.total = 0
+
+    def state(self) -> np.ndarray:
+        """All rounds as one array (n, d + 3), not copied."""
+        return self._rows[: self.total]
+
+    def restore(self, rows: np.ndarray) -> None:
+        """Go on from `state`."""
+        self._rows, self.total = rows, len(rows)
