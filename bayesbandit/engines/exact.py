@@ -95,7 +95,7 @@ class Exact:
         """Whether each row speaks of θ through its own mean reward alone."""
         return self.form.row_wise
 
-    @property
+    @cached_property
     def identity_map(self) -> bool:
         """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
         if self.form.features is None:

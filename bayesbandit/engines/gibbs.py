@@ -88,13 +88,15 @@ class Gibbs(Exact):
         rows = self.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
-        kept: list[dict[str, np.ndarray]] = []
+        kept: list[State] = []
         last: list[State] = []
+        if self.kernel is not None and compiled:
+            problem = self.kernel.problem(*self.linear_map(rows[0], data.get("arm")), rows)
         for i, stream in enumerate(streams(seed, chains)):
             rng = np.random.default_rng(stream)
             state = self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
             if self.kernel is not None and compiled:
-                values, state = self.kernel.sample(self, rows, state, draws, tune, rng)
+                values, state = self.kernel.sample(problem, state, draws, tune, rng)
                 if progress is not None:
                     progress(tune + draws)
             else:

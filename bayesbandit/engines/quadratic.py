@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ class Quadratic:
         """The engine's refusal, ready to be raised."""
         return NotThisEngine(Refusal(self.engine, reason))
 
-    @property
+    @cached_property
     def takes_weight(self) -> bool:
         """Whether the log density depends on the weights."""
         graphs = [term.graph for term in self.density.terms]

@@ -10,6 +10,7 @@ from bayesbandit.engines import exact, normal_inverse_gamma
 from bayesbandit.engines.base import Refusal
 from bayesbandit.engines.conditionals import inverse_gaussian
 from bayesbandit.engines.gibbs import Gibbs, match
+from bayesbandit.kernels.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.priors import Prior
 from tests.engines.declared import log_densities, rows
@@ -328,6 +329,29 @@ def test_student_noise_agrees_with_its_declared_mixture():
     for k in ("theta", "sigma2"):
         error = np.hypot(batch_error(a[k]), batch_error(b[k]))
         assert np.all(np.abs(a[k].mean(axis=(0, 1)) - b[k].mean(axis=(0, 1))) < 5 * error)
+
+
+@reward_model(tau2=IG)
+def offset(x, reward, tau2):
+    """Neither weights nor the identity map."""
+    theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+    mu = 1.0 + 0.5 * (x @ theta)
+    pm.Normal("reward", mu, 0.7, observed=reward, dims="row")
+    return mu
+
+
+@pytest.mark.parametrize("model", [plain, park_casella, plain.with_priors(sigma2=0.5), offset])
+def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
+    data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
+    found = engine(model, data)
+    state = found.start(found.data(**data), np.random.default_rng(0))
+    said = found.quadratic.rows(found.data(**data), [state[v.name] for v in found.quadratic.given])
+    A, b = found.linear_map(data["x"])
+    told = found.kernel.problem(A, b, found.data(**data))
+    sigma2, d = float(found.kernel.sigma2(state)), found.dim
+    np.testing.assert_allclose(told.A[:d, :d], sigma2 * said.natural().precision, rtol=1e-10)
+    shift = said.natural().shift
+    np.testing.assert_allclose(told.A[:d, padded(d)], sigma2 * shift, rtol=1e-10)
 
 
 # ---- chains -----------------------------------------------------------------------------------
