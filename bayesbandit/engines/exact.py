@@ -19,7 +19,7 @@ from bayesbandit.checks import finite
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import containers, distribution, read, row_dimension
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
-from bayesbandit.engines.recognise import Form, recognise
+from bayesbandit.engines.recognise import Form, recognise, with_constants
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -126,7 +126,12 @@ class Exact:
         if self.identity_map:
             x = np.ascontiguousarray(x, dtype=np.float64)
             return x, np.zeros(len(x))
-        A, b = self.quadratic.linear_map(self._contexts(x, arm))
+        contexts = self._contexts(x, arm)
+        if self.form.columns is not None:
+            x, _, _, k = contexts
+            A, b = np.take_along_axis(with_constants(x), self.form.columns[k], 1), np.zeros(len(x))
+        else:
+            A, b = self.quadratic.linear_map(contexts)
         if arm is None and self.n_arms is not None:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b

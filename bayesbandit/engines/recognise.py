@@ -25,6 +25,8 @@ class Form:
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
     features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None.
+    columns: (K, D), the column of [x 1 0] that A(x, k) has at each place, where the mean reward of
+        every context x for arm k is A(x, k) θ; else None.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
     trial, prior: the rows at which all this was found, and the prior's natural parameters there.
@@ -33,6 +35,7 @@ class Form:
     not_additive: str
     row_wise: bool
     features: tuple[np.ndarray, np.ndarray] | None
+    columns: np.ndarray | None
     noise: float | None
     trial: Data
     prior: Natural | None = None
@@ -82,6 +85,7 @@ def recognise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Gen
         "" if row_wise else not_additive(quadratic, data, given),
         row_wise,
         features(quadratic, rng),
+        columns(quadratic, rng),
         noise(quadratic, given, rng) if row_wise else None,
         data,
         prior,
@@ -183,6 +187,28 @@ def features(
     except (ValueError, IndexError):
         return None
     return None if offset.any() else (C, a)
+
+
+def columns(quadratic: Quadratic, rng: np.random.Generator) -> np.ndarray | None:
+    """Which column of [x 1 0] each coordinate of θ is multiplied by, (K, D) for each arm; None
+    where it is by another number, or not for every context."""
+    density, K = quadratic.density, quadratic.density.n_arms or 1
+    degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
+    if quadratic.not_affine or degree > 1:
+        return None
+    x, arm = rng.normal(size=(2 * K, density.n_features)), np.repeat(np.arange(K), 2)
+    try:
+        A, b = quadratic.linear_map((x, np.zeros(2 * K), np.ones(2 * K), arm))
+    except (ValueError, IndexError):
+        return None
+    equal = (A[:, :, None] == with_constants(x)[:, None, :]).reshape(K, 2, quadratic.dim, -1)
+    found = equal.all(axis=1)
+    return np.argmax(found, axis=2) if found.any(axis=2).all() and not b.any() else None
+
+
+def with_constants(x: np.ndarray) -> np.ndarray:
+    """[x 1 0] (n, d + 2)."""
+    return np.hstack([x, np.ones((len(x), 1)), np.zeros((len(x), 1))])
 
 
 def rows_at(x: np.ndarray) -> Data:
