@@ -260,6 +260,6 @@ class Search:
             half_cauchy=half_cauchy, noise=told,
         )  # fmt: skip
         return Shrinkage(
-            made, self.sigma2, roles.noise, self.precision, roles.local, local_mixed, roles.common,
-            roles.power, lambda2, common_mixed,
+            self.quadratic, made, self.sigma2, roles.noise, self.precision, roles.local,
+            local_mixed, roles.common, roles.power, lambda2, common_mixed,
         )  # fmt: skip
