@@ -1,4 +1,4 @@
-"""Which arm is best by draws: against every tuple of draws, NumPy twins, and the normal integral."""
+"""Which arm is best by draws: by every tuple of draws, NumPy twins, and the normal integral."""
 
 from itertools import product
 
@@ -88,9 +88,7 @@ def test_arms_without_spread_share_evenly(seed, K, S, winning):
     level = np.random.default_rng(seed).permutation(np.where(best, 1.0, -np.arange(K)))
     values, expected = np.tile(level[None, :, None], (2, 1, S)), (level == 1.0) / winning
     np.testing.assert_allclose(winners.independent(values), [expected] * 2, atol=1e-12)
-    np.testing.assert_allclose(
-        winners.joint(values.transpose(0, 2, 1)), [expected] * 2, atol=1e-12
-    )
+    np.testing.assert_allclose(winners.joint(values.transpose(0, 2, 1)), [expected] * 2, atol=1e-12)
 
 
 @pytest.mark.parametrize("K", [2, 3, 17, 40])
