@@ -13,6 +13,8 @@ _HOME = {
     "Decision": "bandits.decision",
     "BLTS": "bandits.presets",
     "BLUCB": "bandits.presets",
+    "BayesianLassoTS": "bandits.presets",
+    "BayesianLassoUCB": "bandits.presets",
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
@@ -42,7 +44,15 @@ if TYPE_CHECKING:
     from bayesbandit.balance.propensity import InversePropensity, Unweighted
     from bayesbandit.bandits.bandit import Bandit
     from bayesbandit.bandits.decision import Decision
-    from bayesbandit.bandits.presets import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.bandits.presets import (
+        BLTS,
+        BLUCB,
+        BayesianLassoTS,
+        BayesianLassoUCB,
+        LinGreedy,
+        LinTS,
+        LinUCB,
+    )
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.experiment import Experiment
     from bayesbandit.fitting import fit

@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bayesbandit.bandits import presets
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.policies import Thompson
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +44,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "LinGreedy": {},
 }
 
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
+
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
@@ -64,6 +68,13 @@ def compare(
             help='A bandit, with settings if any: "BLTS(alpha=0.5, clip=0.05)". May be repeated.'
         ),
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A reward model that plays, too: a name of the gallery, FILE.py or FILE.py:NAME, "
+            'with settings if any: "mine.py(alpha=0.5, refit_every=10)". May be repeated.'
+        ),
+    ] = None,
     replications: Annotated[int, typer.Option(min=1, help="Random orders of each set.")] = 10,
     horizon: Annotated[int | None, typer.Option(min=1, help="Rounds; all rows if less.")] = None,
     seed: Seed = 0,
@@ -73,7 +84,8 @@ def compare(
     """Which bandit does best on this data? An arm is a class, and the right one pays 1.
 
     Without options: five bandits on four bundled data sets. A bandit's settings that are not given
-    are those in the list below, chosen for rewards of 0 and 1.
+    are those in the list below, chosen for rewards of 0 and 1. A declared model plays by Thompson
+    sampling with alpha = 1, beside the bandits named, or else beside all five.
 
     LinTS(alpha=0.1, floor=0.03), LinUCB(alpha=1.0, floor=0.03), BLTS(alpha=0.1, floor=0.03),
     BLUCB(alpha=0.25, floor=0.01), LinGreedy()
@@ -91,10 +103,10 @@ def compare(
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
-        chosen = list(bandit or DEFAULTS)
+        chosen = [*(bandit or DEFAULTS), *(model or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, chosen))
+        bandits = dict(map(parse_bandit, bandit or DEFAULTS)) | dict(map(parse_model, model or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     ranking = evaluation.ranking(results)
@@ -176,22 +188,49 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 
     Settings that are not given are those of `DEFAULTS`.
     """
-    try:
-        call = ast.parse(text.strip(), mode="eval").body
-        name, keywords = (call.func, call.keywords) if isinstance(call, ast.Call) else (call, [])
-        if not isinstance(name, ast.Name) or (isinstance(call, ast.Call) and call.args):
-            raise ValueError("settings must be named")
-        settings = {str(k.arg): ast.literal_eval(k.value) for k in keywords}
-    except (SyntaxError, ValueError) as error:
-        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
-    if name.id not in BANDITS:
-        raise ValueError(f"unknown bandit {name.id!r}; there are {', '.join(BANDITS)}")
-    factory = partial(BANDITS[name.id], **DEFAULTS[name.id] | settings)
+    name, settings = parse(text)
+    if name not in BANDITS:
+        raise ValueError(f"unknown bandit {name!r}; there are {', '.join(BANDITS)}")
+    factory = partial(BANDITS[name], **DEFAULTS.get(name, {}) | settings)
     try:
         factory(2, 1)
     except TypeError as error:
         raise ValueError(f"{text}: {error}") from error
     return text.strip(), factory
+
+
+def parse_model(text: str) -> tuple[str, Factory]:
+    """A reward model's name or file, with settings or without, as (label, factory)."""
+    from bayesbandit.gallery import load_model
+
+    where, settings = parse(text)
+    if unknown := set(settings) - set(MODEL_SETTINGS):
+        allowed = ", ".join(MODEL_SETTINGS)
+        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
+    label = text.strip().replace(where, load_model(where).name, 1)
+    return label, partial(play_model, where, **settings)
+
+
+def play_model(
+    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
+) -> Bandit:
+    """A declared model by Thompson sampling; settings are those of `Bandit`."""
+    from bayesbandit.gallery import load_model
+
+    declared, policy = load_model(model), Thompson(alpha)
+    return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
+    name, bracket, inside = text.strip().partition("(")
+    try:
+        call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings must be named")
+        return name.strip(), {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
 
 
 def by_environment(summary: pd.DataFrame) -> pd.DataFrame:

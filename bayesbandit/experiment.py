@@ -81,7 +81,7 @@ class Experiment:
             "horizon": self.horizon,
             "points": self.points,
             "environments": {e.name: fingerprint(e) for e in self.environments},
-            "bandits": {name: describe(factory) for name, factory in self._factories().items()},
+            "bandits": {name: self.settings(f) for name, f in self._factories().items()},
         }
 
     def run(
@@ -124,6 +124,15 @@ class Experiment:
         return ledger.finish(
             [e.name for e in self.environments], list(factories), self.replications
         )
+
+    def settings(self, factory: Factory) -> str:
+        """A bandit's settings in words, without memory addresses, as of the first environment."""
+        first = self.environments[0]
+        bandit = factory(first.arms, first.n_features, seed=0)
+        parts = [*map(repr, (bandit.model, bandit.policy, bandit.balance))]
+        if digest := getattr(bandit.model, "fingerprint", ""):  # of a declaration
+            parts.append(digest)
+        return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(parts))
 
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)
@@ -189,13 +198,6 @@ def judge(bandit: Bandit, sample: Sample) -> tuple[float, float]:
     arm = bandit.belief.mean(sample.test_x).argmax(axis=1)
     got = sample.test_mean[np.arange(len(arm)), arm]
     return float(got.mean()), float((got >= sample.test_mean.max(axis=1)).mean())
-
-
-def describe(factory: Factory) -> str:
-    """A bandit's settings in words, without memory addresses."""
-    bandit = factory(("a", "b"), 1, seed=0)
-    settings = (bandit.model, bandit.policy, bandit.balance)
-    return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(map(repr, settings)))
 
 
 def fingerprint(environment: Environment) -> str:

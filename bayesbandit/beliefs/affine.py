@@ -50,6 +50,11 @@ class AffineBelief:
         noise, inverse_gamma = engine.form.noise, (1.0, 1.0)
         if isinstance(self.prior, StudentT):
             inverse_gamma = self.prior.shape, self.prior.scale * noise
+        self.whiten = solve_triangular(self.prior.cholesky, np.eye(engine.dim), lower=True).T
+        self.map = None
+        if engine.form.features is not None:
+            C, a = engine.form.features
+            self.map = C @ self.whiten, a @ self.whiten, C @ self.prior.mean, a @ self.prior.mean
         ridge = Ridge(noise, noise if known else "nig", intercept=False, prior=inverse_gamma)
         self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
 
@@ -64,10 +69,20 @@ class AffineBelief:
     def features(self, x: np.ndarray, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """z (n, D) and offsets A m₀ + b (n,) of rows; of arms that share a model, without `arm`, of
         every arm: (n, K, D) and (n, K)."""
-        A, b = self.plan.method.linear_map(x, arm)
-        flat = A.reshape(-1, A.shape[-1]).T
-        z = solve_triangular(self.prior.cholesky, flat, lower=True, check_finite=False)
-        return np.ascontiguousarray(z.T).reshape(A.shape), A @ self.prior.mean + b
+        if self.map is None:
+            A, b = self.plan.method.linear_map(x, arm)
+            return A @ self.whiten, A @ self.prior.mean + b
+        slope, intercept, offset_slope, offset = self.map
+        if slope.ndim == 2:
+            return x @ slope + intercept, x @ offset_slope + offset
+        if arm is None:
+            return (x @ slope).transpose(1, 0, 2) + intercept, x @ offset_slope.T + offset
+        z, m = np.empty((len(x), slope.shape[2])), np.empty(len(x))
+        for k in set(arm.tolist()):
+            mine = arm == k
+            z[mine] = x[mine] @ slope[k] + intercept[k]
+            m[mine] = x[mine] @ offset_slope[k] + offset[k]
+        return z, m
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
@@ -291,7 +306,7 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
     step = max(1, MOST // (JOINT * mean.shape[1]))
     for i in range(0, len(mean), step):
         part = slice(i, i + step)
-        spreads = np.einsum("sj,nkj->nsk", noise, root[part])
+        spreads = noise @ root[part].transpose(0, 2, 1)
         a = alpha if alpha.size == 1 else alpha[part]
         values = mean[part, None] + a[:, None, None] * np.clip(spreads, -HUGE, HUGE)
         out[part] = winners.joint(values)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,14 @@ class Declared:
         integer(self.draws, "draws", least=2)
         if self.tune is not None:
             integer(self.tune, "tune", least=0)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the declaration from another of the same name: of its file, or its code."""
+        code = self.model.function.__code__
+        file = Path(code.co_filename)
+        text = file.read_bytes() if file.is_file() else code.co_code
+        return f"declared as {hashlib.sha256(text).hexdigest()[:16]}"
 
     def next_due(self, n: int) -> int:
         """The number of rounds at which a posterior of n rounds is next computed anew."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.base import NotThisEngine
@@ -89,7 +91,11 @@ class SampledBelief:
         return chain.values
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds."""
+        """New draws from all rounds; on one thread, for many small matrices suffer from more."""
+        with threads().limit(limits=1):
+            self._sample(g, n)
+
+    def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
         rng = np.random.default_rng(
             np.random.SeedSequence(
@@ -280,6 +286,12 @@ class SampledBelief:
             values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
             last = state.get(f"{g}.state", [variables] if variables else None)
             self.chains.append(Chain(values, last, fitted, served, runs))
+
+
+@cache
+def threads() -> ThreadpoolController:
+    """The linear algebra's threads; to find them takes milliseconds."""
+    return ThreadpoolController()
 
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -98,7 +98,7 @@ class Exact:
     @cached_property
     def identity_map(self) -> bool:
         """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
-        if self.form.features is None:
+        if self.form.features is None or self.n_arms is not None:
             return False
         C, a = self.form.features
         return np.array_equal(C, np.eye(self.dim)) and not a.any()
@@ -124,13 +124,24 @@ class Exact:
         if self.quadratic.not_affine is not None:
             raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
         if self.form.features is not None:
-            C, a = self.form.features
-            x = np.ascontiguousarray(x, dtype=np.float64)
-            return x if self.identity_map else x @ C + a, np.zeros(len(x))
+            return self._features(np.ascontiguousarray(x, dtype=np.float64), arm)
         A, b = self.quadratic.linear_map(self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
+
+    def _features(self, x: np.ndarray, arm: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`linear_map` by the map from contexts to features, without PyTensor."""
+        assert self.form.features is not None
+        C, a = self.form.features
+        if self.n_arms is None:
+            return x if self.identity_map else x @ C + a, np.zeros(len(x))
+        if arm is None:
+            return (x @ C).transpose(1, 0, 2) + a, np.zeros((len(x), self.n_arms))
+        k, A = np.asarray(arm, dtype=np.int64), np.empty((len(x), self.dim))
+        for one in set(k.tolist()):
+            A[k == one] = x[k == one] @ C[one] + a[one]
+        return A, np.zeros(len(x))
 
     def mean_reward(self, theta: np.ndarray, x: Any, arm: Any = None) -> np.ndarray:
         """Mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""

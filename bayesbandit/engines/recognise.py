@@ -15,6 +15,7 @@ from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.structure import Degrees, analytic
 
 TOLERANCE = 1e-9  # relative to the largest number compared
+MOST = 4_000_000  # numbers that a map from contexts to features may take
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Form:
     not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None.
+    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None; of a model over
+        arms, (C (K, d, D), a (K, D)), for each arm.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
     trial, prior: the rows at which all this was found, and the prior's natural parameters there.
@@ -166,29 +168,36 @@ def by_rows(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> Rows 
 def features(
     quadratic: Quadratic, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """(C, a) where the mean reward is (x C + a)'θ for every context x."""
+    """(C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k + a_k)'θ
+    for every arm k."""
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
-    if density.n_arms is not None or quadratic.not_affine or degree > 1:
+    d, K = density.n_features, density.n_arms or 1
+    if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MOST:
         return None
-    d = density.n_features
+    slopes, offsets = [], []
     try:
-        corners, offset = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)])))
-        C, a = corners[1:] - corners[0], corners[0]
-        for n in (1, 4):
-            x = rng.normal(size=(n, d))
-            A, b = quadratic.linear_map(rows_at(x))
-            if b.any() or not close(A, x @ C + a):
-                return None
+        for k in range(K):
+            corners, offset = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
+            C, a = corners[1:] - corners[0], corners[0]
+            for n in (1, 4):
+                x = rng.normal(size=(n, d))
+                A, b = quadratic.linear_map(rows_at(x, k))
+                if offset.any() or b.any() or not close(A, x @ C + a):
+                    return None
+            slopes.append(C)
+            offsets.append(a)
     except (ValueError, IndexError):
         return None
-    return None if offset.any() else (C, a)
+    if density.n_arms is None:
+        return slopes[0], offsets[0]
+    return np.stack(slopes), np.stack(offsets)
 
 
-def rows_at(x: np.ndarray) -> Data:
-    """Contexts (n, d) with nothing known of their rewards, all of arm 0."""
+def rows_at(x: np.ndarray, arm: int = 0) -> Data:
+    """Contexts (n, d) with nothing known of their rewards, all of one arm."""
     n = len(x)
-    return x, np.zeros(n), np.ones(n), np.zeros(n, dtype=np.int64)
+    return x, np.zeros(n), np.ones(n), np.full(n, arm)
 
 
 def noise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> float | None:
