@@ -295,9 +295,15 @@ class JointBelief(AffineBelief):
 
 def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -> np.ndarray:
     """P(arm is best) (n, K) for normals or Student-t of means (n, K) and scale matrices α²RR',
-    R = root (n, K, D), α (1,) or (n,): the shares of quasi-random joint draws."""
+    R = root (n, K, D), α (1,) or (n,): the shares of quasi-random joint draws.
+
+    Only differences of arms matter: along their principal axes, the widest first, because the first
+    coordinates of a Sobol sequence are its best.
+    """
+    axes, width, _ = np.linalg.svd(root - root.mean(axis=1, keepdims=True), full_matrices=False)
+    root = (axes * width[:, None, :])[:, :, : mean.shape[1] - 1]
     noise, out = draws(root.shape[2], df), np.empty(mean.shape)
-    step = max(1, MOST // noise.size)
+    step = max(1, MOST // (JOINT * mean.shape[1]))
     for i in range(0, len(mean), step):
         part = slice(i, i + step)
         spreads = noise @ root[part].transpose(0, 2, 1)

@@ -86,6 +86,7 @@ class SampledBelief:
         worn = chain.served >= self.spec.draws and not self.spec.frozen
         if chain.fitted < 0 or n >= self.spec.next_due(chain.fitted) or n < chain.fitted or worn:
             self._run(g, n)
+            chain = self.chains[g]
         chain.served += serving
         return chain.values
 
