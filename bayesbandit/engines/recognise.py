@@ -25,8 +25,8 @@ class Form:
     not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-def rows_at(x: np.ndarray, arm: int = 0) -> Data:
-    """Contexts (n, d) with nothing known of their rewards, all of one arm."""
+    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None; of a model over
+        arms, (C (K, d, D), a (K, D)), for each arm.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
     trial, prior: the rows at which all this was found, and the prior's natural parameters there.
@@ -194,35 +194,8 @@ def features(
     return np.stack(slopes), np.stack(offsets)
 
 
-<<<<<<< HEAD
 def rows_at(x: np.ndarray, arm: int = 0) -> Data:
     """Contexts (n, d) with nothing known of their rewards, all of one arm."""
-=======
-def columns(quadratic: Quadratic, rng: np.random.Generator) -> np.ndarray | None:
-    """Which column of [x 1 0] each coordinate of θ is multiplied by, (K, D) for each arm; None
-    where it is by another number, or not for every context."""
-    density, K = quadratic.density, quadratic.density.n_arms or 1
-    degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
-    if quadratic.not_affine or degree > 1:
-        return None
-    x, arm = rng.normal(size=(2 * K, density.n_features)), np.repeat(np.arange(K), 2)
-    try:
-        A, b = quadratic.linear_map((x, np.zeros(2 * K), np.ones(2 * K), arm))
-    except (ValueError, IndexError):
-        return None
-    equal = (A[:, :, None] == with_constants(x)[:, None, :]).reshape(K, 2, quadratic.dim, -1)
-    found = equal.all(axis=1)
-    return np.argmax(found, axis=2) if found.any(axis=2).all() and not b.any() else None
-
-
-def with_constants(x: np.ndarray) -> np.ndarray:
-    """[x 1 0] (n, d + 2)."""
-    return np.hstack([x, np.ones((len(x), 1)), np.zeros((len(x), 1))])
-
-
-def rows_at(x: np.ndarray) -> Data:
-    """Contexts (n, d) with nothing known of their rewards, all of arm 0."""
->>>>>>> engine
     n = len(x)
     return x, np.zeros(n), np.ones(n), np.full(n, arm)
 
