@@ -1,6 +1,6 @@
 """Hands models of scalar noise and a diagonal scale mixture to the compiled Gibbs kernel.
 
-    r | θ, σ² ~ N(Aθ + b, σ²/w),   θ_j | τ_j², σ² ~ N(0, s_j τ_j²),  s_j = σ² or 1
+    r | θ, σ² ~ N(Aθ + b, σ²/w),   θ_j | τ_j², σ² ~ N(m_j, s_j τ_j²),  s_j = σ² or 1
 
 σ² and the prior's precisions are monomials of the declared variables, which `scale_mixtures` finds:
 the kernel's draws are theirs after a change of variables. What a half-Cauchy scale was mixed by is
@@ -75,12 +75,14 @@ class HalfCauchy:
 class Shrinkage:
     """How the declared variables are those of the kernel.
 
-    sigma2, precision: σ² and the prior's precisions (D,). local, common: the variables of the
+    location: the prior's mean m₀ (D,); the kernel's θ is the declared one less m₀. sigma2,
+    precision: σ² and the prior's precisions (D,). local, common: the variables of the
     moving coordinates' own scales and of λ² = lambda2_factor · u^common_power; "" where none.
     """
 
     quadratic: Quadratic = field(repr=False)
     prior: gibbs.Prior
+    location: np.ndarray
     sigma2: Monomial
     noise: str
     precision: Monomial
@@ -94,7 +96,8 @@ class Shrinkage:
     def problem(self, A: np.ndarray, b: np.ndarray, data: Data) -> Problem:
         """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
-        told = gibbs.problem(A, reward - b, weight if self.quadratic.takes_weight else None)
+        reward = reward - b - A @ self.location
+        told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
             gibbs.check_noise(told, self.prior)
         return told
@@ -114,7 +117,7 @@ class Shrinkage:
     def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.State:
         """The kernel's state; auxiliaries are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
-        theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names])
+        theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
         wide = dict(state)
         if self.local:
             wide[self.local] = np.ones(theta.size)
@@ -134,7 +137,7 @@ class Shrinkage:
 
     def _declared(self, drawn: gibbs.Draws, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """The kernel's draws as draws of the declared variables."""
-        values = dict(self.quadratic.split(drawn.theta))
+        values = dict(self.quadratic.split(drawn.theta + self.location))
         if self.noise:
             power = self.sigma2.powers[self.noise]
             values[self.noise] = (drawn.sigma2 / self.sigma2.factor) ** (1.0 / power)
