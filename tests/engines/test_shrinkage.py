@@ -1,4 +1,4 @@
-"""Prior means other than 0 reach the compiled kernel, too: the same posterior as sweeps in Python."""
+"""Prior means other than 0 reach the compiled kernel: the posterior of sweeps in Python."""
 
 import numpy as np
 import pytest
