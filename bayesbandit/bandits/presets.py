@@ -125,7 +125,7 @@ def BayesianLassoTS(
     """Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
     lam: λ, or a prior of λ². sigma2: the noise variance, or its prior; by default
-    InverseGamma(1, 1). λ shrinks θ/σ: where rewards are on another scale than 1, so is it.
+    InverseGamma(1, 0.1), for rewards between 0 and 1 and the like. λ shrinks θ/σ.
     intercept: a constant with prior N(0, 100), outside the LASSO.
     draws, refit_every: so many sweeps after each reward, from where the sampler stood. A decision
     takes one of an arm's draws at random, which are renewed when they have served as often.
@@ -167,7 +167,8 @@ def _lasso(
     from bayesbandit.gallery import load_model
     from bayesbandit.priors import Prior
 
-    priors: dict[str, Any] = {} if sigma2 is None else {"sigma2": sigma2}
+    noise = Prior("InverseGamma", alpha=1, beta=0.1) if sigma2 is None else sigma2
+    priors: dict[str, Any] = {"sigma2": noise}
     if intercept:
         priors["intercept"] = Prior("Normal", mu=0, sigma=10)
     priors["lambda2"] = lam if isinstance(lam, Prior) else number(lam, "lam", above=0) ** 2
