@@ -12,9 +12,11 @@ PyMC is imported when a model is declared, not with this file.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +111,8 @@ class RewardModel:
         module, state = self.function.__module__, (dict(self.priors), dict(self.dims or {}))
         if module.startswith(FROM_FILE):
             return _from_file, (module.removeprefix(FROM_FILE), self.name, *state)
+        if module != "__main__" and _stands_in_its_place(self.function):
+            return _from_module, (module, self.function.__qualname__, *state)
         return RewardModel, (self.function, *state)
 
     # ---- another model --------------------------------------------------------------------------
@@ -262,6 +266,20 @@ def _find(name: str) -> RewardModel:
 def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
     function = import_module("bayesbandit.gallery").declared_in(path)[name].function
     return RewardModel(function, priors, dims)
+
+
+def _stands_in_its_place(function: Callable[..., Any]) -> bool:
+    """Whether the decorated function's name leads to a model of it: pickle finds the model then,
+    and not the function. What `__main__` is, another process does not know."""
+    try:
+        found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
+    except (AttributeError, KeyError):
+        return False
+    return isinstance(found, RewardModel) and found.function is function
+
+
+def _from_module(module: str, name: str, priors: dict, dims: dict) -> RewardModel:
+    return RewardModel(attrgetter(name)(import_module(module)).function, priors, dims)
 
 
 def _filled(values: Any) -> Any:

@@ -56,8 +56,11 @@ class Posterior:
 
     @property
     def log_evidence(self) -> float | None:
-        """Log marginal likelihood of the rewards, where the posterior has a closed form."""
-        return None if isinstance(self.known, SampledDraws) else self.known.log_evidence
+        """Log marginal likelihood of the rewards, where the posterior has a closed form and was not
+        streamed."""
+        if isinstance(self.known, SampledDraws) or math.isnan(self.known.log_evidence):
+            return None
+        return self.known.log_evidence
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

@@ -6,6 +6,10 @@ n = 1000 rows as sufficient statistics, unless the table says otherwise; CPU tim
 everybody measured once in each repeat, one after the other. Shown are medians over repeats, and
 for the ratio to dpotrf, which is taken within a repeat, the smallest and the largest too. dpotrf is
 called from a compiled loop; the copy that gives it a fresh triangle is timed alone and subtracted.
+
+"Through the engine" is `plan(model, d).sample(...)` of models of the gallery: everything from rows
+to draws of the declared variables. A warm call continues one chain by 100 sweeps; its overhead is
+what a call of one sweep takes more than that sweep.
 """
 
 import argparse
@@ -19,6 +23,8 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_limits
 
+from bayesbandit.engines.plan import plan
+from bayesbandit.gallery import load_model
 from bayesbandit.kernels import cholesky, dense, gibbs
 
 dpotrf = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
@@ -27,6 +33,7 @@ dpotrf = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
 Loop = Callable[[int], object]
 PRIORS = {
     "LASSO, λ and σ known": {"kind": gibbs.LAPLACE},
+    "LASSO, λ known": {"kind": gibbs.LAPLACE, "noise": (1.0, 1.0)},
     "LASSO, λ² and σ² drawn": {"kind": gibbs.LAPLACE, "gamma": (1.0, 1.0), "noise": (1.0, 1.0)},
     "horseshoe": {"kind": gibbs.HORSESHOE, "half_cauchy": 1.0, "noise": (1.0, 1.0)},
 }
@@ -140,6 +147,38 @@ def few_rows(n: int, d: int, repeats: int) -> None:
     print(f"| {n} | {d} | {spent['rows']:.0f} | {spent['statistics']:.0f} | {chosen} |")
 
 
+def calls(name: str, n: int, d: int, draws: int, warm: bool = False) -> Loop:
+    """So many calls of the engine for one chain."""
+    ready, (x, r) = plan(load_model(name), d), sparse(n, d)
+    data = {"x": x, "reward": r}
+    start = ready.sample(data, 100, 1, 0).state
+    tune, start = (0, start) if warm else (100, None)
+
+    def loop(times: int) -> None:
+        for seed in range(times):
+            ready.sample(data, draws, 1, seed, tune=tune, start=start)
+
+    return loop
+
+
+def through_the_engine(d: int, repeats: int) -> None:
+    x, r = sparse(1000, d)
+    both = {
+        "engine": calls("bayesian_lasso", 1000, d, 4000),
+        "kernel": sampler(x, r, PRIORS["LASSO, λ known"], False),
+    }
+    us = {name: median(us) for name, us in measure(both, repeats, 0.1).items()}
+    engine, kernel = 4100e6 / us["engine"], 1e6 / us["kernel"]
+    print(f"| {d} | {engine:,.0f} | {kernel:,.0f} | {engine / kernel:.2f} |")
+
+
+def warm_calls(name: str, n: int, d: int, repeats: int) -> None:
+    lengths = {str(k): calls(name, n, d, k, warm=True) for k in (1, 100, 1100)}
+    one, many, most = (median(us) for us in measure(lengths, repeats, 0.05).values())
+    sweep = (most - many) / 1000
+    print(f"| {name} | {n} | {many:.0f} | {sweep:.1f} | {one - sweep:.0f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=9)
@@ -152,6 +191,15 @@ def main() -> None:
     print("| n | d | µs a sweep from rows | from statistics | chosen |\n|---|---|---|---|---|")
     for n, d in ((20, 50), (40, 100), (50, 100), (80, 200), (50, 1000), (400, 1000)):
         few_rows(n, d, repeats)
+    print("\nThrough the engine, `bayesian_lasso`, one chain of 4100 sweeps\n")
+    print("| d | sweeps a second | of the kernel alone | share |\n|---|---|---|---|")
+    for d in (50, 100):
+        through_the_engine(d, repeats)
+    print("\nWarm calls of 100 sweeps through the engine, d = 102\n")
+    print("| model | n | µs a call | µs a sweep | µs of overhead |\n|---|---|---|---|---|")
+    for name in ("bayesian_lasso", "horseshoe"):
+        for n in (1, 41, 100, 400, 1000):
+            warm_calls(name, n, 102, repeats)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Declared reward models: values with priors, that build PyMC models and are written as YAML."""
 
 import copy
+import importlib
+import os
 import pickle
 import subprocess
 import sys
@@ -269,6 +271,30 @@ def test_a_hidden_model_of_a_file_goes_through_pickle(tmp_path):
     )
     model = bb.load_model(path)
     assert pickle.loads(pickle.dumps(model)) == model != bb.load_model(f"{path}:_base")
+
+
+def test_a_model_of_a_module_goes_through_plain_pickle(tmp_path, monkeypatch):
+    """Also to a process that has never seen it; the module's attribute is not the function."""
+    (tmp_path / "own_models.py").write_text(
+        "import bayesbandit as bb\n"
+        "@bb.reward_model(level=1, slope=bb.Prior('Normal', mu=0, sigma=1))\n"
+        "def flat(x, reward, level, slope): ...\n"
+        "class Family:\n"
+        "    @bb.reward_model(level=1)\n"
+        "    def member(x, reward, level): ...\n"
+        "def plain(x, reward, level): ...\n"
+        "named_otherwise = bb.reward_model(level=1)(plain)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module("own_models")
+    models = [own.flat, own.flat.with_priors(level=2), own.Family.member, own.named_otherwise]
+    assert pickle.loads(pickle.dumps(models)) == models
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(models), capture_output=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert run.stdout.decode().strip() == repr(models)
 
 
 def test_a_model_goes_to_another_process():

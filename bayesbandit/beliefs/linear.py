@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesbandit.checks import contexts, integer, number, one_of
+from bayesbandit.beliefs.arm import LinearPosterior
+from bayesbandit.checks import integer, number, one_of
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
@@ -257,55 +258,3 @@ class LinearBelief:
         arms = aligned(len(self.arms) - 1, self.arms.shape[1])
         arms[:] = np.delete(self.arms, k, axis=0)
         self.arms = arms
-
-
-@dataclass(frozen=True)
-class LinearPosterior:
-    """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
-
-    location (D,), spread (D, D), the intercept last where there is one.
-    """
-
-    location: np.ndarray
-    spread: np.ndarray
-    df: float
-    n_features: int
-
-    @property
-    def engine(self) -> str:
-        """How the posterior came about: in closed form."""
-        return "exact_gaussian" if math.isinf(self.df) else "normal_inverse_gamma"
-
-    @property
-    def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """θ's posterior mean (D,) and covariance (D, D)."""
-        return {"theta": (self.location, self.spread * float(spread(1.0, self.df)) ** 2)}
-
-    def _design(self, x: Any) -> np.ndarray:
-        x = contexts(x, self.n_features)
-        constant = len(self.location) > self.n_features
-        return np.column_stack([x, np.ones(len(x))]) if constant else x
-
-    def mean(self, x: Any) -> np.ndarray:
-        """Posterior mean of the mean reward at x (n, d): (n,)."""
-        return self._design(x) @ self.location
-
-    def sd(self, x: Any) -> np.ndarray:
-        """Posterior standard deviation of the mean reward at x (n, d): (n,)."""
-        z = self._design(x)
-        if not np.isfinite(self.spread).all():
-            return np.full(len(z), np.inf)
-        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.spread, z), 0.0)
-        return spread(np.sqrt(scale2), self.df)
-
-    def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` posterior draws, (size, n); one draw spans all n contexts."""
-        z = self._design(x)
-        if not np.isfinite(self.spread).all():
-            raise ValueError("the posterior is not proper before the arm's first reward")
-        variance, axes = np.linalg.eigh(self.spread)  # where σ² = 0, too
-        root = axes * np.sqrt(np.maximum(variance, 0.0))
-        theta = rng.standard_normal((size, len(self.location))) @ root.T
-        if math.isfinite(self.df):
-            theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]
-        return (self.location + theta) @ z.T

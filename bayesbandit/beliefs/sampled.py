@@ -11,14 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.engines.base import NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.kernels import winners
@@ -91,8 +89,8 @@ class SampledBelief:
         return chain.values
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds; on one thread, for many small matrices suffer from more."""
-        with threads().limit(limits=1):
+        """New draws from all rounds."""
+        with one_thread():
             self._sample(g, n)
 
     def _sample(self, g: int, n: int) -> None:
@@ -289,12 +287,6 @@ class SampledBelief:
             values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
             last = state.get(f"{g}.state", [variables] if variables else None)
             self.chains.append(Chain(values, last, fitted, served, runs))
-
-
-@cache
-def threads() -> ThreadpoolController:
-    """The linear algebra's threads; to find them takes milliseconds."""
-    return ThreadpoolController()
 
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 COMPILE = threading.RLock()  # PyTensor compiles for one thread at a time
 
@@ -60,3 +63,14 @@ class Compiled:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
         return self  # nothing in it changes
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Where linear algebra runs on one thread: small matrices suffer badly from more."""
+    return _libraries().limit(limits=1)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds, setting them microseconds."""
+    return ThreadpoolController()

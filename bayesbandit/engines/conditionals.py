@@ -26,6 +26,7 @@ from bayesbandit.model import DATA
 
 Values = Mapping[str, np.ndarray]  # free variables by name
 
+MEAN = "mean_reward"  # among values: the mean rewards (n,) under the others
 POWERS = (1, 2)  # k
 STEP = 2.0**12  # t is multiplied and divided by it to tell c₁t, c₀ and c₂/t apart
 NOTHING = 1e-14  # a term smaller than this share of the others is rounding
@@ -35,7 +36,8 @@ TINY, HUGE = 1e-100, 1e100  # what a draw of t is kept within
 class Conditional:
     """A variable's full conditional, from the gradient of the log density.
 
-    power: k. Found at `values` and `data`, or refused.
+    power: k. Found at `values` and `data`, or refused. Where `values` have the mean rewards, the
+    likelihood is taken as a function of these.
     """
 
     def __init__(
@@ -43,12 +45,14 @@ class Conditional:
     ) -> None:
         self.name, self.engine, self.label = name, engine, density.label(name)
         s = density.values[name]
-        terms = [t.graph.sum() for t in density.terms if s in ancestors([t.graph])]
+        through, among = MEAN in values, [t for t in density.terms if s in ancestors([t.graph])]
+        terms = [(t.given_mean if through and t.on_data else t.graph).sum() for t in among]
         slope: Any = pt.grad(pt.add(pt.constant(0.0), *terms), s)
         S = pt.tensor("S", shape=(None, *s.type.shape))
-        self._others = tuple(k for k in density.values if k != name)
+        given = density.values | ({MEAN: density.given_mean} if through else {})
+        self._others = tuple(k for k in given if k != name)
         self._roles = tuple(k in density.inputs for k in DATA)
-        inputs = [density.values[k] for k in self._others]
+        inputs = [given[k] for k in self._others]
         inputs += [density.inputs[k] for k in DATA if k in density.inputs]
         self._slopes = Compiled([S, *inputs], [vectorize_graph(slope, {s: S})], PYTHON)
         for self.power in POWERS:

@@ -88,8 +88,8 @@ class Mark(Op):
     def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
         outputs[0][0] = inputs[0]
 
-    def infer_shape(self, fgraph: Any, node: Apply, shapes: Any) -> Any:
-        return shapes
+    def infer_shape(self, *arguments: Any) -> Any:
+        return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
 
 
 def marked(model: pm.Model) -> pm.Model:

@@ -10,34 +10,32 @@ kernel (`shrinkage`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor.tensor as pt
-from pytensor.graph.replace import clone_replace
-from scipy.linalg import solve_triangular
 
-from bayesbandit.engines.base import NotThisEngine, Refusal
-from bayesbandit.engines.conditionals import Conditional, trial
-from bayesbandit.engines.density import Density, Term, containers, distribution, read, row_dimension
+from bayesbandit.engines.base import NotThisEngine, Refusal, one_thread
+from bayesbandit.engines.blocks import ENGINE, Blocks, blocks
+from bayesbandit.engines.conditionals import MEAN, Conditional, trial
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact import Exact
-from bayesbandit.engines.mixtures import mixed
 from bayesbandit.engines.quadratic import Data, Quadratic
-from bayesbandit.engines.recognise import Form, close, features, recognise, tested
+from bayesbandit.engines.recognise import Form, features, noise, recognise, tested
 from bayesbandit.engines.scale_mixtures import recognised
 from bayesbandit.engines.shrinkage import Shrinkage
-from bayesbandit.engines.structure import Degrees, analytic
+from bayesbandit.engines.sparsity import SparsePrior
+from bayesbandit.engines.swept import Sweep
 
 if TYPE_CHECKING:
     import pymc as pm
 
-ENGINE = "gibbs"
 TUNE, TUNE_WARM = 500, 50
 ROWS = 5  # of the data at which a model is tested
 
 State = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+
+Chain = Callable[..., tuple[State, State]]
 
 
 class Gibbs(Exact):
@@ -46,6 +44,8 @@ class Gibbs(Exact):
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: to each variable that was mixed over, the declared one that it belongs to; neither
     part of `names` nor of the draws. kernel: the compiled sampler, where the model has its form.
+    prior_given: the block's natural parameters. scalar_noise: whether rewards are N(mean reward,
+    σ²/weight), whatever is given.
     """
 
     engine = ENGINE
@@ -58,6 +58,8 @@ class Gibbs(Exact):
         auxiliary: Mapping[str, str],
         by_row: Sequence[str],
         kernel: Shrinkage | None,
+        prior_given: SparsePrior,
+        scalar_noise: bool,
     ) -> None:
         super().__init__(quadratic, form)
         self.conditionals, self.auxiliary, self.kernel = (
@@ -65,6 +67,7 @@ class Gibbs(Exact):
             dict(auxiliary),
             kernel,
         )
+        self.prior_given, self.scalar_noise = prior_given, scalar_noise
         self.by_row, self.block = tuple(by_row), quadratic.names
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in auxiliary)
@@ -88,28 +91,31 @@ class Gibbs(Exact):
         rows = self.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
-        kept: list[dict[str, np.ndarray]] = []
+        kept: list[State] = []
         last: list[State] = []
-        for i, stream in enumerate(streams(seed, chains)):
-            rng = np.random.default_rng(stream)
-            state = self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
-            if self.kernel is not None and compiled:
-                values, state = self.kernel.sample(self, rows, state, draws, tune, rng)
-                if progress is not None:
-                    progress(tune + draws)
-            else:
-                values, state = self._sweeps(rows, state, draws, tune, rng, progress)
-            kept.append(values)
-            last.append(state)
+        with one_thread():
+            chain = self._chain(rows, compiled)
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                state = (
+                    self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
+                )
+                values, state = chain(state, draws, tune, rng, progress or silent)
+                kept.append(values)
+                last.append(state)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+    def _chain(self, data: Data, compiled: bool) -> Chain:
+        """What draws a chain from the posterior given these rows."""
+        if self.kernel is None or not compiled:
+            return Sweep(self, data).sample
+        return partial(self.kernel.sample, self.kernel.problem(*self.mean_map(data), data))
 
     def start(self, data: Data, rng: np.random.Generator) -> State:
         """Where a chain may begin: positive variables about 1, the block at 0."""
-        n = len(data[0])
-        shapes = {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in shapes.items()
+            for k, shape in self.shapes_at(len(data[0])).items()
         }
 
     def resumed(self, state: State, data: Data) -> State:
@@ -121,85 +127,20 @@ class Gibbs(Exact):
             state[k][: min(n, len(value))] = value[:n]
         return state
 
-    def _sweeps(
-        self,
-        data: Data,
-        state: State,
-        draws: int,
-        tune: int,
-        rng: np.random.Generator,
-        progress: Callable[[int], None] | None,
-    ) -> tuple[dict[str, np.ndarray], State]:
-        """A chain, swept in Python."""
-        out = {k: np.empty((draws, *state[k].shape)) for k in self.names}
-        absent = self._checked(data, state, rng)
-        through = self._map(data, state)
-        for sweep in range(-tune, draws):
-            state |= self._draw_block(data, state, through, rng)
-            for conditional in self.conditionals:
-                name = conditional.name
-                state[name] = conditional.draw(state, data, absent[name], rng)
-            if sweep >= 0:
-                for k, values in out.items():
-                    values[sweep] = state[k]
-            if progress is not None:
-                progress(1)
-        return out, state
+    def mean_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
+        """The mean rewards A θ + b of rows: A (n, D), b (n,)."""
+        return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
-    def _checked(
-        self, data: Data, state: State, rng: np.random.Generator
-    ) -> dict[str, tuple[bool, bool]]:
-        """The identity test on these very data, and which terms each conditional lacks."""
-        shapes = {k: v.shape for k, v in state.items()}
-        values = trial(shapes, [c.name for c in self.conditionals], np.random.default_rng(0))
-        for conditional in self.conditionals:
-            if not conditional.holds(values, data):
-                raise self.quadratic.refusal(
-                    f"{conditional.label}: not generalised inverse Gaussian on these data"
-                )
-        return {c.name: c.absent(values, data) for c in self.conditionals}
-
-    def _map(self, data: Data, state: State) -> tuple[np.ndarray, np.ndarray] | None:
-        """The mean rewards A θ + b: A (n, D), b (n,), where rows speak through them alone."""
-        if self.quadratic.through_mean is None:
-            return None
-        given = self._given(state)
-        whole = self.quadratic.natural(data, given)[1]
-        rows = self.quadratic.rows(data, given).natural()
-        same = close(rows.precision, whole.precision) and close(rows.shift, whole.shift)
-        return self.quadratic.linear_map(data) if same else None
-
-    def _given(self, state: State, rows: slice = slice(None)) -> list[np.ndarray]:
+    def given(self, state: State, rows: slice = slice(None)) -> list[np.ndarray]:
         """The values of the variables that the block is given, as `Quadratic` takes them."""
         return [
             state[k][rows] if k in self.by_row else state[k]
             for k in (v.name for v in self.quadratic.given)
         ]
 
-    def _draw_block(
-        self,
-        data: Data,
-        state: State,
-        through: tuple[np.ndarray, np.ndarray] | None,
-        rng: np.random.Generator,
-    ) -> State:
-        """The Gaussian block given the rest."""
-        given: Any = self._given(state)
-        if through is None:
-            prior, likelihood = self.quadratic.natural(data, given)
-            precision = prior.precision + likelihood.precision
-            shift = prior.shift + likelihood.shift
-        else:
-            A, b = through
-            one = slice(0, 1)
-            first: Any = self._given(state, one)
-            prior = self.quadratic.natural(tuple(v[one] for v in data), first)[0]  # type: ignore[arg-type]
-            slope, curvature, _ = self.quadratic.curvature(b, data, given)
-            precision = prior.precision - (A.T * curvature) @ A
-            shift = prior.shift + A.T @ slope
-        L, _, mean = self.solve(precision, shift)
-        noise = solve_triangular(L, rng.standard_normal(self.dim), lower=True, trans=1)
-        return self.split(mean + noise)
+    def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
+        """All variables' shapes with n rows."""
+        return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
 
     # ---- what is known of the mean reward --------------------------------------------------------
 
@@ -207,6 +148,10 @@ class Gibbs(Exact):
         """θ (chains · draws, D) of the block, from draws by variable."""
         parts = [np.asarray(draws[k]).reshape(-1, s.stop - s.start) for k, s in self.slices.items()]
         return np.concatenate(parts, axis=1)
+
+
+def silent(sweeps: int) -> None:
+    """Tells nobody."""
 
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
@@ -220,98 +165,35 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 def match(model: pm.Model) -> Gibbs | Refusal:
     """The Gibbs engine for a built model, or why it has a variable that it cannot draw."""
     try:
-        eligible(model)
-        rewritten, auxiliary = mixed(model)
-        transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
-        density, by_row = freed(rewritten)
-        density = replace(
-            density, terms=tuple(_as_declared(t, model, auxiliary) for t in density.terms)
-        )
-        rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
-        if len(rest) == len(density.values):
-            raise _refuse("no real variable that could be Gaussian given the rest")
-        seeds = {density.values[k]: 1.0 for k in rest}
-        for term in density.terms:
-            if why := Degrees([term.graph], seeds, analytic).fault(term.graph, most=1):
-                raise _refuse(f"{term.label}: {why}")
-        if Degrees([density.mean], seeds).of(density.mean):
-            names = Degrees([density.mean], seeds).names([density.mean])
-            raise _refuse(f"'mean_reward': depends on {names}, not on Gaussian variables alone")
-        return derived(density, rest, auxiliary, by_row)
+        return derived(blocks(model))
     except NotThisEngine as error:
         return error.refusal
 
 
-def derived(
-    density: Density, rest: Sequence[str], auxiliary: Mapping[str, str], by_row: Sequence[str]
-) -> Gibbs:
-    """The engine of a density whose variables are a block and the positive `rest`."""
+def derived(apart: Blocks) -> Gibbs:
+    """The engine of a density whose variables are a block and positive ones."""
+    density, rest, by_row = apart.density, apart.rest, apart.by_row
     rng = np.random.default_rng(0)
     quadratic = Quadratic(density, ENGINE, given=rest)
     shapes = {
         k: tuple(ROWS if m is None else m for m in v.type.shape) for k, v in density.values.items()
     }
     values = trial(shapes, rest, rng)
-    given: Any = tuple(values[v.name] for v in quadratic.given)
+    points: list[Any] = [[v[k] for k in rest] for v in (values, trial(shapes, rest, rng))]
+    given = points[0]
     if by_row:
         why = f"'{by_row[0]}' has a value for each row"
         data = tested(quadratic, given, rng)
         form = Form(why, False, features(quadratic, rng), None, data)
     else:
         form = recognise(quadratic, given, rng)
+    if quadratic.through_mean is not None:
+        theta = np.concatenate([np.ravel(values[k]) for k in quadratic.names])
+        values[MEAN] = quadratic.mean_reward(theta[None], form.trial)[0]
     conditionals = [Conditional(density, name, ENGINE, values, form.trial) for name in rest]
     kernel = None if by_row else recognised(quadratic, form, rng)
-    return Gibbs(quadratic, form, conditionals, auxiliary, by_row, kernel)
-
-
-def freed(model: pm.Model) -> tuple[Density, list[str]]:
-    """The density, with as many values of its variables by row as there are rows in the data, and
-    these variables."""
-    density, row = read(model), row_dimension(model)
-    by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
-    if not by_row:
-        return density, []
-    values = {
-        k: pt.tensor(k, shape=(None,) * v.type.ndim) if k in by_row else v
-        for k, v in density.values.items()
-    }
-    swap = {density.values[k]: values[k] for k in by_row}
-    parts = [g for t in density.terms for g in (t.graph, t.given_mean)]
-    *graphs, mean = clone_replace([*parts, density.mean], swap, rebuild_strict=False)
-    pairs = zip(density.terms, graphs[::2], graphs[1::2], strict=True)
-    terms = tuple(replace(t, graph=g, given_mean=m) for t, g, m in pairs)
-    return replace(density, terms=terms, mean=mean, values=values), by_row
-
-
-def eligible(model: pm.Model) -> None:
-    """Refuses variables that are discrete, imputed, bounded, or real and one for each row."""
-    if not model.free_RVs:
-        raise _refuse("the model has no free variable")
-    observed, row = {v.name for v in model.observed_RVs}, row_dimension(model)
-    for v in model.free_RVs:
-        label, transform = f"'{v.name}' ~ {distribution(v)}", model.rvs_to_transforms[v]
-        dims = model.named_vars_to_dims.get(v.name) or ()
-        if v.name.replace("_unobserved", "_observed") in observed:
-            raise _refuse(f"{label}: missing rewards are imputed")
-        if not str(v.dtype).startswith("float"):
-            raise _refuse(f"{label}: discrete")
-        if transform is not None and transform.name != "log":
-            raise _refuse(f"{label}: {transform.name} transform")
-        if row in dims and (transform is None or len(dims) > 1):
-            raise _refuse(f"{label}: one value for each row")
-    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
-        raise _refuse("'observed_reward': missing rewards")
-
-
-def _as_declared(term: Term, model: pm.Model, auxiliary: Mapping[str, str]) -> Term:
-    """A term that a refusal names by what was declared, not by what it was rewritten to."""
-    if term.name in auxiliary:
-        declared = distribution(model[auxiliary[term.name]])
-        return replace(term, label=f"'{auxiliary[term.name]}' ~ {declared}, as a mixture")
-    if term.label.startswith("potential"):
-        return term
-    return replace(term, label=f"'{term.name}' ~ {distribution(model[term.name])}")
-
-
-def _refuse(reason: str) -> NotThisEngine:
-    return NotThisEngine(Refusal(ENGINE, reason))
+    scalar = form.noise is not None and all(noise(quadratic, g, rng) for g in points)
+    return Gibbs(
+        quadratic, form, conditionals, apart.auxiliary, by_row, kernel,
+        SparsePrior(quadratic, points), scalar,
+    )  # fmt: skip

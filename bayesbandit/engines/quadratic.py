@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,18 +77,24 @@ class Rows:
 
 
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes (D, …) and intercept (…) of an affine function of θ, from one call on [0; e_1 … e_D].
+    """Slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D]."""
+    return along(function, np.eye(dim))
+
+
+def along(
+    function: Callable[[np.ndarray], np.ndarray], directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes (m, …) along directions (m, D), and intercept, of an affine function of θ.
 
     Where the intercept is so large that it would swamp the slopes, a second call takes longer
     steps, by a power of two.
     """
-    basis = np.vstack([np.zeros(dim), np.eye(dim)])
-    values = function(basis)
+    values = function(np.vstack([np.zeros((1, directions.shape[1])), directions]))
     intercept, slopes, step = values[0], values[1:] - values[0], 1.0
     most, least = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
     if 8.0 * least < most < math.inf and least > 0.0:
         step = 2.0 ** math.ceil(math.log2(most / least))
-        slopes = (function(step * basis)[1:] - intercept) / step
+        slopes = (function(step * directions) - intercept) / step
     return slopes, intercept
 
 
@@ -126,7 +133,7 @@ class Quadratic:
         """The engine's refusal, ready to be raised."""
         return NotThisEngine(Refusal(self.engine, reason))
 
-    @property
+    @cached_property
     def takes_weight(self) -> bool:
         """Whether the log density depends on the weights."""
         graphs = [term.graph for term in self.density.terms]
@@ -149,6 +156,7 @@ class Quadratic:
             for k in (False, True)
         ]
         *flat, mean = clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False)
+        self._prior = flat[0]
         outputs: list[Variable] = []
         for total in flat:
             outputs += vectorize_graph([_gradient(total, self._z), total], {self._z: self._Z})
@@ -186,6 +194,20 @@ class Quadratic:
             H = slopes[:, k]
             parts.append(Natural(-0.5 * (H + H.T), shift[k].copy(), float(constant.item())))
         return parts[0], parts[1]
+
+    def prior_slopes(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
+        """Gradients (S, D) of the prior at Z (S, D)."""
+        [gradient] = self._prior_gradient(Z, *(np.asarray(v, dtype=np.float64) for v in given))
+        return np.broadcast_to(gradient, Z.shape)
+
+    def likelihood_slopes(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
+        """Gradients (S, D) of the likelihood at Z (S, D)."""
+        return self._stacked(Z, self._arguments(data, given))[:, 1]
+
+    @cached_property
+    def _prior_gradient(self) -> Compiled:
+        graph = vectorize_graph(_gradient(self._prior, self._z), {self._z: self._Z})
+        return Compiled([self._Z, *self.given], [graph], PYTHON)
 
     def _stacked(self, Z: np.ndarray, rest: list[np.ndarray]) -> np.ndarray:
         """Gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""

@@ -70,6 +70,7 @@ class Search:
     ) -> None:
         self.quadratic, self.shapes = quadratic, shapes
         self.row = part(form.trial, slice(0, 1))
+        self.location: np.ndarray | None = None
 
     def variance(self, values: Mapping[str, np.ndarray]) -> float | None:
         """σ²."""
@@ -77,13 +78,18 @@ class Search:
         return noise(self.quadratic, given, np.random.default_rng(0))
 
     def diagonal(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, float] | None:
-        """Prior precisions (D,), and the log density at θ = 0; None where not diagonal about 0."""
+        """Prior precisions (D,), and the log density at the prior's mean, `location`, which the
+        first call finds; None where they are not diagonal, or the mean is another."""
         given: Any = tuple(values[k] for k in self.shapes)
         prior = self.quadratic.natural(self.row, given)[0]
-        P = np.diag(prior.precision)
-        if np.any(prior.precision - np.diag(P)) or prior.shift.any() or (P < 0.0).any():
+        P, shift = np.diag(prior.precision), prior.shift
+        if np.any(prior.precision - np.diag(P)) or (P < 0.0).any() or shift[P == 0.0].any():
             return None
-        return P, prior.constant
+        if self.location is None:
+            self.location = np.divide(shift, P, out=np.zeros_like(P), where=P > 0.0)
+        if not close(P * self.location, shift):
+            return None
+        return P, prior.constant + 0.5 * float(shift @ self.location)
 
     def monomial(self) -> bool:
         """Finds how σ² and the precisions depend on each variable, and which coordinates move."""
@@ -259,7 +265,8 @@ class Search:
             self.quadratic.dim, kind, fixed=fixed, scaled=roles.scaled, gamma=gamma,
             half_cauchy=half_cauchy, noise=told,
         )  # fmt: skip
+        assert self.location is not None
         return Shrinkage(
-            made, self.sigma2, roles.noise, self.precision, roles.local, local_mixed, roles.common,
-            roles.power, lambda2, common_mixed,
+            self.quadratic, made, self.location, self.sigma2, roles.noise, self.precision,
+            roles.local, local_mixed, roles.common, roles.power, lambda2, common_mixed,
         )  # fmt: skip

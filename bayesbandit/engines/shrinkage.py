@@ -1,6 +1,6 @@
 """Hands models of scalar noise and a diagonal scale mixture to the compiled Gibbs kernel.
 
-    r | θ, σ² ~ N(Aθ + b, σ²/w),   θ_j | τ_j², σ² ~ N(0, s_j τ_j²),  s_j = σ² or 1
+    r | θ, σ² ~ N(Aθ + b, σ²/w),   θ_j | τ_j², σ² ~ N(m_j, s_j τ_j²),  s_j = σ² or 1
 
 σ² and the prior's precisions are monomials of the declared variables, which `scale_mixtures` finds:
 the kernel's draws are theirs after a change of variables. What a half-Cauchy scale was mixed by is
@@ -9,14 +9,18 @@ drawn given the rest, which leaves the joint distribution as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.kernels import gibbs
+
+Problem = gibbs.Statistics | gibbs.Rows
+Values = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,23 @@ class Monomial:
     factor: Any
     powers: Mapping[str, Any]
 
-    def __call__(self, values: Mapping[str, np.ndarray], but: str = "") -> np.ndarray:
-        """Its value, (…, D) where there is a vector; `but`: a variable that counts as 1."""
+    def __call__(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Its value, (…, D) where there is a vector."""
         product = np.asarray(self.factor, dtype=np.float64)
         for name, e in self.powers.items():
-            if name != but:
-                product = product * np.asarray(values[name]) ** e
+            product = product * np.asarray(values[name]) ** e
         return product
+
+    def at(self, which: np.ndarray, but: str) -> Monomial:
+        """Of some coordinates, (D,) true and false, without the variable `but`; a number where
+        all are the same, which NumPy is quicker with."""
+
+        def some(value: Any) -> Any:
+            value = np.broadcast_to(value, which.shape)[which]
+            return float(value[0]) if value.size and (value == value[0]).all() else value
+
+        powers = {name: some(e) for name, e in self.powers.items() if name != but}
+        return Monomial(some(self.factor), {name: e for name, e in powers.items() if np.any(e)})
 
 
 @dataclass(frozen=True)
@@ -61,11 +75,14 @@ class HalfCauchy:
 class Shrinkage:
     """How the declared variables are those of the kernel.
 
-    sigma2, precision: σ² and the prior's precisions (D,). local, common: the variables of the
+    location: the prior's mean m₀ (D,); the kernel's θ is the declared one less m₀. sigma2,
+    precision: σ² and the prior's precisions (D,). local, common: the variables of the
     moving coordinates' own scales and of λ² = lambda2_factor · u^common_power; "" where none.
     """
 
+    quadratic: Quadratic = field(repr=False)
     prior: gibbs.Prior
+    location: np.ndarray
     sigma2: Monomial
     noise: str
     precision: Monomial
@@ -76,34 +93,35 @@ class Shrinkage:
     lambda2_factor: float
     common_mixed: HalfCauchy | None
 
-    def sample(
-        self, engine: Any, data: Data, state: Mapping[str, np.ndarray], draws: int, tune: int,
-        rng: np.random.Generator,
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
-        """A chain of the declared variables (draws, *shape), and where it ends."""
-        quadratic: Quadratic = engine.quadratic
-        given: Any = [state[v.name] for v in quadratic.given]
-        A, b = quadratic.linear_map(data)
-        slope, curvature, _ = quadratic.curvature(b, data, given)
-        problem = gibbs.problem(A, -slope / curvature, -curvature * float(self.sigma2(state)))
+    def problem(self, A: np.ndarray, b: np.ndarray, data: Data) -> Problem:
+        """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
+        _, reward, weight, _ = data
+        reward = reward - b - A @ self.location
+        told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
-            gibbs.check_noise(problem, self.prior)
-        chain = self._begin(quadratic, state, rng)
-        gibbs.sample(problem, self.prior, chain, rng, 1, max(tune, 1))
-        values = self._declared(
-            quadratic, gibbs.sample(problem, self.prior, chain, rng, draws), rng
-        )
-        last = {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
-        return {k: values[k] for k in engine.names}, last
+            gibbs.check_noise(told, self.prior)
+        return told
 
-    def _begin(
-        self, quadratic: Quadratic, state: Mapping[str, np.ndarray], rng: np.random.Generator
-    ) -> gibbs.State:
+    def sample(
+        self, problem: Problem, state: Values, draws: int, tune: int, rng: np.random.Generator,
+        progress: Callable[[int], None],
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
+        """A chain of all variables (draws, *shape), and where it ends."""
+        chain = self._begin(state, rng)
+        if tune:
+            gibbs.sample(problem, self.prior, chain, rng, 1, tune)
+        values = self._declared(gibbs.sample(problem, self.prior, chain, rng, draws), rng)
+        progress(tune + draws)
+        return values, {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
+
+    def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.State:
         """The kernel's state; auxiliaries are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
-        flat = {k: np.ravel(v) for k, v in state.items()}
-        theta = np.concatenate([flat[k] for k in quadratic.names])
-        wide = {k: self._wide(quadratic, k, v) for k, v in flat.items()}
+        theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
+        wide = dict(state)
+        if self.local:
+            wide[self.local] = np.ones(theta.size)
+            wide[self.local][prior.moving] = np.ravel(state[self.local])
         inv_tau2 = self.precision(wide) * np.where(prior.scaled, sigma2, 1.0)
         inv_tau2 = np.where(prior.moving, inv_tau2, prior.fixed)
         lambda2 = self.lambda2_factor
@@ -117,20 +135,9 @@ class Shrinkage:
         one = np.array([1.0])
         return gibbs.State(theta, inv_tau2, inv_nu, lambda2 * one, rate * one, sigma2 * one)
 
-    def _wide(self, quadratic: Quadratic, name: str, value: np.ndarray) -> np.ndarray:
-        """A local variable's values (…, m) in the place of its coordinates (…, D)."""
-        if name != self.local:
-            return value
-        wide = np.ones((*value.shape[:-1], quadratic.dim))
-        wide[..., self.prior.moving] = value
-        return wide
-
-    def _declared(
-        self, quadratic: Quadratic, drawn: gibbs.Draws, rng: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    def _declared(self, drawn: gibbs.Draws, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """The kernel's draws as draws of the declared variables."""
-        values = dict(quadratic.split(drawn.theta))
-        moving = self.prior.moving
+        values = dict(self.quadratic.split(drawn.theta + self.location))
         if self.noise:
             power = self.sigma2.powers[self.noise]
             values[self.noise] = (drawn.sigma2 / self.sigma2.factor) ** (1.0 / power)
@@ -140,13 +147,21 @@ class Shrinkage:
             if self.common_mixed is not None:
                 values[self.common_mixed.name] = self.common_mixed.draw(level, rng)
         if self.local:
-            s = np.where(self.prior.scaled, drawn.sigma2[:, None], 1.0)
+            where, apart, inverse, shape = self._local
             column = {k: v[:, None] for k, v in values.items() if v.ndim == 1}
-            level = (drawn.inv_tau2 / s / self.precision(column, but=self.local))[:, moving]
-            power = np.broadcast_to(self.precision.powers[self.local], moving.shape)[moving]
-            [v] = [v for v in quadratic.given if v.name == self.local]
-            values[self.local] = (level ** (1.0 / power)).reshape(-1, *v.type.shape)
+            s = np.where(self.prior.scaled[where], drawn.sigma2[:, None], 1.0)
+            level = drawn.inv_tau2[:, where] / (s * apart(column))
+            values[self.local] = (level**inverse).reshape(shape)
             if self.local_mixed is not None:
-                n = self.local_mixed.draw(level, rng)
-                values[self.local_mixed.name] = n.reshape(-1, *v.type.shape)
+                values[self.local_mixed.name] = self.local_mixed.draw(level, rng).reshape(shape)
         return values
+
+    @cached_property
+    def _local(self) -> tuple[np.ndarray | slice, Monomial, Any, tuple[int, ...]]:
+        """The moving coordinates; their precisions but for the local variable's part; its inverse
+        power, and the shape of its draws."""
+        moving, one = self.prior.moving, Monomial(self.precision.powers[self.local], {})
+        [v] = [v for v in self.quadratic.given if v.name == self.local]
+        where = slice(None) if moving.all() else moving
+        inverse = 1.0 / one.at(moving, "").factor
+        return where, self.precision.at(moving, self.local), inverse, (-1, *v.type.shape)

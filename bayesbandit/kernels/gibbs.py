@@ -55,9 +55,10 @@ def problem(x: Matrix, r: Vector, weight: Vector | None = None) -> Statistics | 
     """`rows` where `prefers_rows` says so, else `statistics`."""
     if prefers_rows(*x.shape):
         return rows(x, r, weight)
-    w = np.ones(len(r)) if weight is None else weight
-    xw = x * w[:, None]
-    return statistics(x.T @ xw, xw.T @ r, float(w @ (r * r)), len(r))
+    if weight is not None:
+        root = np.sqrt(weight)
+        x, r = x * root[:, None], r * root
+    return statistics(x.T @ x, x.T @ r, float(r @ r), len(r))  # of x'x NumPy computes one triangle
 
 
 def declare(

@@ -198,6 +198,9 @@ def test_what_the_compiled_kernel_can_take_is_recognised():
     C, a = matched(intercept)[0].form.features
     assert np.array_equal(C, np.eye(D, D + 1))
     assert np.array_equal(a, [0, 0, 0, 1])
+    assert np.array_equal(matched(intercept)[0].form.columns, [[0, 1, 2, D]])
+    columns = matched(arms)[0].form.columns
+    assert np.array_equal(columns[1], [*[D + 1] * D, 0, 1, 2, *[D + 1] * (K - 2) * D])
 
 
 def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():

@@ -10,6 +10,8 @@ from bayesbandit.engines import exact, normal_inverse_gamma
 from bayesbandit.engines.base import Refusal
 from bayesbandit.engines.conditionals import inverse_gaussian
 from bayesbandit.engines.gibbs import Gibbs, match
+from bayesbandit.engines.swept import Sweep
+from bayesbandit.kernels.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.priors import Prior
 from tests.engines.declared import log_densities, rows
@@ -328,6 +330,93 @@ def test_student_noise_agrees_with_its_declared_mixture():
     for k in ("theta", "sigma2"):
         error = np.hypot(batch_error(a[k]), batch_error(b[k]))
         assert np.all(np.abs(a[k].mean(axis=(0, 1)) - b[k].mean(axis=(0, 1))) < 5 * error)
+
+
+@reward_model(tau2=IG)
+def offset(x, reward, tau2):
+    """Neither weights nor the identity map."""
+    theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+    mu = 1.0 + 0.5 * (x @ theta)
+    pm.Normal("reward", mu, 0.7, observed=reward, dims="row")
+    return mu
+
+
+@pytest.mark.parametrize("model", [plain, park_casella, plain.with_priors(sigma2=0.5), offset])
+def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
+    data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
+    found = engine(model, data)
+    state = found.start(found.data(**data), np.random.default_rng(0))
+    said = found.quadratic.rows(found.data(**data), [state[v.name] for v in found.quadratic.given])
+    A, b = found.linear_map(data["x"])
+    told = found.kernel.problem(A, b, found.data(**data))
+    sigma2, d = float(found.kernel.sigma2(state)), found.dim
+    np.testing.assert_allclose(told.A[:d, :d], sigma2 * said.natural().precision, rtol=1e-10)
+    shift = said.natural().shift
+    np.testing.assert_allclose(told.A[:d, padded(d)], sigma2 * shift, rtol=1e-10)
+
+
+@reward_model(theta=EACH, sigma2=IG)
+def averaged(x, reward, theta, sigma2):
+    """A likelihood that is not a product over rows."""
+    mu = x @ theta
+    pm.Normal("reward", mu, 1, observed=reward, dims="row")
+    pm.Potential("mean", -0.5 * pm.math.log(sigma2) - (reward - mu).sum() ** 2 / (2 * sigma2))
+    return mu
+
+
+BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_sweep_takes_the_block_from_the_log_density(name):
+    """However it is put together: from statistics, rows, or gradients."""
+    model = BLOCKS[name]
+    data = rows(arms=2 if model.takes_arm else None)
+    found = engine(model, data if model.takes_weight else data | {"weight": None})
+    sweep = Sweep(found, found.data(**data))
+    assert sweep.row_wise == (name != "averaged")
+    assert (sweep.unit is None) == (name in ("averaged", "student", "student mixture"))
+    for seed in (1, 2):
+        state = found.start(found.data(**data), np.random.default_rng(seed))
+        prior, likelihood = found.quadratic.natural(found.data(**data), found.given(state))
+        precision, shift = sweep.block(state)
+        whole = prior + likelihood
+        np.testing.assert_allclose(precision, whole.precision, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(shift, whole.shift, rtol=1e-9, atol=1e-9)
+
+
+@reward_model(tau2=IG)
+def walk(x, reward, tau2):
+    theta = pm.GaussianRandomWalk(
+        "theta", sigma=pm.math.sqrt(tau2), init_dist=pm.Normal.dist(0, 1), dims="feature"
+    )
+    mu = x @ theta
+    pm.Normal("reward", mu, 1, observed=reward, dims="row")
+    return mu
+
+
+@reward_model(tau2=IG)
+def dense(x, reward, tau2):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+    pm.Potential("sum", -0.5 * (theta.sum() - 1) ** 2)
+    pm.Normal("reward", x @ theta, 1, observed=reward, dims="row")
+    return x @ theta
+
+
+@pytest.mark.parametrize(
+    ("model", "directions"),
+    [(park_casella, 1), (hierarchical, 4), (walk, 3), (dense, 6)],
+    ids=["diagonal", "hierarchical", "walk", "dense"],
+)
+def test_a_prior_is_read_along_as_few_directions_as_its_zeros_allow(model, directions):
+    data = rows(d=6, arms=3 if model.takes_arm else None)
+    found = engine(model, data if model.takes_weight else data | {"weight": None})
+    assert len(found.prior_given.directions) == directions
+    state = found.start(found.data(**data), np.random.default_rng(3))
+    prior = found.quadratic.natural(found.data(**data), found.given(state))[0]
+    precision, shift = found.prior_given(found.given(state))
+    np.testing.assert_allclose(precision, prior.precision, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(shift, prior.shift, rtol=1e-10, atol=1e-12)
 
 
 # ---- chains -----------------------------------------------------------------------------------

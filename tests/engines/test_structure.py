@@ -1,5 +1,7 @@
 """The degree analysis: sound on random expressions; refusals name variable and operation."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -15,6 +17,7 @@ from pytensor.tensor.math import Dot
 
 from bayesbandit.engines import exact
 from bayesbandit.engines.base import Refusal
+from bayesbandit.engines.density import Mark
 from bayesbandit.engines.structure import Degrees, analytic
 from tests.engines.declared import FAST, built, rows
 from tests.engines.refused import REFUSED
@@ -161,3 +164,11 @@ def test_what_is_not_gaussian_is_refused_and_says_why(name):
     assert refusal.engine == "exact_gaussian"
     assert words in refusal.reason
     assert str(refusal) == f"exact_gaussian: {refusal.reason}"
+
+
+def test_the_mark_is_an_operation_as_pytensor_has_them_now():
+    """PyTensor looks at a class when it is made."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        type("Mark", (Mark,), dict(Mark.__dict__))
+    assert pytensor.function([v], Mark()(v).shape)(np.zeros(3)) == 3

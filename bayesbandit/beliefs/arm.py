@@ -1,0 +1,96 @@
+"""What is known of one arm of the linear belief."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import contexts
+from bayesbandit.kernels.rules import spread
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class LinearPosterior:
+    """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
+
+    location (D,), spread (D, D), the intercept last where there is one.
+    """
+
+    location: np.ndarray
+    spread: np.ndarray
+    df: float
+    n_features: int
+
+    @property
+    def engine(self) -> str:
+        """How the posterior came about: in closed form."""
+        return "exact_gaussian" if math.isinf(self.df) else "normal_inverse_gamma"
+
+    @property
+    def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """θ's posterior mean (D,) and covariance (D, D)."""
+        return {"theta": (self.location, self.spread * float(spread(1.0, self.df)) ** 2)}
+
+    def _design(self, x: Any) -> np.ndarray:
+        x = contexts(x, self.n_features)
+        constant = len(self.location) > self.n_features
+        return np.column_stack([x, np.ones(len(x))]) if constant else x
+
+    def mean(self, x: Any) -> np.ndarray:
+        """Posterior mean of the mean reward at x (n, d): (n,)."""
+        return self._design(x) @ self.location
+
+    def sd(self, x: Any) -> np.ndarray:
+        """Posterior standard deviation of the mean reward at x (n, d): (n,)."""
+        z = self._design(x)
+        if not np.isfinite(self.spread).all():
+            return np.full(len(z), np.inf)
+        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.spread, z), 0.0)
+        return spread(np.sqrt(scale2), self.df)
+
+    def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Mean rewards under `size` posterior draws, (size, n); one draw spans all n contexts."""
+        return self._theta(size, rng) @ self._design(x).T
+
+    def to_datatree(
+        self,
+        chains: int = 4,
+        draws: int = 1000,
+        seed: int = 0,
+        features: Sequence[Any] | None = None,
+    ) -> xr.DataTree:
+        """Independent draws of θ, and of the intercept where there is one, for ArviZ.
+
+        The group posterior alone: the belief keeps no rewards. features: names of the columns.
+        """
+        import arviz as az
+
+        d = self.n_features
+        theta = self._theta(chains * draws, np.random.default_rng(seed))
+        theta = theta.reshape(chains, draws, -1)
+        values = {"theta": theta[..., :d]}
+        if theta.shape[2] > d:
+            values["intercept"] = theta[..., d]
+        names = list(range(d)) if features is None else list(features)
+        return az.from_dict(
+            {"posterior": values}, coords={"feature": names}, dims={"theta": ["feature"]},
+            attrs={"posterior": {"engine": self.engine}},
+        )  # fmt: skip
+
+    def _theta(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of θ (size, D)."""
+        if not np.isfinite(self.spread).all():
+            raise ValueError("the posterior is not proper before the arm's first reward")
+        variance, axes = np.linalg.eigh(self.spread)  # where σ² = 0, too
+        root = axes * np.sqrt(np.maximum(variance, 0.0))
+        theta = rng.standard_normal((size, len(self.location))) @ root.T
+        if math.isfinite(self.df):
+            theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]
+        return self.location + theta

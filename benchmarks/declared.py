@@ -1,0 +1,133 @@
+"""What a declared model costs: to plan, to stream, to refit, to play.
+
+    uv run benchmarks/declared.py [--repeats N] [NAME …]      # plan, stream, refit, lasso
+
+Ratios are taken within a repeat, the two sides one after the other; shown are the median and the
+range over repeats.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import bayesbandit as bb
+
+
+def spent(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds that some work takes."""
+    began = clock()
+    work()
+    return clock() - began
+
+
+def said(values: list[float], unit: str = "") -> str:
+    return f"{statistics.median(values):.2f}{unit} ({min(values):.2f}–{max(values):.2f})"
+
+
+def plan(repeats: int) -> Iterator[tuple[str, str]]:
+    """Plan and build of ridge regressions that no plan is kept of."""
+    from bayesbandit.engines.plan import plan as planned
+
+    rng = np.random.default_rng(0)
+    x, r = rng.normal(size=(100, 20)), rng.normal(size=100)
+    for name in ("ridge_known_noise", "ridge"):
+        prior = "sigma" if name == "ridge_known_noise" else "lam"
+        times = []
+        for i in range(repeats + 1):
+            model = bb.load_model(name).with_priors(**{prior: 1.0 + i / 7})
+            times.append(spent(lambda m=model: (planned(m, 20), m.build(x, r))))
+        yield f"plan and build of `{name}`, d = 20 (required: < 1.5 s)", said(times[1:], " s")
+
+
+def observe(bandit: bb.Bandit, pairs: list[tuple[bb.Decision, float]]) -> None:
+    for decision, reward in pairs:
+        bandit.observe(decision, reward)
+
+
+def stream(repeats: int) -> Iterator[tuple[str, str]]:
+    """`observe` of a derived exact belief against the preset's."""
+    T = 20_000
+    for d in (10, 100):
+        rng = np.random.default_rng(0)
+        x, r = rng.normal(size=(T, d)), rng.normal(size=T)
+        bandits = {
+            "preset": bb.LinTS(3, d, variance=1.0, intercept=False),
+            "derived": bb.Bandit(
+                3, bb.load_model("ridge_known_noise"), bb.Thompson(), n_features=d
+            ),
+        }
+        ratios = []
+        for _ in range(repeats):
+            cost = {}
+            for name, bandit in bandits.items():
+                decisions = [bandit.choose(row) for row in x[:2000]]
+                pairs = list(zip(decisions, r.tolist(), strict=False))
+                cost[name] = spent(lambda b=bandit, p=pairs: observe(b, p), time.process_time)
+            ratios.append(cost["derived"] / cost["preset"])
+        yield f"streaming update, derived / preset, d = {d} (required: ≤ 1.3)", said(ratios)
+
+
+def refit(repeats: int) -> Iterator[tuple[str, str]]:
+    """A later run of NUTS on other rows against the sampling alone."""
+    import nutpie
+
+    from bayesbandit.engines.plan import plan as planned
+
+    rng = np.random.default_rng(0)
+    model, d = bb.load_model("logistic"), 10
+    found = planned(model, d, engine="nuts")
+    method, ratios = found.method, []
+
+    def rows(n: int) -> dict[str, np.ndarray]:
+        reward = rng.integers(0, 2, n).astype(np.float64)
+        return {"x": rng.normal(size=(n, d)), "reward": reward, "weight": np.ones(n)}
+
+    first = spent(lambda: found.sample(rows(400), 500, 4, 0, tune=300))
+    for i in range(repeats):
+        data = rows(400 + i)
+        compiled = method._with(data)
+        options = {"draws": 500, "tune": 300, "chains": 4, "seed": i, "progress_bar": False}
+        alone = spent(lambda c=compiled, o=options: nutpie.sample(c, target_accept=0.9, **o))
+        whole = spent(lambda data=data, i=i: found.sample(data, 500, 4, i, tune=300))
+        ratios.append(whole / alone)
+    yield "first run of NUTS, compilation included, d = 10", f"{first:.1f} s"
+    yield "later run / its sampling alone (required: < 1.3)", said(ratios)
+
+
+def lasso(repeats: int) -> Iterator[tuple[str, str]]:
+    """The Bayesian LASSO bandit on the paper's sparse design, refitted after every reward."""
+    world, times, regrets = bb.environments.SparseLinear(), [], []
+    for i in range(repeats):
+        sample = world.sample(1000, np.random.default_rng(i))
+        bandit = bb.BayesianLassoTS(world.arms, world.n_features, seed=i)
+        if i == 0:
+            bandit.copy().play(sample.x[:20], sample.reward[:20])  # compiles
+        chosen: list[np.ndarray] = []
+        times.append(spent(lambda b=bandit, s=sample, c=chosen: c.extend(b.play(s.x, s.reward))))
+        lost = sample.mean.max(axis=1) - sample.mean[np.arange(1000), chosen[0]]
+        regrets.append(float(lost.sum()))
+    yield "Bayesian LASSO TS, d = 102, T = 1000, 3 arms (required: < 20 s)", said(times, " s")
+    yield "its regret", said(regrets)
+
+
+PARTS = {part.__name__: part for part in (plan, stream, refit, lasso)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="NAME", help=", ".join(PARTS))
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    print("| what | measured |\n|---|---|")
+    for name in arguments.parts or PARTS:
+        with threadpool_limits(1):
+            for what, value in PARTS[name](arguments.repeats):
+                print(f"| {what} | {value} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
