@@ -258,8 +258,11 @@ class SampledBelief:
         model, all of them."""
         g = 0 if self.joint else k
         values = {name: v[None] for name, v in self.current(g).items()}
-        independent = self.plan.closed_form
-        return Posterior(self.plan, self._rows(g), SampledDraws(values, independent=independent), 0)
+        if not values:
+            raise ValueError("the posterior is not proper before there are more rewards")
+        rows = {role: v[: self.chains[g].fitted] for role, v in self._rows(g).items()}
+        known = SampledDraws(values, independent=self.plan.closed_form)
+        return Posterior(self.plan, rows, known, 0)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, as arrays and plain values."""

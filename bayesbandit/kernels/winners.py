@@ -70,11 +70,11 @@ def independent(values: np.ndarray) -> np.ndarray:
     points, weights = np.polynomial.legendre.leggauss((values.shape[1] + 1) // 2)
     out = np.empty(values.shape[:2])
     ranked(np.ascontiguousarray(values), 0.5 * (points + 1.0), 0.5 * weights, out)
-    return out
+    return np.minimum(out, 1.0)  # a sum of shares may be 1 and a rounding error
 
 
 def joint(values: np.ndarray) -> np.ndarray:
     """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K)."""
     out = np.empty((len(values), values.shape[2]))
     shares(np.ascontiguousarray(values), out)
-    return out
+    return np.minimum(out, 1.0)

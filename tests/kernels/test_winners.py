@@ -76,7 +76,7 @@ def test_they_sum_to_one_and_follow_their_arms_and_rank(seed, K, S, levels):
         ),
     ):
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
-        assert (p >= 0.0).all()
+        assert ((p >= 0.0) & (p <= 1.0)).all()  # propensities, to the last bit
         np.testing.assert_allclose(again, p[:, arms], atol=1e-12)
 
 

@@ -1,0 +1,166 @@
+"""Draws and probabilities of exact beliefs, and of arms that share a model in closed form."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import bayesbandit as bb
+from tests import oracle
+from tests.beliefs import closed_form
+from tests.beliefs.closed_form import MODELS, data, learn
+from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
+
+# ---- arms that share a model ---------------------------------------------------------------------
+
+
+def joint(name, n_arms, n=20, seed=0):
+    rows = data(seed=seed, n=n, K=n_arms)
+    belief = learn(believed(MODELS[name], n_arms), rows, (n,))
+    return belief, closed_form.mean_rewards(name, rows, n_arms, probe())
+
+
+@shared
+@pytest.mark.parametrize("n_arms", [1, 3])
+def test_moments_in_closed_form(name, n_arms):
+    belief, (mean, spread, df) = joint(name, n_arms)
+    ours, root, ours_df = belief.together(probe())
+    close(ours, mean)
+    close(root @ root.transpose(0, 2, 1), spread)
+    assert ours_df == df
+    variance = closed_form.variance(spread, df)
+    close(belief.moments(probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
+
+
+@shared
+@pytest.mark.parametrize("alpha", [1.0, 0.3])
+def test_the_better_of_two_dependent_arms(name, alpha):
+    """P = Φ((m₀ − m₁)/(α √var(m₀ − m₁))), of Student-t with its own distribution function."""
+    belief, (mean, spread, df) = joint(name, 2)
+    c = np.array([1.0, -1.0])
+    z = mean @ c / (alpha * np.sqrt(spread @ c @ c))
+    p = stats.t.cdf(z, df) if np.isfinite(df) else stats.norm.cdf(z)
+    np.testing.assert_allclose(belief.best(probe(), alpha)[:, 0], p, atol=2e-3)
+
+
+@shared
+@pytest.mark.parametrize("alpha", [1.0, 2.5])
+@pytest.mark.parametrize("n_arms", [3, pytest.param(4, marks=pytest.mark.slow)])
+def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
+    belief, (mean, spread, df) = joint(name, n_arms, n=12)
+    p = belief.best(probe(), alpha)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+    for row in range(len(p)):
+        expected = closed_form.orthants(mean[row], spread[row], df, alpha)
+        np.testing.assert_allclose(p[row], expected, atol=3e-3 if n_arms == 3 else 5e-3)
+
+
+@shared
+def test_it_is_not_what_independent_arms_would_give(name):
+    """What the arms share cancels in their differences; else the belief would be needless."""
+    belief, (mean, spread, df) = joint(name, 3, n=6)
+    sd = np.sqrt(np.einsum("nkk->nk", closed_form.variance(spread, df)))
+    apart = bb.choice_probabilities(mean, sd)
+    if name != "hierarchical, apart":
+        assert np.abs(belief.best(probe(), 1.0) - apart).max() > 0.02
+
+
+@shared
+def test_before_any_reward_all_arms_are_alike(name):
+    np.testing.assert_allclose(believed(MODELS[name]).best(probe(), 1.0), 1 / 3, atol=3e-3)
+
+
+@shared
+def test_alpha_zero_is_greedy(name, rng):
+    belief, (mean, _, _) = joint(name, 3)
+    greedy = bb.Greedy().probabilities(belief, probe())
+    np.testing.assert_array_equal(greedy.argmax(axis=1), mean.argmax(axis=1))
+    for policy in (bb.Thompson(0.0), bb.UCB(0.0)):
+        np.testing.assert_allclose(policy.probabilities(belief, probe()), greedy, atol=1e-12)
+        np.testing.assert_array_equal(policy.scores(belief, probe(), rng), belief.mean(probe()))
+
+
+# ---- draws ---------------------------------------------------------------------------------------
+
+S = 20_000
+
+
+def drawn_from(draws, mean, covariance, df):
+    """Draws (S, m) have these moments, within 4.5 standard errors of each."""
+    kurtosis = 1.0 if np.isinf(df) else (df - 2) / (df - 4)
+    variance = np.diag(covariance)
+    assert (np.abs(draws.mean(axis=0) - mean) <= 4.5 * np.sqrt(variance / len(draws))).all()
+    products = np.outer(variance, variance)
+    error = np.sqrt((kurtosis * (products + 2 * covariance**2) - covariance**2) / len(draws))
+    assert (np.abs(np.cov(draws.T) - covariance) <= 4.5 * error).all()
+
+
+@shared
+def test_one_draw_spans_all_contexts_and_arms(name, rng):
+    """The covariance of two contexts' mean rewards, too: A Σ A' of both together."""
+    rows = data(n=20)
+    belief = learn(believed(MODELS[name]), rows)
+    draws = belief.draw(probe()[:2], S, rng).reshape(S, -1)
+    fit = fitted(MODELS[name], rows, K)[0]
+    A, _ = fit.plan.method.linear_map(probe()[:2])
+    A = A.reshape(-1, A.shape[-1])
+    df = fit.known.df if hasattr(fit.known, "df") else np.inf
+    mean, spread, _ = closed_form.mean_rewards(name, rows, K, probe()[:2])
+    covariance = A @ fit.known.covariance @ A.T
+    close(covariance[:K, :K], closed_form.variance(spread, df)[0])
+    drawn_from(draws, mean.reshape(-1), covariance, df)
+
+
+@shared
+@pytest.mark.parametrize("alpha", [1.0, 0.5])
+def test_a_sample_is_a_joint_draw_of_each_row(name, alpha, rng):
+    belief, (mean, spread, df) = joint(name, 3)
+    x = np.repeat(probe()[:2], S, axis=0)
+    sample = belief.sample(x, alpha, rng).reshape(2, S, K)
+    for row in range(2):
+        covariance = alpha**2 * closed_form.variance(spread[row], df)
+        drawn_from(sample[row], mean[row], covariance, df)
+    assert abs(np.corrcoef(sample[0, :, 0], sample[1, :, 0])[0, 1]) < 4.5 / np.sqrt(S)
+
+
+@own
+def test_own_models_draw_arms_apart(name, rng):
+    """Moments of the mean rewards, arms independent; best is the integral of these."""
+    model, rows = DECLARED[name], data(n=40)
+    belief = learn(believed(model), rows)
+    x = probe()[:1]
+    mean, scale, df = belief.location_scale(x)
+    sd = belief.moments(x)[1]
+    nu = df.min()
+    drawn_from(belief.draw(x, S, rng)[:, 0], mean[0], np.diag(sd[0] ** 2), nu)
+    drawn_from(belief.sample(np.repeat(x, S, axis=0), 0.5, rng), mean[0],
+               np.diag(0.25 * sd[0] ** 2), nu)  # fmt: skip
+    for alpha in (1.0, 2.5):
+        p = belief.best(x, alpha)[0]
+        np.testing.assert_allclose(p, oracle.best_arm(mean[0], alpha * scale[0], df[0]), atol=1e-6)
+        if np.isinf(df).all():
+            close(p, bb.choice_probabilities(mean[0], alpha * sd[0]))
+
+
+@every
+def test_upper_bounds_are_those_of_the_moments(name):
+    model, rows = DECLARED[name], data(n=40)
+    belief = learn(believed(model), rows)
+    mean, sd = belief.moments(probe())
+    for policy, score in ((bb.UCB(1.3), mean + 1.3 * sd), (bb.Greedy(), mean)):
+        p = policy.probabilities(belief, probe())
+        np.testing.assert_array_equal(p, np.eye(K)[score.argmax(axis=1)])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, K]), st.integers(0, 25))
+def test_any_rounds(seed, n_arms, n):
+    """Whatever the number of arms and rounds, the joint belief is the closed form."""
+    name = "hierarchical"
+    rows = data(seed=seed, n=n, K=n_arms)
+    belief = learn(believed(MODELS[name], n_arms), rows)
+    mean, spread, _ = closed_form.mean_rewards(name, rows, n_arms, probe())
+    ours, root, _ = belief.together(probe())
+    close(ours, mean)
+    close(root @ root.transpose(0, 2, 1), spread)
+    np.testing.assert_allclose(belief.best(probe(), 1.0).sum(axis=1), 1.0, atol=1e-12)

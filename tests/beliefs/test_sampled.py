@@ -1,0 +1,187 @@
+"""Beliefs by draws: those of the engine at each refit, and exact from then on."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.kernels import winners
+from tests.beliefs.by_draws import (
+    EXACT,
+    GIBBS,
+    HETEROSCEDASTIC,
+    LOGISTIC,
+    SHARED,
+    D,
+    K,
+    believed,
+    binary,
+    near,
+    of,
+    probe,
+    runs,
+)
+from tests.beliefs.closed_form import data, learn
+
+# ---- what the draws are --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_an_exact_posterior_that_does_not_stream(name):
+    """Independent draws of the posterior that `bb.fit` finds on the arm's own rows, its weights
+    among them; of an arm without rows, of the prior."""
+    model, S = EXACT[name], 4000
+    rows = data(n=40, K=2)
+    belief = learn(believed(model, draws=S), rows)
+    mean, sd = belief.moments(probe())
+    for k in range(K):
+        fit = bb.fit(model, **of(rows, k))
+        assert fit.engine in ("exact_gaussian", "normal_inverse_gamma")
+        near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()))
+        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=5 / np.sqrt(2 * S) + 0.03)
+        theta = belief.posterior(k, {}).coefficients["theta"][0]
+        near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
+
+
+@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
+def test_gibbs_draws_are_those_of_a_long_fit(name):
+    """2,000 sweeps against 4 × 4,000; an effective draw is worth at most four sweeps here."""
+    model, rows = bb.load_model(name), data(n=40, K=2)
+    belief = learn(believed(model, 2, draws=2000), rows)
+    assert belief.plan.engine == "gibbs"
+    mean, sd = belief.moments(probe())
+    for k in range(2):
+        fit = bb.fit(model, **of(rows, k), draws=4000, seed=1)
+        near(mean[:, k], fit.mean(probe()), 2000, fit.sd(probe()), thin=4)
+        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(4 / 4000))
+
+
+def test_an_approximation_on_request():
+    """Laplace's, of each arm; equal to that of `bb.fit` to Monte-Carlo error."""
+    S, rows = 4000, binary(data(n=40, K=2))
+    belief = learn(believed(LOGISTIC, 2, engine="laplace", draws=S), rows)
+    assert belief.plan.engine == "laplace"
+    mean, sd = belief.moments(probe())
+    for k in range(2):
+        fit = bb.fit(LOGISTIC, **of(rows, k), engine="laplace", draws=S, seed=5)
+        near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()), thin=1.25)
+        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=0.07)
+
+
+@pytest.mark.parametrize(
+    "model", [SHARED, pytest.param(GIBBS, marks=pytest.mark.slow)], ids=lambda m: m.name
+)
+def test_arms_that_share_the_model(model):
+    """One set of draws of all arms; what they have in common stays in common."""
+    rows = data(n=40, K=2)
+    belief = learn(believed(model, draws=2000), rows)
+    fit = bb.fit(model, *(rows[r] for r in ("x", "reward", "weight")),
+                 arm=rows["arm"], n_arms=K, draws=2000, seed=1)  # fmt: skip
+    mean, sd = belief.moments(probe())
+    near(mean, fit.mean(probe()), 2000, fit.sd(probe()), thin=6)
+    np.testing.assert_allclose(sd, fit.sd(probe()), rtol=4.5 * np.sqrt(6 / 4000))
+    rng = np.random.default_rng(0)
+    ours = np.corrcoef(belief.draw(probe()[:1], 4000, rng)[:, 0].T)
+    theirs = np.corrcoef(fit.draw(probe()[:1], 4000, rng)[:, 0].T)
+    np.testing.assert_allclose(ours, theirs, atol=0.2)
+    assert len(belief.chains) == 1
+
+
+@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
+def test_before_any_reward_the_draws_are_the_priors(name):
+    belief = believed(bb.load_model(name), draws=4000)
+    mean, sd = belief.moments(probe())
+    near(mean, 0.0, 4000, sd)
+    if name == "laplace":  # Var θ_j = 2
+        expected = np.sqrt(2.0 * (probe() ** 2).sum(axis=1))
+        np.testing.assert_allclose(sd, np.repeat(expected[:, None], K, axis=1), rtol=0.1)
+
+
+def test_every_quantity_is_of_the_same_draws(rng):
+    """`values` are the belief: moments, best, sample and draw are theirs, arm by arm apart."""
+    belief = learn(believed(HETEROSCEDASTIC, draws=50), data(n=30))
+    values = belief.values(probe())
+    assert values.shape == (4, K, 50)
+    mean, sd = belief.moments(probe())
+    np.testing.assert_allclose(mean, values.mean(axis=2), rtol=1e-12)
+    np.testing.assert_allclose(sd, values.std(axis=2), rtol=1e-12)
+    np.testing.assert_array_equal(belief.mean(probe()), mean)
+    for k in range(K):  # of the posterior by itself, too
+        posterior = belief.posterior(k, {})
+        np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
+    for alpha in (1.0, 0.4):
+        wide = mean[:, :, None] + alpha * (values - mean[:, :, None])
+        np.testing.assert_allclose(belief.best(probe(), alpha), winners.independent(wide))
+        x = np.repeat(probe(), 2000, axis=0)
+        drawn = belief.sample(x, alpha, rng).reshape(4, 2000, K)
+        for row in range(4):
+            for k in range(K):
+                gap = np.abs(drawn[row, :, k][:, None] - wide[row, k]).min(axis=1)
+                assert gap.max() < 1e-9
+        p, chosen = belief.best(probe(), alpha), drawn.argmax(axis=2)
+        error = np.sqrt(np.maximum(p * (1 - p), 1e-12) / 2000)
+        for k in range(K):
+            share = (chosen == k).mean(axis=1)
+            assert (np.abs(share - p[:, k]) <= 4.5 * error[:, k]).all()
+    drawn = belief.draw(probe(), 300, rng)
+    for k in range(K):
+        which = np.abs(drawn[:, 0, k, None] - values[0, k]).argmin(axis=1)
+        np.testing.assert_allclose(drawn[:, :, k], values[:, k, which].T)  # one spans all contexts
+
+
+def test_draws_of_arms_that_share_the_model_belong_together(rng):
+    belief = learn(believed(SHARED, draws=50), data(n=30))
+    values = belief.values(probe())
+    np.testing.assert_allclose(
+        belief.best(probe(), 1.0), winners.joint(values.transpose(0, 2, 1)), atol=1e-12
+    )
+    for drawn in (belief.draw(probe(), 200, rng)[:, 0], belief.sample(probe()[[0] * 200], 1, rng)):
+        which = np.abs(drawn[:, :1] - values[0, 0]).argmin(axis=1)
+        np.testing.assert_allclose(drawn, values[0][:, which].T)
+
+
+def test_many_contexts_in_parts(monkeypatch):
+    """However many contexts fit into memory at a time: the same numbers."""
+    belief = learn(believed(HETEROSCEDASTIC, draws=20), data(n=30))
+    x = np.random.default_rng(0).normal(size=(17, D))
+    whole = *belief.moments(x), belief.best(x, 0.7)
+    monkeypatch.setattr("bayesbandit.beliefs.sampled.MOST", 3 * 20 * K)
+    assert len(belief.parts(x)) == 6
+    for ours, theirs in zip((*belief.moments(x), belief.best(x, 0.7)), whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+# ---- the no-U-turn sampler -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_logistic_regression_by_nuts():
+    """Compiled once: refits are cheap; draws are those of a long fit (one in three counts)."""
+    rows, S = binary(data(n=60, K=2)), 500
+    belief = learn(believed(LOGISTIC, 2, draws=S), rows)
+    assert belief.plan.engine == "nuts"
+    mean, sd = belief.moments(probe())
+    for k in range(2):
+        fit = bb.fit(LOGISTIC, **of(rows, k), draws=1000, seed=1)
+        near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()), thin=3)
+        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(3 / (2 * S)))
+    other = believed(LOGISTIC, 2, draws=S)
+    other.restore(belief.state())
+    learn(belief, rows), learn(other, rows)
+    np.testing.assert_array_equal(belief.values(probe()), other.values(probe()))
+    assert runs(belief) == [2, 2]
+
+
+@pytest.mark.slow
+def test_variables_with_a_value_for_each_row():
+    """A Student-t's mixture: the sampler starts from fewer rows than there are now, and draws what
+    the model without the mixture does."""
+    model, rows, S = bb.load_model("student_t_mixture"), data(n=60, K=1), 2000
+    belief = believed(model, 1, draws=S, refit_every=20)
+    for part in np.split(np.arange(60), 3):
+        learn(belief, {role: v[part] for role, v in rows.items()})
+        belief.moments(probe())
+    assert belief.chains[0].values["q"].shape == (S, 60)
+    mean, sd = belief.moments(probe())
+    fit = bb.fit(bb.load_model("student_t"), **of(rows, 0), draws=4000, seed=1)
+    near(mean[:, 0], fit.mean(probe()), S, fit.sd(probe()), thin=6)
+    np.testing.assert_allclose(sd[:, 0], fit.sd(probe()), rtol=4.5 * np.sqrt(6 / (2 * S)))

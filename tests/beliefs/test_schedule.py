@@ -1,0 +1,278 @@
+"""Beliefs by draws: when they are computed anew, their weights, arms, and state."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.model import RewardModel
+from tests.beliefs.by_draws import (
+    GIBBS,
+    HETEROSCEDASTIC,
+    IMPROPER,
+    LOGISTIC,
+    SHARED,
+    D,
+    K,
+    believed,
+    binary,
+    doubled,
+    near,
+    of,
+    probe,
+    runs,
+    state_of,
+)
+from tests.beliefs.closed_form import data, learn
+from tests.engines import linear
+
+# ---- when they are computed anew -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refit_every", "expected"),
+    [
+        (1, list(range(41))),
+        (7, [0, 7, 14, 21, 28, 35]),
+        (0.5, [0, 1, 2, 3, 5, 8, 12, 18, 27]),
+        (0.1, [*range(12), 13, 15, 17, 19, 21, 24, 27, 30, 33, 37]),
+    ],
+)
+def test_a_schedule_of_refits(refit_every, expected):
+    """Every m rounds of the arm, or each time they have grown by a share; another arm's rounds do
+    not count."""
+    belief, rows = believed(HETEROSCEDASTIC, 2, refit_every=refit_every, draws=4), data(n=40)
+    seen = []
+    for i in range(41):
+        belief.moments(probe())
+        if not seen or belief.chains[0].fitted != seen[-1]:
+            seen.append(belief.chains[0].fitted)
+        assert runs(belief) == [len(seen), 1]
+        if i < 40:
+            part = {role: v[i : i + 1] for role, v in rows.items()} | {"arm": np.array([0])}
+            learn(belief, part)
+    assert seen == expected
+
+
+def test_the_rounds_of_all_arms_count_where_they_share_the_model():
+    belief, rows = believed(SHARED, refit_every=10, draws=4), data(n=25)
+    seen = []
+    for i in range(25):
+        belief.moments(probe())
+        seen.append(belief.chains[0].fitted)
+        learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
+    assert seen == [0] * 10 + [10] * 10 + [20] * 5
+
+
+def test_draws_are_renewed_when_they_have_served():
+    """As many decisions as there are draws; looking on does not wear them out."""
+    belief = learn(believed(HETEROSCEDASTIC, draws=30), data(n=30))
+    rows = np.zeros((10, D + 3 * K + 6))
+    everything, alpha = np.ones(K, dtype=bool), np.ones(1)
+    values = []
+    for _ in range(8):
+        assert belief.describe(rows, everything, alpha)
+        belief.moments(probe()), belief.best(probe(), 1.0)
+        values.append(belief.values(probe()))
+    assert runs(belief) == [3] * K
+    for i in range(1, 8):
+        assert np.array_equal(values[i], values[i - 1]) == (i not in (2, 5))
+
+
+def test_a_frozen_draw_stays_until_the_next_reward():
+    """The paper's Appendix C: one draw for each arm, picked among the sampler's."""
+    model, rows = bb.load_model("bayesian_lasso"), data(n=30)
+    belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
+    table = np.zeros((50, D + 3 * K + 6))
+    table[:, :D] = np.random.default_rng(0).normal(size=(50, D))
+    assert belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    before = belief.values(probe())
+    assert before.shape == (4, K, 1)
+    np.testing.assert_array_equal(belief.moments(probe())[1], 0.0)
+    p = table[:, D + 2 * K : D + 3 * K]
+    np.testing.assert_array_equal(p, np.eye(K)[table[:, D : D + K].argmax(axis=1)])
+    assert belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    np.testing.assert_array_equal(belief.values(probe()), before)
+    learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})
+    changed = (belief.values(probe()) != before).all(axis=(0, 2))
+    np.testing.assert_array_equal(changed, [False, True, False])
+
+
+# ---- weights -------------------------------------------------------------------------------------
+
+
+def test_weights_are_powers_of_the_likelihood_where_the_model_says_so():
+    """Weight 2: the row twice. Laplace's approximation says so up to Monte-Carlo error, and much
+    more than the difference that the weight makes."""
+    S, rows = 4000, binary(data(n=40, K=1)) | {"weight": np.full(40, 2.0)}
+    settings = {"engine": "laplace", "draws": S}
+    twice = learn(believed(LOGISTIC, 1, **settings), rows)
+    copied = learn(believed(LOGISTIC, 1, **settings, seed=1), doubled(rows))
+    once = learn(believed(LOGISTIC, 1, **settings), rows | {"weight": np.ones(40)})
+    (mean, sd), (same, same_sd), (_, wide) = (b.moments(probe()) for b in (twice, copied, once))
+    near(mean, same, S, sd, thin=2)
+    np.testing.assert_allclose(sd, same_sd, rtol=0.07)
+    assert (wide > 1.15 * sd).all()
+
+
+def test_weights_are_precisions_where_the_model_says_so():
+    """With noise known, rows of weight 2 are rows twice; the posterior is a closed form."""
+    rows = data(n=30, K=1) | {"weight": np.full(30, 2.0)}
+    belief = learn(believed(HETEROSCEDASTIC, 1, draws=4000), rows)
+    mean, sd = belief.moments(probe())
+    x, w = rows["x"], 2.0 * np.exp(-rows["x"][:, 0])
+    covariance = np.linalg.inv(np.eye(D) + (x.T * w) @ x)
+    theta = covariance @ (x.T @ (w * rows["reward"]))
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", probe(), covariance, probe()))
+    near(mean[:, 0], probe() @ theta, 4000, expected)
+    np.testing.assert_allclose(sd[:, 0], expected, rtol=4.5 / np.sqrt(8000))
+
+
+@pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
+def test_normalised_weights_have_mean_one_in_each_arm(model):
+    """Then no unit of the weights matters, whatever the arm: bit for bit the same draws."""
+    rows = data(n=30)
+    mean = np.bincount(rows["arm"], rows["weight"]) / np.bincount(rows["arm"])
+    by_hand = learn(
+        believed(model, draws=20), rows | {"weight": rows["weight"] / mean[rows["arm"]]}
+    )
+    units = np.array([0.25, 2.0, 64.0])[rows["arm"]]
+    for scale in (1.0, units):
+        belief = learn(believed(model, normalize=True, draws=20),
+                       rows | {"weight": scale * rows["weight"]})  # fmt: skip
+        np.testing.assert_array_equal(belief.values(probe()), by_hand.values(probe()))
+
+
+@pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
+def test_weights_that_change_with_hindsight(model):
+    """The arms that are due are computed anew, as if the weights had always been so; rows of an
+    arm that is gone (−1) are none of it."""
+    rows = data(n=30)
+    belief, other = believed(model, draws=20), believed(model, draws=20)
+    learn(belief, rows | {"weight": np.ones(30)})
+    gone = {role: np.concatenate([v[:5], v]) for role, v in rows.items()}
+    gone["arm"][:5] = -1
+    belief.reweigh([0, 2], *(gone[role] for role in ("x", "arm", "reward", "weight")))
+    learn(other, rows)
+    np.testing.assert_array_equal(belief.values(probe()), other.values(probe()))
+    np.testing.assert_array_equal(belief.n, np.bincount(rows["arm"]))
+    before = runs(belief)
+    belief.reweigh([1], *(rows[role] for role in ("x", "arm", "reward", "weight")))
+    belief.moments(probe())
+    assert np.subtract(runs(belief), before).tolist() == ([1] if model.takes_arm else [0, 1, 0])
+
+
+# ---- improper priors -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [IMPROPER, RewardModel(linear.improper, {})], ids=["nig", "flat"])
+def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
+    """Without draws: mean 0 with an infinite sd, and not ready; each arm has to be."""
+    rows = data(n=12, K=1)
+    belief = believed(model, 2, draws=10)
+    table, every = np.zeros((2, D + 6 + 6)), np.ones(2, dtype=bool)
+    for i in range(12):
+        enough = i >= (D if model is IMPROPER else D + 1)
+        mean, sd = belief.moments(probe())
+        assert np.isfinite(sd[:, 0]).all() == enough
+        assert not np.isfinite(sd[:, 1]).any()
+        assert (mean[:, 1] == 0).all()
+        assert not belief.describe(table, every, np.ones(1))
+        assert belief.describe(table, np.array([True, False]), np.ones(1)) == enough
+        learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
+    learn(belief, rows | {"arm": np.ones(12, dtype=int)})
+    assert belief.describe(table, every, np.ones(1))
+
+
+# ---- arms that come and go -----------------------------------------------------------------------
+
+
+def test_own_models_of_arms_that_come_and_go():
+    """The others' draws stay as they are; a new arm begins with the prior."""
+    rows = data(n=30)
+    belief = learn(believed(HETEROSCEDASTIC, draws=20), rows)
+    values, mean = belief.values(probe()), belief.moments(probe())[0]
+    belief.add_arm()
+    grown = belief.values(probe())
+    np.testing.assert_array_equal(grown[:, :K], values)
+    fresh = learn(believed(HETEROSCEDASTIC, K + 1, draws=20), rows)
+    np.testing.assert_array_equal(grown, fresh.values(probe()))
+    belief.remove_arm(1)
+    np.testing.assert_array_equal(belief.moments(probe())[0][:, :2], mean[:, [0, 2]])
+    np.testing.assert_array_equal(belief.n, [*np.bincount(rows["arm"])[[0, 2]], 0])
+    assert set(belief.rounds.arm.tolist()) == {0, 1}
+    kept = of(rows, 2)
+    np.testing.assert_array_equal(belief.posterior(1, {}).rows["reward"], kept["reward"])
+
+
+def test_a_shared_model_of_arms_that_come_and_go():
+    """The posterior is that of the other number of arms, on the rows that remain."""
+    rows, S = data(n=30), 2000
+    belief = learn(believed(SHARED, draws=S), rows)
+    belief.add_arm()
+    check(belief, rows, K + 1, S)
+    belief.remove_arm(1)
+    left = {role: v[rows["arm"] != 1] for role, v in rows.items()}
+    left["arm"] = left["arm"] - (left["arm"] > 1)
+    check(belief, left, K, S)
+
+
+def check(belief, rows, n_arms, S):
+    mean, sd = belief.moments(probe())
+    fit = bb.fit(belief.spec.model, *(rows[r] for r in ("x", "reward", "weight")),
+                 arm=rows["arm"], n_arms=n_arms)  # fmt: skip
+    near(mean, fit.mean(probe()), S, fit.sd(probe()))
+    np.testing.assert_allclose(sd, fit.sd(probe()), rtol=4.5 / np.sqrt(2 * S))
+
+
+# ---- state ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (HETEROSCEDASTIC, {}),
+        (bb.load_model("laplace"), {}),
+        (bb.load_model("bayesian_lasso"), {"frozen": True, "refit_every": 1}),
+        (bb.load_model("student_t_mixture"), {"tune": 20}),
+        (GIBBS, {"tune": 20}),
+        (IMPROPER, {}),
+        (LOGISTIC, {"engine": "laplace"}),
+    ],
+    ids=["exact", "gibbs", "frozen", "by row", "shared", "improper", "laplace"],
+)
+def test_state_and_restore_go_on_bit_for_bit(model, settings):
+    rows = data(n=30)
+    rows = binary(rows) if model is LOGISTIC else rows
+    belief, other = (believed(model, draws=10, seed=3, **settings) for _ in range(2))
+    first, more = ({role: v[s] for role, v in rows.items()} for s in (slice(14), slice(14, None)))
+    learn(belief, first), belief.moments(probe())
+    other.restore({k: v.copy() if isinstance(v, np.ndarray) else v
+                   for k, v in belief.state().items()})  # fmt: skip
+    assert state_of(other) == state_of(belief)
+    np.testing.assert_array_equal(other.n, belief.n)
+    for part in (first, more):
+        for one in (belief, other):
+            learn(one, part)
+        np.testing.assert_array_equal(belief.values(probe(), 5), other.values(probe(), 5))
+        assert state_of(other) == state_of(belief)
+
+
+def test_the_seed_decides():
+    rows = data(n=20)
+    a, b, c = (learn(believed(HETEROSCEDASTIC, draws=10, seed=s), rows) for s in (0, 0, 1))
+    np.testing.assert_array_equal(a.values(probe()), b.values(probe()))
+    assert (a.values(probe()) != c.values(probe())).all()
+
+
+@pytest.mark.parametrize(
+    "model", [SHARED, bb.load_model("student_t_mixture")], ids=lambda m: m.name
+)
+def test_the_posterior_is_of_the_rows_that_its_draws_know(model):
+    """Also between two refits, where there are more rows than the draws know of."""
+    rows = data(n=30, K=1)
+    belief = learn(believed(model, 1, refit_every=20, draws=8, tune=20), rows)
+    belief.moments(probe())
+    learn(belief, {role: v[:5] for role, v in rows.items()})
+    tree = belief.posterior(0, {}).to_datatree()
+    assert tree["log_likelihood"]["reward"].shape == (1, 8, 30)
+    assert tree["observed_data"]["reward"].shape == (30,)
