@@ -192,9 +192,9 @@ def swept(name: str, d: int, arms: int | None, repeats: int, **priors: Prior) ->
             ready.sample(data, draws, 1, seed, tune=0, start=start) for seed in range(times)
         ]
 
-    spent = measure({"few": calls(1), "many": calls(101)}, repeats, 0.05)
+    spent = measure({"few": calls(1), "many": calls(21)}, repeats, 0.05)
     few, many = median(spent["few"]), median(spent["many"])
-    print(f"| {name} | {ready.method.dim} | {1e8 / (many - few):,.0f} | {few / 1000:.1f} |")
+    print(f"| {name} | {ready.method.dim} | {2e7 / (many - few):,.0f} | {few / 1000:.1f} |")
 
 
 def main() -> None:
