@@ -26,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from bayesbandit.engines.plan import plan
 from bayesbandit.gallery import load_model
 from bayesbandit.kernels import cholesky, dense, gibbs
+from bayesbandit.priors import Prior
 
 dpotrf = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
     get_cython_function_address("scipy.linalg.cython_lapack", "dpotrf")
@@ -179,6 +180,23 @@ def warm_calls(name: str, n: int, d: int, repeats: int) -> None:
     print(f"| {name} | {n} | {many:.0f} | {sweep:.1f} | {one - sweep:.0f} |")
 
 
+def swept(name: str, d: int, arms: int | None, repeats: int, **priors: Prior) -> None:
+    """A model without a kernel, n = 1000, swept in Python."""
+    ready = plan(load_model(name).with_priors(**priors), d, arms)
+    x, r = sparse(1000, d)
+    data = {"x": x, "reward": r} | ({"arm": np.arange(1000) % arms} if arms else {})
+    start = ready.sample(data, 1, 1, 0, tune=0).state
+
+    def calls(draws: int) -> Loop:
+        return lambda times: [
+            ready.sample(data, draws, 1, seed, tune=0, start=start) for seed in range(times)
+        ]
+
+    spent = measure({"few": calls(1), "many": calls(21)}, repeats, 0.05)
+    few, many = median(spent["few"]), median(spent["many"])
+    print(f"| {name} | {ready.method.dim} | {2e7 / (many - few):,.0f} | {few / 1000:.1f} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=9)
@@ -200,6 +218,12 @@ def main() -> None:
     for name in ("bayesian_lasso", "horseshoe"):
         for n in (1, 41, 100, 400, 1000):
             warm_calls(name, n, 102, repeats)
+    print("\nSwept in Python, d = 100\n")
+    print("| model | coefficients | sweeps a second | ms a call of one |\n|---|---|---|---|")
+    ig = Prior("InverseGamma", alpha=2, beta=2)
+    swept("hierarchical_ridge", 100, 3, repeats, sigma2=ig, tau2=ig)
+    swept("student_t_mixture", 100, None, repeats)
+    swept("ridge_known_noise", 100, None, repeats, sigma=Prior("HalfNormal", sigma=1))
 
 
 if __name__ == "__main__":

@@ -106,6 +106,11 @@ def logistic(x, reward, theta):
     return mu
 
 
+def normal(sigma):
+    """Coefficients about 0, of this scale."""
+    return Prior("Normal", mu=0, sigma=sigma, dims="feature")
+
+
 LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
 KERNEL = {
     "known noise": plain.with_priors(sigma2=1.0),
@@ -139,6 +144,16 @@ SWEPT = {
         theta=Prior("StudentT", nu=4, mu=0, sigma=1, dims="feature")
     ),
     "precision": plain.with_priors(sigma2=Prior("Gamma", alpha=2, beta=2)),
+    "half-normal scale": plain.with_priors(sigma2=1.0, theta=normal(Prior("HalfNormal", sigma=1))),
+    "half-normal scales": plain.with_priors(
+        theta=normal(Prior("HalfNormal", sigma=1, dims="feature"))
+    ),
+    "laplace, half-normal scale": plain.with_priors(
+        theta=Prior("Laplace", mu=0, b=Prior("HalfNormal", sigma=1), dims="feature")
+    ),
+    "half-Cauchy of half-Cauchy": deviation.with_priors(
+        theta=normal(Prior("HalfCauchy", beta=Prior("HalfCauchy", beta=1), dims="feature"))
+    ),
 }
 
 
@@ -210,6 +225,14 @@ REFUSED = {
     "half-Cauchy variance": (
         plain.with_priors(sigma2=Prior("HalfCauchy", beta=1)),
         "'sigma2' ~ HalfCauchy: not gamma",
+    ),
+    "half-normal variance": (
+        plain.with_priors(sigma2=Prior("HalfNormal", sigma=1)),
+        "'sigma2' ~ HalfNormal: not gamma",
+    ),
+    "exponential sd": (
+        deviation.with_priors(sigma=Prior("Exponential", lam=1)),
+        "'sigma' ~ Exponential: not gamma",
     ),
     "bounded": (plain.with_priors(sigma2=U), "'sigma2' ~ Uniform: interval transform"),
     "degrees of freedom": (
@@ -305,6 +328,20 @@ def test_one_coefficient_agrees_with_quadrature(model, scale):
         values = draws[name].reshape(2, -1)
         assert abs(values.mean() - mean) < 5 * batch_error(values) + 0.01 * sd, name
         assert abs(values.std() / sd - 1) < 0.15, name
+
+
+@pytest.mark.slow
+def test_a_half_normal_scale_agrees_with_quadrature():
+    """With θ integrated out, its estimate is N(0, s² + v)."""
+    data, s = rows(n=12, d=1), np.linspace(1e-4, 9, 20_000)
+    x, w = data["x"][:, 0], data["weight"]
+    v = 1 / (w @ x**2)
+    log = -0.5 * (s**2 + np.log(s**2 + v) + (v * (w * x) @ data["reward"]) ** 2 / (s**2 + v))
+    p = np.exp(log) / np.exp(log).sum()
+    found = engine(SWEPT["half-normal scale"], data)
+    values = found.sample(data, 3000, 2, seed=14).values["theta_sigma"]
+    assert abs(values.mean() - p @ s) < 5 * batch_error(values)
+    assert abs(np.square(values).mean() - p @ s**2) < 5 * batch_error(values**2)
 
 
 @pytest.mark.slow

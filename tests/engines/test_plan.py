@@ -60,6 +60,13 @@ def test_reasons_name_the_variable_and_the_operation():
     assert "not exact_gaussian: 'theta' ~ Laplace: non-polynomial function abs of 'theta'" in text
 
 
+def test_a_scale_that_no_mixture_fits_goes_to_nuts_with_the_reason():
+    half_normal = Prior("HalfNormal", sigma=1)
+    found = plan(declared.conjugate.with_priors(variance=half_normal), 3)
+    assert found.engine == "nuts"
+    assert "'variance' ~ HalfNormal: not gamma, inverse gamma" in str(found.refusals[-1])
+
+
 def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
     assert plan(declared.pooled, 3, 4).engine == "exact_gaussian"
     assert plan(declared.pooled, 3, 4) is not plan(declared.pooled, 3, 5)
