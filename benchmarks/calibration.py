@@ -105,14 +105,16 @@ def picture(results: list[Ranks], file: Path) -> None:
     for axis, kind in zip(axes.flat, [*kinds, "control"], strict=False):
         chosen = [r for r in results if kind in (r.case.kind, "control")]
         n = max(len(r.ranks) for r in chosen)
-        for r in chosen:
+        for r in (r for r in chosen if len(r.ranks) == n):
             for ranks in (r.control if kind == "control" else r.ranks).T:
                 axis.plot(x, below(ranks) / len(ranks) - x, color="C0", lw=0.5, alpha=0.6)
         for level, style in ((LEVEL / m, "-"), (LEVEL, ":")):
             for edge in band(n, level):
                 axis.plot(x, edge / n - x, color="black", lw=0.8, ls=style)
-        axis.set_title("all, spread × " + f"{SQUEEZE:g}" if kind == "control" else kind)
+        axis.set_title(f"control: spread × {SQUEEZE:g}" if kind == "control" else kind)
         axis.set_ylim(-0.2, 0.2)
+    for axis in axes.flat[len(kinds) + 1 :]:
+        axis.set_axis_off()
     for axis in axes[:, 0]:
         axis.set_ylabel("ECDF − uniform")
     for axis in axes[-1]:
@@ -165,8 +167,8 @@ misdeclared noise and with weights left out fail too (`tests/engines/test_calibr
 
 **How to read it.** `lag-1` is the largest rank correlation of neighbouring draws kept, averaged
 over data sets: ranks among dependent draws are not uniform even of a right sampler, so it should be
-near 0; of a chain only every so-manieth draw is kept (`every`). In the picture every line is a
-quantity; dotted are the bands for one line, solid those for all of them. "swept" is Gibbs in
+near 0; `every` says how many draws of a chain go to one that is kept. In the picture every line is
+a quantity; dotted are the bands for one line, solid those for all of them. "swept" is Gibbs in
 Python, for models that have no compiled kernel and, of two that have one, also without it.
 
 **What it does not say.** Weights are precision weights where the model has a noise to scale, and
