@@ -25,8 +25,8 @@ from bayesbandit.evaluation import markdown
 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
-    "exact_gaussian": 500, "normal_inverse_gamma": 500, "gibbs": 500, "gibbs, swept": 200,
-    "nuts": 500,
+    "exact_gaussian": 500, "normal_inverse_gamma": 500, "gibbs": 500, "gibbs, swept": 100,
+    "nuts": 200,
 }  # fmt: skip
 PACKAGES = ("bayesbandit", "pymc", "pytensor", "nutpie", "numba", "numpy", "scipy")
 
@@ -43,7 +43,7 @@ def cases() -> list[Case]:
         ["ridge_known_noise", "ridge", "laplace", "horseshoe", "student_t", "student_t_mixture",
          "heteroscedastic", "logistic", "poisson"],
     )  # fmt: skip
-    kernel, swept = {"thin": 50, "tune": 500}, {"swept": True, "thin": 8, "tune": 100}
+    kernel, swept = {"thin": 50, "tune": 500}, {"swept": True, "tune": 100}
     chain = {"thin": 8, "tune": 400}
     return [
         *(Case("exact_gaussian", known, w) for w in both),
@@ -52,10 +52,10 @@ def cases() -> list[Case]:
         *(Case("gibbs", lasso, w, "λ² ~ Gamma", **kernel) for w in both),
         *(Case("gibbs", laplace, w, **kernel) for w in both),
         *(Case("gibbs", horseshoe, w, thin=400, tune=4000) for w in both),
-        Case("gibbs", lasso, True, "λ² ~ Gamma", **swept),
-        Case("gibbs", laplace, True, **swept),
-        *(Case("gibbs", mixture, w, **swept) for w in both),
-        *(Case("gibbs", learnt, w, "σ², τ² learnt", **three, **swept) for w in both),
+        Case("gibbs", lasso, True, "λ² ~ Gamma", thin=10, **swept),
+        Case("gibbs", laplace, True, thin=6, **swept),
+        *(Case("gibbs", mixture, w, thin=5, **swept) for w in both),
+        *(Case("gibbs", learnt, w, "σ², τ² learnt", thin=6, **three, **swept) for w in both),
         *(Case("nuts", student, w, **chain) for w in both),
         *(Case("nuts", uneven, w, **chain, n=20, d=2) for w in both),
         Case("nuts", logistic, False, **chain, n=20),
