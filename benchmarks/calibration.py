@@ -25,8 +25,8 @@ from bayesbandit.evaluation import markdown
 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
-    "exact_gaussian": 500, "normal_inverse_gamma": 500, "gibbs": 500, "gibbs, swept": 100,
-    "nuts": 200,
+    "exact_gaussian": 300, "normal_inverse_gamma": 300, "gibbs": 300, "gibbs, swept": 100,
+    "nuts": 100,
 }  # fmt: skip
 PACKAGES = ("bayesbandit", "pymc", "pytensor", "nutpie", "numba", "numpy", "scipy")
 
@@ -80,7 +80,7 @@ def table(results: list[Ranks]) -> pd.DataFrame:
             {
                 "engine": r.case.kind,
                 "model": r.case.name,
-                "weights": "0.3 … 3" if r.case.weighted else "1",
+                "weights": "0.1 … 10" if r.case.weighted else "1",
                 "data sets": str(len(r.ranks)),
                 "quantities": str(len(r.names)),
                 "every": str(r.case.thin),
@@ -194,7 +194,9 @@ def main() -> None:
     with threadpool_limits(1), Progress() as progress:
         for case, n in chosen:
             task = progress.add_task(f"{case.kind}: {case.name}", total=n)
-            results.append(calibrate(case, n, args.seed, tick=lambda t=task: progress.advance(t)))
+            found = calibrate(case, n, args.seed, tick=lambda t=task: progress.advance(t))
+            progress.console.print(f"smallest p {found.p_values.min():.2g} of {len(found.names)}")
+            results.append(found)
     print(markdown(table(results)))
     out = args.out or (None if args.engine else Path("docs"))
     if out is not None:

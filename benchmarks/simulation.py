@@ -116,7 +116,8 @@ class Simulation:
     def _rows(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         case = self.case
         rows = {"x": rng.normal(size=(case.n, case.d)), "reward": np.zeros(case.n)}
-        rows["weight"] = rng.uniform(0.3, 3.0, case.n) if case.weighted else np.ones(case.n)
+        spread = 1.0 if case.weighted else 0.0
+        rows["weight"] = 10.0 ** rng.uniform(-spread, spread, case.n)
         if case.n_arms:
             rows["arm"] = rng.integers(0, case.n_arms, case.n).astype(np.int32)
         return rows

@@ -25,7 +25,7 @@ N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)
 CONTEXTS = np.vstack([np.ones(D), np.eye(D)[:2]])
 CHAINS = 4
-DRAWS = {"nuts": 5000, "compiled": 50_000, "swept": 1000}
+DRAWS = {"nuts": 8000, "compiled": 50_000, "swept": 1000}
 
 VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
 LIGHT = bb.Prior("InverseGamma", alpha=5, beta=4)
