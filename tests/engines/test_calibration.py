@@ -1,0 +1,151 @@
+"""Simulation-based calibration by `benchmarks/calibration.py`: its test of uniformity, every engine
+at the number of data sets that it should pass with, and engines told the wrong thing, which fail.
+"""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+calibration = import_module("calibration")
+simulation = import_module("simulation")
+uniformity = import_module("uniformity")
+
+CASES = calibration.cases()
+
+
+def named(case):
+    return f"{case.kind}: {case.name}{', weighted' * case.weighted}"
+
+
+def the(name):
+    """The case of that name."""
+    [case] = [case for case in CASES if named(case) == name]
+    return case
+
+
+def corrected(found, p_values):
+    """The smallest p-value times the number of quantities and of cases (Bonferroni)."""
+    return len(CASES) * len(found.names) * p_values.min()
+
+
+# ---- the test of uniformity ----------------------------------------------------------------------
+
+
+def test_the_p_value_is_a_probability(rng):
+    """P(p ≤ an attained p) is that p: by 1500 simulations, within four standard errors."""
+    for n in (7, 40):
+        p = np.array([uniformity.uniformity(rng.integers(0, 64, n)) for _ in range(1500)])
+        for at in np.quantile(p, [0.05, 0.3, 0.6], method="lower"):
+            assert abs((p <= at).mean() - at) < 4 * np.sqrt(at * (1 - at) / 1500)
+
+
+def test_the_band_is_what_the_test_lets_pass(rng):
+    low, high = uniformity.band(30, 0.1)
+    outside = []
+    for _ in range(300):
+        ranks = rng.integers(0, 64, 30)
+        counts = uniformity.below(ranks)
+        left = bool(((counts < low) | (counts > high)).any())
+        assert left == (uniformity.uniformity(ranks) <= 0.1)
+        outside.append(left)
+    assert 0 < sum(outside) < 60
+
+
+@pytest.mark.parametrize("ranks", [np.zeros(50, int), np.full(50, 63), np.repeat([31, 32], 50)])
+def test_ranks_of_one_kind_are_not_uniform(ranks):
+    assert uniformity.uniformity(ranks) < 1e-9
+
+
+def test_squeezed_draws_keep_their_median_and_sign(rng):
+    draws = np.stack([rng.normal(size=101), rng.normal(5, 1, size=101)], axis=1)
+    near = simulation.squeezed(draws)
+    np.testing.assert_allclose(near.std(axis=0), 0.8 * draws.std(axis=0))
+    np.testing.assert_allclose(np.median(near, axis=0), np.median(draws, axis=0))
+    positive = np.exp(3 * draws)
+    np.testing.assert_allclose(np.log(simulation.squeezed(positive)), 3 * near)
+
+
+# ---- engines -------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_ranks():
+    case = the("exact_gaussian: hierarchical_ridge, weighted")
+    told = []
+    few = simulation.calibrate(case, 4, seed=1, tick=lambda: told.append(1))
+    more = simulation.calibrate(case, 6, seed=1)
+    assert len(told) == 4
+    assert few.names[-4:] == [*(f"mean reward[{k}]" for k in range(3)), "log likelihood"]
+    assert few.ranks.shape == (4, 12)
+    np.testing.assert_array_equal(few.ranks, more.ranks[:4])
+    assert (few.ranks != simulation.calibrate(case, 4, seed=2).ranks).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_calibrated(case):
+    """All engines being right, one of these fails with probability .05 at most, by the seed."""
+    found = simulation.calibrate(case, calibration.DATASETS[case.kind])
+    assert corrected(found, found.p_values) > calibration.LEVEL
+    assert found.correlation < 0.1
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=1.0)
+def careless(x, reward, weight, theta, sigma):
+    """`ridge_known_noise` without weights."""
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma, observed=reward, dims="row")
+    return mu
+
+
+NARROW = {"theta": bb.Prior("Normal", mu=0, sigma=0.3, dims="feature")}
+WRONG = {
+    "weights left out": ("exact_gaussian: ridge_known_noise, weighted", careless),
+    "noise, known": (
+        "exact_gaussian: ridge_known_noise",
+        bb.load_model("ridge_known_noise").with_priors(sigma=0.7),
+    ),
+    "penalty": (
+        "normal_inverse_gamma: ridge",
+        bb.load_model("ridge").with_priors(lam=6.0),
+    ),
+    "shrinkage": (
+        "gibbs: laplace, weighted",
+        bb.load_model("laplace").with_priors(
+            theta=bb.Prior("Laplace", mu=0, b=0.3, dims="feature")
+        ),
+    ),
+    "prior, swept": (
+        "gibbs, swept: student_t_mixture",
+        bb.load_model("student_t_mixture").with_priors(**NARROW),
+    ),
+    "prior, nuts": (
+        "nuts: student_t, weighted",
+        bb.load_model("student_t").with_priors(**NARROW),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WRONG)
+def test_an_engine_told_the_wrong_thing_fails(what):
+    """The control: rewards by one declaration, the posterior by another."""
+    name, told = WRONG[what]
+    case = the(name)
+    found = simulation.calibrate(case, calibration.DATASETS[case.kind], told=told)
+    assert corrected(found, found.p_values) < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["exact_gaussian", "normal_inverse_gamma", "gibbs"])
+def test_a_posterior_that_is_too_narrow_fails(kind):
+    """The control of the command: the spread of the posterior times .8, in some 300 data sets."""
+    for case in (c for c in CASES if c.kind == kind):
+        found = simulation.calibrate(case, calibration.DATASETS[kind])
+        assert corrected(found, found.control_p_values) < calibration.LEVEL, named(case)
