@@ -109,12 +109,12 @@ class Bandit:
         """What is known now about one arm's coefficients and mean reward; where the arms share a
         declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
         k = self._index(arm)
-        if self._compiled:
+        if isinstance(self.model, Ridge):
             return self.belief.posterior(k)
         rows, layout = self.history.of_arm(k), self.layout
         tail = rows[:, layout.tail :]
         kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
-        return self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+        return self.belief.posterior_of(k, {"x": rows[:, : layout.n_features], **kept})
 
     def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.

@@ -12,10 +12,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.stats import chi2, norm, qmc
 
-from bayesbandit.beliefs.linear import LinearBelief, Ridge
+from bayesbandit.beliefs.gaussian import distribution, regression
+from bayesbandit.beliefs.linear import LinearBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.exact import Gaussian
 from bayesbandit.engines.normal_inverse_gamma import StudentT
@@ -45,17 +46,13 @@ class AffineBelief:
 
     def _begin(self) -> None:
         """The prior, its coordinates, and an inner belief without data."""
-        engine, known = self.plan.method, self.plan.engine == "exact_gaussian"
-        self.prior = engine.gaussian(engine.prior()) if known else engine.student(engine.prior())
-        noise, inverse_gamma = engine.form.noise, (1.0, 1.0)
-        if isinstance(self.prior, StudentT):
-            inverse_gamma = self.prior.shape, self.prior.scale * noise
+        engine = self.plan.method
+        ridge, self.prior = regression(self.plan, intercept=False)
         self.whiten = solve_triangular(self.prior.cholesky, np.eye(engine.dim), lower=True).T
         self.map = None
         if engine.form.features is not None:
             C, a = engine.form.features
             self.map = C @ self.whiten, a @ self.whiten, C @ self.prior.mean, a @ self.prior.mean
-        ridge = Ridge(noise, noise if known else "nig", intercept=False, prior=inverse_gamma)
         self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
 
     @property
@@ -156,22 +153,13 @@ class AffineBelief:
 
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
-        posterior, L = self.inner.posterior(k), self.prior.cholesky
-        back = solve_triangular(L, posterior.location, lower=True, trans=1)
-        D, arm = self.inner.n_columns, self.inner.arms[k]
-        noise = float(self.inner.settings[kernel.GRID])
+        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.form.noise
         G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / (arm[kernel.W_BAR] * noise)
-        precision = (
-            L @ (G + np.eye(D)) @ L.T
-        )  # of θ, at a noise precision q = 1 where it is unknown
-        mean, root = self.prior.mean + back, cholesky(precision, lower=True)
-        if isinstance(self.prior, Gaussian):
-            return Gaussian(mean, precision, root, np.nan)
-        shape = 0.5 * float(arm[kernel.DF])
-        scale = shape * float(arm[kernel.SIGMA2]) / noise
-        return StudentT(mean, precision, root, shape, scale, np.nan)
+        L = self.prior.cholesky
+        mean = self.prior.mean + self.whiten @ kernel.theta_of(arm, D)
+        return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows, self.known(k), 0)
 
@@ -281,7 +269,7 @@ class JointBelief(AffineBelief):
         rows = self.rounds.of()
         self._learn(rows["x"], rows["arm"], rows["reward"], rows["weight"])
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """What is known of all arms' variables."""
         return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief, JointBelief
+from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.checks import integer, number, one_of
@@ -72,11 +73,13 @@ class Declared:
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
-    ) -> AffineBelief | JointBelief | SampledBelief:
+    ) -> GaussianBelief | AffineBelief | JointBelief | SampledBelief:
         """The belief before any data; `normalize` scales an arm's weights to mean 1 (all weights,
         where an exact posterior is of all arms). seed: of the samplers."""
         found = self.plan(n_arms, n_features)
         if streams(found):
+            if columns(found) is not None:
+                return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.model.takes_arm else AffineBelief
             return kind(found, n_arms, normalize)
         return SampledBelief(self, n_arms, n_features, normalize, seed)

@@ -128,11 +128,20 @@ class LinearBelief:
 
     tabulates = False  # the arms are independent normals, or Student-t
 
-    def __init__(self, model: Ridge, n_arms: int, n_features: int, normalize: bool = False) -> None:
+    def __init__(
+        self, model: Ridge, n_arms: int, n_features: int, normalize: bool = False,
+        prior: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
+        """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
         self.model = model
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
         self.normalize = normalize
         self.settings = model.settings(n_features, normalize)
+        if prior is not None:
+            m, Lam = prior
+            self.settings[kernel.PENALISED] = 0.0
+            parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
+            self.settings = np.concatenate(parts)
         self.n_columns = int(self.settings[kernel.D_])
         folds = int(self.settings[kernel.FOLDS])
         self.arms = aligned(n_arms, kernel.arm_width(self.n_columns, folds))

@@ -253,7 +253,7 @@ class SampledBelief:
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """Arm k's variables by the draws that decisions are made from; of arms that share the
         model, all of them."""
         g = 0 if self.joint else k

@@ -26,7 +26,8 @@ HEAD = 16  # a whole number of cache lines
 
 # The settings shared by all arms, one array: columns, penalised columns, variance rule, its known
 # value, floor, normal-inverse-gamma shape and scale, normalise weights to mean 1 (0 or 1), schedule
-# (m > 0: every m rows; −g: at growth by g), number of folds, then the λ grid, largest first.
+# (m > 0: every m rows; −g: at growth by g), number of folds, then the λ grid, largest first. Where
+# no column is penalised alike, but θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
 D_, PENALISED, RULE, KNOWN, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
 GRID = 10
 
@@ -93,12 +94,23 @@ def fold_of(arm, D, f):
 
 
 @njit(cache=True)
+def has_prior(settings):
+    """Whether the settings end with Λ, Λm and m'Λm."""
+    return settings[FOLDS] == 0 and settings.size > GRID + 1
+
+
+@njit(cache=True)
 def initialise(arm, settings):
-    """The arm before any data: θ = 0, P = I/λ (infinite for an unpenalised column)."""
+    """The arm before any data: θ = 0, P = I/λ (∞ for an unpenalised column), or m and Λ⁻¹."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     arm[:] = 0.0
     arm[LAM] = settings[GRID]
     arm[W_BAR] = 1.0
+    if has_prior(settings):
+        factorise(arm, settings)
+        arm[LOSS], arm[DUE] = 0.0, settings[SCHEDULE] if settings[NORMALIZE] == 0 else 1.0
+        set_noise(arm, settings)
+        return
     P = matrix(P_of(arm, D), D)
     for j in range(D):
         P[j, j] = 1.0 / arm[LAM] if j < penalised else np.inf
@@ -220,11 +232,17 @@ def factorise(arm, settings):
     U = matrix(G_of(arm, D), D)[:, :D] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
+    b, rr = b_of(arm, D) / arm[W_BAR], arm[SUM_WRR] / arm[W_BAR]
+    if has_prior(settings):
+        prior = settings[GRID + 1 :]
+        U += prior[: D * D].reshape(D, D)
+        b += prior[D * D : D * D + D]
+        rr += prior[D * D + D]
     factor(U)
     invert(U, matrix(P_of(arm, D), D))
-    theta, b = theta_of(arm, D), b_of(arm, D)
-    solve(U, b / arm[W_BAR], theta)
-    arm[LOSS] = max((arm[SUM_WRR] - dot(theta, b)) / arm[W_BAR], 0.0)
+    theta = theta_of(arm, D)
+    solve(U, b, theta)
+    arm[LOSS] = max(rr - dot(theta, b), 0.0)
 
 
 @njit(cache=True)

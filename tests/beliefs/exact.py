@@ -8,6 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.affine import AffineBelief, JointBelief
 from bayesbandit.beliefs.declared import Declared
+from bayesbandit.beliefs.gaussian import GaussianBelief
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
 from tests.engines import linear, unknown_noise
@@ -56,7 +57,7 @@ own = of([n for n, m in DECLARED.items() if not m.takes_arm])
 
 def believed(model, n_arms=K, normalize=False):
     belief = Declared(model).belief(n_arms, D, normalize, SEED)
-    assert type(belief) is (JointBelief if model.takes_arm else AffineBelief)
+    assert isinstance(belief, JointBelief if model.takes_arm else AffineBelief | GaussianBelief)
     return belief
 
 
@@ -87,7 +88,7 @@ def agree(belief, model, rows, n_arms=K):
     whole = fitted(model, rows, n_arms)
     mean, sd = belief.moments(probe())
     for k, fit in enumerate(whole):
-        ours = belief.posterior(k, {role: rows[role][:0] for role in ("x", "reward", "weight")})
+        ours = belief.posterior_of(k, {role: rows[role][:0] for role in ("x", "reward", "weight")})
         assert ours.engine == fit.engine
         assert ours.coefficients.keys() == fit.coefficients.keys()
         for name, (centre, spread) in fit.coefficients.items():

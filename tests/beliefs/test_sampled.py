@@ -38,7 +38,7 @@ def test_an_exact_posterior_that_does_not_stream(name):
         assert fit.engine in ("exact_gaussian", "normal_inverse_gamma")
         near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()))
         np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=5 / np.sqrt(2 * S) + 0.03)
-        theta = belief.posterior(k, {}).coefficients["theta"][0]
+        theta = belief.posterior_of(k, {}).coefficients["theta"][0]
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
 
 
@@ -106,7 +106,7 @@ def test_every_quantity_is_of_the_same_draws(rng):
     np.testing.assert_allclose(sd, values.std(axis=2), rtol=1e-12)
     np.testing.assert_array_equal(belief.mean(probe()), mean)
     for k in range(K):  # of the posterior by itself, too
-        posterior = belief.posterior(k, {})
+        posterior = belief.posterior_of(k, {})
         np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
     for alpha in (1.0, 0.4):
         wide = mean[:, :, None] + alpha * (values - mean[:, :, None])

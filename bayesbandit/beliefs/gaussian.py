@@ -1,0 +1,75 @@
+"""Declared models with mean reward x'θ, or x'θ + c, and any Gaussian prior: the kernel as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cholesky
+
+from bayesbandit.beliefs.linear import LinearBelief, Ridge
+from bayesbandit.engines.exact import Gaussian
+from bayesbandit.engines.normal_inverse_gamma import StudentT
+from bayesbandit.engines.plan import Plan
+from bayesbandit.kernels import linear as kernel
+from bayesbandit.posterior import Posterior
+
+
+class GaussianBelief(LinearBelief):
+    """K arms of a declared model whose coordinates are the columns of [x 1].
+
+    place (D,): the column that each coordinate of the declared θ is multiplied by.
+    """
+
+    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+        self.plan, engine, place = plan, plan.method, columns(plan)
+        assert place is not None
+        self.place = place
+        ridge, prior = regression(plan, intercept=engine.dim > plan.n_features)
+        column = np.argsort(place)
+        m, Lam = prior.mean[column], engine.form.noise * prior.precision[np.ix_(column, column)]
+        super().__init__(ridge, n_arms, plan.n_features, normalize, (m, Lam))
+
+    def known(self, k: int) -> Gaussian | StudentT:
+        """The distribution of θ for arm k."""
+        D, arm, noise = self.n_columns, self.arms[k], self.plan.method.form.noise
+        G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / arm[kernel.W_BAR]
+        Lam = self.settings[kernel.GRID + 1 :][: D * D].reshape(D, D)
+        precision = ((G + Lam) / noise)[np.ix_(self.place, self.place)]
+        mean = kernel.theta_of(arm, D)[self.place]
+        return distribution(mean, precision, arm, noise, self.plan)
+
+    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+        """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
+        return Posterior(self.plan, rows, self.known(k), 0)
+
+
+def columns(plan: Plan) -> np.ndarray | None:
+    """Which column of [x 1] each coordinate of θ is multiplied by (D,), where each column has one
+    coordinate; None where the mean reward is another."""
+    if plan.model.takes_arm or plan.method.form.features is None:
+        return None
+    C, a = plan.method.form.features
+    map, D = np.vstack([C, a]), len(a)
+    used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
+    one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D
+    return map.argmax(axis=0) if one_each else None
+
+
+def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
+    """The noise of a declared model as that of a ridge regression, and the prior of its θ."""
+    engine, noise = plan.method, plan.method.form.noise
+    if plan.engine == "exact_gaussian":
+        return Ridge(noise, noise, intercept), engine.gaussian(engine.prior())
+    prior = engine.student(engine.prior())
+    return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
+
+
+def distribution(
+    mean: np.ndarray, precision: np.ndarray, arm: np.ndarray, noise: float, plan: Plan
+) -> Gaussian | StudentT:
+    """θ with this mean and precision (of an unknown noise, at q = 1), and the kernel's noise."""
+    root = cholesky(precision, lower=True)
+    if plan.engine == "exact_gaussian":
+        return Gaussian(mean, precision, root, np.nan)
+    shape = 0.5 * float(arm[kernel.DF])
+    scale = shape * float(arm[kernel.SIGMA2]) / noise
+    return StudentT(mean, precision, root, shape, scale, np.nan)
