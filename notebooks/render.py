@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ RENDERED = HERE.parent / "docs" / "notebooks"
 SOURCES = sorted(HERE.glob("*.ipynb"))
 VARIABLE, SIZES = "BAYESBANDIT_SIZE", ("toy", "full")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+PLACES = ((r"\S*ipykernel_\d+\S*\.py", "cell"), (r"\S*site-packages/", ""))  # in warnings
 SHOWN = ["image/png", "text/markdown", "text/plain"]  # a table as plain text, which diffs well
 
 
@@ -71,6 +73,8 @@ def write(notebook: NotebookNode, name: str, out: Path) -> None:
         (out / file).parent.mkdir(parents=True, exist_ok=True)
         (out / file).write_bytes(picture)
     out.mkdir(parents=True, exist_ok=True)
+    for place, name_there in PLACES:
+        text = re.sub(place, name_there, text)
     lines = (line.rstrip() for line in text.strip().splitlines())
     (out / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
