@@ -183,7 +183,10 @@ class SampledBelief:
         return ready and all(described)
 
     def _compared(self, values: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-        """P(arm is best) (n, K) from draws (n, K, S), α times as far from their means."""
+        """P(arm is best) (n, K) from draws (n, K, S), α times as far from their means; all alike as
+        long as an arm has none."""
+        if np.isnan(values[:, :, 0]).any():
+            return np.full(values.shape[:2], 1.0 / values.shape[1])
         mean = values.mean(axis=2, keepdims=True)
         values = mean + alpha[:, None, None] * (values - mean)
         return (

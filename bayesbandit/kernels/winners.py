@@ -42,8 +42,9 @@ def ranked(values, points, weights, out):
         below[:], out[i] = 0.0, 0.0
         start = 0
         while start < K * S:
-            stop, v = start, flat[order[start]]
+            stop, v = start + 1, flat[order[start]]
             equal[:] = 0.0
+            equal[order[start] // S] = 1.0
             while stop < K * S and flat[order[stop]] == v:
                 equal[order[stop] // S] += 1.0
                 stop += 1

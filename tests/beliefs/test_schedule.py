@@ -177,6 +177,7 @@ def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
         assert not np.isfinite(sd[:, 1]).any()
         assert (mean[:, 1] == 0).all()
         assert not belief.describe(table, every, np.ones(1))
+        np.testing.assert_array_equal(belief.best(probe(), 1.0), 0.5)
         assert belief.describe(table, np.array([True, False]), np.ones(1)) == enough
         learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
     learn(belief, rows | {"arm": np.ones(12, dtype=int)})

@@ -117,6 +117,10 @@ def test_negative_zero_and_infinities_are_values_like_others():
     np.testing.assert_allclose(winners.joint(joint), together(joint), atol=1e-15)
 
 
+def test_what_is_not_a_number_comes_to_an_end():
+    assert winners.independent(np.full((2, 3, 4), np.nan)).shape == (2, 3)
+
+
 def test_the_draws_are_left_as_they_were(rng):
     for values in (rng.normal(size=(3, 4, 5)), rng.normal(size=(5, 4, 3)).transpose(2, 1, 0)):
         before = values.copy()
