@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.engines.base import one_thread
 from bayesbandit.engines.density import containers
 from bayesbandit.engines.plan import ENGINES, plan
 from bayesbandit.model import RewardModel
@@ -48,9 +49,8 @@ def fit(
     chosen = plan(model, rows["x"].shape[1], K, engine)
     number = int(seed.generate_state(1, np.uint64)[0])
     if chosen.closed_form:
-        known = chosen.method.posterior(
-            rows["x"], *(rows.get(role) for role in ("reward", "weight", "arm"))
-        )
+        with one_thread():
+            known = chosen.method.posterior(**rows)
     else:
         known = chosen.sample(rows, draws, chains, number)
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")

@@ -69,10 +69,10 @@ class Bandit:
         settings = {"engine": engine, "refit_every": refit_every, "draws": draws}
         model = door.model(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
-        door.check(model, policy, balance)
         if not isinstance(seed, np.random.SeedSequence):
             seed = np.random.SeedSequence(checks.integer(seed, "seed"))
         n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
+        door.check(model, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history")
         self.model, self.policy, self.balance, self.seed = model, policy, balance, seed

@@ -31,7 +31,7 @@ def model(
     return model
 
 
-def check(model: Ridge | Declared, policy: Any, balance: Any) -> None:
+def check(model: Ridge | Declared, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
     """A policy and a balance, and a model that can be balanced so."""
     if not isinstance(policy, Thompson | UCB | Greedy | EpsilonGreedy):
         raise TypeError(f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}")
@@ -42,6 +42,8 @@ def check(model: Ridge | Declared, policy: Any, balance: Any) -> None:
     name = model.model.name
     if not model.model.takes_weight:
         raise ValueError(f"{name} does not take `weight`: it cannot be balanced")
+    if not model.plan(n_arms, n_features).uses_weight:
+        raise ValueError(f"{name} has no use for its `weight`: it cannot be balanced")
     if balance.propensity == "pooled":
         raise ValueError(
             f"{name}: pooled propensities are for ridge regressions; "

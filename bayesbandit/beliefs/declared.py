@@ -63,6 +63,8 @@ class Declared:
 
     def next_due(self, n: int) -> int:
         """The number of rounds at which a posterior of n rounds is next computed anew."""
+        if n == 0:  # the first reward is worth more than a schedule
+            return 1
         if isinstance(self.refit_every, float):
             return max(n + 1, math.ceil(n * (1.0 + self.refit_every)))
         return n + self.refit_every
@@ -77,6 +79,8 @@ class Declared:
         """The belief before any data; `normalize` scales an arm's weights to mean 1 (all weights,
         where an exact posterior is of all arms). seed: of the samplers."""
         found = self.plan(n_arms, n_features)
+        if self.frozen and found.engine != "gibbs":
+            raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
         if streams(found):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
@@ -94,9 +98,11 @@ def believed(model: RewardModel, n_arms: int, n_features: int, **settings: Any) 
 
 def streams(found: Plan) -> bool:
     """Whether a posterior is updated row by row: exact, with an affine mean reward, scalar noise
-    and a proper prior."""
+    that the weights divide, and a proper prior."""
     engine = found.method
     if not (found.closed_form and engine.affine and engine.form.noise is not None):
+        return False
+    if found.model.takes_weight != found.uses_weight:
         return False
     if found.engine == "normal_inverse_gamma" and engine.noise_prior is None:
         return False

@@ -26,6 +26,7 @@ from bayesbandit.posterior import Posterior
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
 
+IMPROPER = "the posterior is not proper before there are more rewards"
 MOST = 4_000_000  # numbers in one step's intermediate results
 
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
@@ -146,6 +147,12 @@ class SampledBelief:
                 out[:, k] = self.plan.mean_reward(draws, x).T
         return out
 
+    def _proper(self, x: np.ndarray) -> np.ndarray:
+        """`values`, which all arms must have."""
+        if np.isnan(values := self.values(x)).any():
+            raise ValueError(IMPROPER)
+        return values
+
     def parts(self, x: np.ndarray) -> list[slice]:
         """Contexts x (n, d) in parts whose draws fit into memory."""
         step = max(1, MOST // (self.spec.draws * len(self.n)))
@@ -201,7 +208,7 @@ class SampledBelief:
     def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
         """One independent draw a row of every arm's mean reward, α times as far from its mean as
         the posterior's: (n, K)."""
-        values = self.values(x)
+        values = self._proper(x)
         n, K, S = values.shape
         which = rng.integers(S, size=(n, 1 if self.joint else K))
         drawn = np.take_along_axis(values, np.broadcast_to(which, (n, K))[:, :, None], 2)[:, :, 0]
@@ -210,7 +217,7 @@ class SampledBelief:
 
     def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
-        values = self.values(x)
+        values = self._proper(x)
         _, K, S = values.shape
         which = rng.integers(S, size=(size, 1 if self.joint else K))
         which = np.broadcast_to(which, (size, K))
@@ -262,7 +269,7 @@ class SampledBelief:
         g = 0 if self.joint else k
         values = {name: v[None] for name, v in self.current(g).items()}
         if not values:
-            raise ValueError("the posterior is not proper before there are more rewards")
+            raise ValueError(IMPROPER)
         rows = {role: v[: self.chains[g].fitted] for role, v in self._rows(g).items()}
         known = SampledDraws(values, independent=self.plan.closed_form)
         return Posterior(self.plan, rows, known, 0)

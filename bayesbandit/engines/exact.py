@@ -66,7 +66,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     if info:
         return int(info) - 1
     least = int(np.argmin(np.diag(L)))
-    if L[least, least] ** 2 <= 4.0 * len(scale) * np.finfo(np.float64).eps:
+    if L[least, least] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
         return least
     return np.asarray(scale[:, None] * L)
 

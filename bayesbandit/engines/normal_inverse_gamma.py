@@ -88,7 +88,10 @@ class StudentT:
     @property
     def covariance(self) -> np.ndarray:
         """The covariance of θ (D, D): infinite up to two degrees of freedom."""
-        return self.spread * (self.df / (self.df - 2.0) if self.df > 2.0 else math.inf)
+        factor = self.df / (self.df - 2.0) if self.df > 2.0 else math.inf
+        return np.multiply(
+            self.spread, factor, where=self.spread != 0.0, out=np.zeros_like(self.spread)
+        )
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draws of θ (S, D) and of σ² (S,)."""

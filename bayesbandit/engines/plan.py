@@ -15,10 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
+from bayesbandit.engines.density import containers
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
@@ -65,6 +67,14 @@ class Plan:
     def closed_form(self) -> bool:
         """Whether the posterior is known without draws."""
         return self.engine in EXACT
+
+    @cached_property
+    def uses_weight(self) -> bool:
+        """Whether the weights enter the likelihood, where the declaration takes them."""
+        if hasattr(self.method, "quadratic"):
+            return bool(self.method.quadratic.takes_weight)
+        weight = containers(self.built).get("weight")
+        return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
     @cached_property
     def outcomes(self) -> Outcomes:

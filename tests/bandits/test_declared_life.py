@@ -4,6 +4,7 @@ import re
 from functools import partial
 
 import numpy as np
+import pymc as pm
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -254,3 +255,18 @@ def test_experiments_with_declared_models():
 @pytest.mark.slow
 def test_two_jobs_give_the_same_table():
     assert_frame_equal(experiment().run(jobs=2, progress=False), experiment().run(progress=False))
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def deaf(x, reward, weight, theta):
+    """Takes weights and makes no use of them."""
+    mu = x @ theta
+    pm.Normal("reward", mu, 0.7, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("model", [deaf, deaf.with_priors(theta=bb.Prior("Laplace", mu=0, b=1))])
+def test_a_declaration_without_use_for_weights_cannot_be_balanced(model):
+    with pytest.raises(ValueError, match="deaf has no use for its `weight`"):
+        bb.Bandit(2, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
+    bb.Bandit(2, model, bb.Thompson(), n_features=2)

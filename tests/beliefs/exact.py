@@ -30,12 +30,20 @@ QUICK = {
     "arms that share a mean": linear.arms_share_a_mean,
     "arms, unknown noise": unknown_noise.arms,
 }
-UNUSED = ("no_weights", "custom_by_draws")  # take weights, but have no use for them
-DOES_NOT_STREAM = ("noise_by_context", "improper", "logarithms", "jeffreys", "flat", "powers")
+DOES_NOT_STREAM = (
+    "no_weights",
+    "custom_by_draws",  # which take weights, but have no use for them
+    "noise_by_context",
+    "improper",
+    "logarithms",
+    "jeffreys",
+    "flat",
+    "powers",
+)
 SLOW = [
     f
     for f in (*linear.STREAMED, *unknown_noise.STREAMED)
-    if f not in QUICK.values() and f.__name__ not in (*DOES_NOT_STREAM, *UNUSED)
+    if f not in QUICK.values() and f.__name__ not in DOES_NOT_STREAM
 ]
 DECLARED = {name: RewardModel(f, {}) for name, f in QUICK.items()} | MODELS
 FIRST = (  # the others are slow
