@@ -198,9 +198,18 @@ def test_what_the_compiled_kernel_can_take_is_recognised():
     C, a = matched(intercept)[0].form.features
     assert np.array_equal(C, np.eye(D, D + 1))
     assert np.array_equal(a, [0, 0, 0, 1])
-    assert np.array_equal(matched(intercept)[0].form.columns, [[0, 1, 2, D]])
-    columns = matched(arms)[0].form.columns
-    assert np.array_equal(columns[1], [*[D + 1] * D, 0, 1, 2, *[D + 1] * (K - 2) * D])
+    for declare in (intercept, arms):
+        engine, x = matched(declare)[0], np.random.default_rng(0).normal(size=(4, D))
+        A, b = engine.linear_map(x)
+        k = None if engine.n_arms is None else np.repeat(np.arange(K), 4)
+        slow, c = engine.quadratic.linear_map(
+            engine.data(x if k is None else np.tile(x, (K, 1)), arm=k)
+        )
+        if k is not None:
+            slow = slow.reshape(K, 4, -1).transpose(1, 0, 2)
+        np.testing.assert_allclose(A, slow, atol=1e-12)
+        assert not b.any()
+        assert not c.any()
 
 
 def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
