@@ -40,10 +40,10 @@ class Bandit:
     seed: an int or a `SeedSequence`; same seed, same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
         None for all of them, which a balance that revisits past weights needs and sets by itself.
-    engine, refit_every, draws: of a declared model; see `Declared`. A model that is linear-Gaussian
-        streams row by row (one that is a ridge regression becomes `Ridge`, at its speed); draws of
-        the others are computed anew when an arm's rounds have grown by a tenth, or as refit_every
-        says.
+    engine, refit_every, draws: of a declared model (`beliefs.declared.Declared`). One that is
+        linear-Gaussian streams row by row, and one that is a ridge regression becomes `Ridge`; so
+        many draws of the others (400) are computed anew each time an arm's rounds have grown by a
+        share (a float, 0.1) or every m of its rounds (an int).
 
     Until every available arm has been pulled at least once, arms are drawn uniformly.
 

@@ -8,26 +8,19 @@ reward less A m₀ + b is z'φ plus noise, z = L⁻¹A', and φ ~ N(0, I). The l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear import LinearBelief
-from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.exact import Gaussian
 from bayesbandit.engines.normal_inverse_gamma import StudentT
-from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import HUGE, put_moments, spread
+from bayesbandit.kernels.rules import put_moments, spread
 from bayesbandit.posterior import Posterior
-
-JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
-MOST = 4_000_000  # numbers in one step's intermediate results
 
 
 class AffineBelief:
@@ -171,144 +164,3 @@ class AffineBelief:
         """Go on from `state`."""
         self.inner.restore({"arms": state["arms"]})
         self.n[:] = state["n"]
-
-
-class JointBelief(AffineBelief):
-    """K arms that share a model: one φ for all, so that their mean rewards depend on each other.
-
-    P(an arm is best) is the share of joint draws in which it is: of as many quasi-random ones, the
-    same every time. All rounds are kept, for arms that come and go.
-    """
-
-    tabulates = True
-
-    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
-        super().__init__(plan, n_arms, normalize)
-        self.rounds = Rounds(plan.n_features)
-
-    @property
-    def n_posteriors(self) -> int:
-        """One for all arms."""
-        return 1
-
-    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mean, root, df = self.together(x)
-        return mean, np.sqrt((root**2).sum(axis=2)), np.full(mean.shape, df)
-
-    def together(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Means (n, K), roots R (n, K, K) of the scale matrices RR', degrees of freedom."""
-        z, offset = self.features(x)
-        posterior = self.inner.posterior(0)
-        spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
-        variance, axes = np.linalg.eigh(spreads)  # singular where arms are alike
-        root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
-        return z @ posterior.location + offset, root, posterior.df
-
-    def describe(
-        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> bool:
-        """Fill the moments of the available arms into rows (n, width), and for Thompson sampling
-        with spreads α (1,) or (n,) their probabilities; whether all are pulled."""
-        x, ready = rows[:, : self.n_features], bool((self.n[available] > 0).all())
-        mean, root, df = self.together(x)
-        scale, last = np.sqrt((root**2).sum(axis=2)), np.full(mean.shape, df)
-        if ready and alpha is not None:
-            scale, last = spread(scale, df), np.zeros(mean.shape)
-            last[:, available] = compared(mean[:, available], root[:, available], df, alpha)
-        put_moments(rows, self.n_features, available, mean, scale, last)
-        return ready
-
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        z, offset = self.features(x)
-        flat = self.inner.posterior(0).draw(z.reshape(-1, z.shape[-1]), size, rng)
-        return flat.reshape(size, *offset.shape) + offset
-
-    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-        mean, root, df = self.together(x)
-        noise = np.einsum("nkj,nj->nk", root, rng.standard_normal(mean.shape))
-        if np.isfinite(df):
-            noise *= np.sqrt(df / rng.chisquare(df, (len(mean), 1)))
-        return mean + alpha * np.clip(noise, -HUGE, HUGE)
-
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        return compared(*self.together(x), np.array([alpha]))
-
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
-        self.rounds.append(x, arm, reward, weight)
-        self._learn(x, arm, reward, weight)
-
-    def _learn(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
-        z, offset = self.features(x, arm)
-        self.inner.update(z, np.zeros(len(x), dtype=np.int64), reward - offset, weight)
-        self.n += np.bincount(arm, minlength=len(self.n))
-
-    def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
-        self.rounds.clear()
-        self.n[:] = 0.0
-        self._begin()
-        here = arm >= 0  # not those of arms that are gone
-        self.update(x[here], arm[here], reward[here], weight[here])
-
-    def add_arm(self) -> None:
-        self._anew(len(self.n) + 1)
-
-    def remove_arm(self, k: int) -> None:
-        self.rounds.drop(k)
-        self._anew(len(self.n) - 1)
-
-    def _anew(self, n_arms: int) -> None:
-        """The model of so many arms, from the rounds."""
-        self.plan = plan(self.plan.model, self.n_features, n_arms, self.plan.asked)
-        self.n = np.zeros(n_arms)
-        self._begin()
-        rows = self.rounds.of()
-        self._learn(rows["x"], rows["arm"], rows["reward"], rows["weight"])
-
-    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
-        """What is known of all arms' variables."""
-        return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
-
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"rounds": self.rounds.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self.rounds.restore(state["rounds"])
-
-
-def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -> np.ndarray:
-    """P(arm is best) (n, K) for normals or Student-t of means (n, K) and scale matrices α²RR',
-    R = root (n, K, D), α (1,) or (n,): the shares of quasi-random joint draws.
-
-    Only differences of arms matter: along their principal axes, the widest first, because the first
-    coordinates of a Sobol sequence are its best.
-    """
-    axes, width, _ = np.linalg.svd(root - root.mean(axis=1, keepdims=True), full_matrices=False)
-    root = (axes * width[:, None, :])[:, :, : mean.shape[1] - 1]
-    noise, out = draws(root.shape[2], df), np.empty(mean.shape)
-    step = max(1, MOST // (JOINT * mean.shape[1]))
-    for i in range(0, len(mean), step):
-        part = slice(i, i + step)
-        spreads = noise @ root[part].transpose(0, 2, 1)
-        a = alpha if alpha.size == 1 else alpha[part]
-        values = mean[part, None] + a[:, None, None] * np.clip(spreads, -HUGE, HUGE)
-        out[part] = winners.joint(values)
-    return out
-
-
-def draws(D: int, df: float) -> np.ndarray:
-    """Standard joint draws (JOINT, D), Student-t where df is finite; the same every time."""
-    normal, uniform = quasi_random(D)
-    return normal if np.isinf(df) else normal * np.sqrt(df / chi2.ppf(uniform, df))
-
-
-@cache
-def quasi_random(D: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normals (JOINT, D) and uniforms (JOINT, 1) from one scrambled Sobol sequence."""
-    u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
-    return norm.ppf(u[:, :D]), u[:, D:]

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.beliefs.affine import AffineBelief, JointBelief
+from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
+from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.checks import integer, number, one_of

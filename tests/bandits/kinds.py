@@ -5,7 +5,8 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.affine import AffineBelief, JointBelief
+from bayesbandit.beliefs.affine import AffineBelief
+from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared

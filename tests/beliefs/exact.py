@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.affine import AffineBelief, JointBelief
+from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.gaussian import GaussianBelief
+from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
 from tests.engines import linear, unknown_noise
