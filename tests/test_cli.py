@@ -146,3 +146,55 @@ def test_explain_says_why_not_a_faster_engine(tmp_path):
     missing = run("explain", "lasso")
     assert missing.exit_code == 2
     assert "bayesian_lasso" in missing.output
+
+
+OWN = '''"""Mine."""
+import pymc as pm
+
+import bayesbandit as bb
+
+
+@bb.reward_model(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"), base=0.5)
+def mine(x, reward, weight, theta, base):
+    mu = base + x @ theta
+    pm.Normal("reward", mu, 0.4 / pm.math.sqrt(weight), observed=reward)
+    return mu
+'''
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    return path
+
+
+def test_a_model_of_ones_own_is_compared(own, tmp_path):
+    """From a file outside the repository, with settings and without; the declaration is part of
+    what a run is known by."""
+    told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", 1,
+            "--horizon", 60, "--out", tmp_path]  # fmt: skip
+    result = run(*told, "--model", own, "--model", f"{own}:mine(alpha=0.5, draws=50)")
+    assert result.exit_code == 0, result.output
+    table = pd.read_parquet(tmp_path / "compare" / "results.parquet")
+    assert set(table["bandit"]) == {"LinGreedy", "mine", "mine(alpha=0.5, draws=50)"}
+    own.write_text(OWN.replace("0.4", "0.3"))
+    again = run(*told, "--model", own, "--model", f"{own}:mine(alpha=0.5, draws=50)")
+    assert again.exit_code == 2
+    assert "Error" in again.output
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("nowhere.py", "there is no file"),
+        ("horseshow", "there is no model 'horseshow'"),
+        ("ridge(beta=2)", "unknown setting 'beta'; there are alpha, engine, refit_every, draws"),
+        ("ridge(alpha", "cannot read"),
+        ("ridge(2)", "settings must be named"),
+    ],
+)
+def test_models_that_cannot_be_compared(model, said, tmp_path):
+    result = run("compare", "--data", "iris", "--model", model, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
