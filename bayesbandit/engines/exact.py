@@ -7,6 +7,7 @@ Recognised from the declaration's log density (`structure`), extracted from its 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -156,6 +157,11 @@ class Exact:
             n, K = len(x), self.n_arms
             return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
         return self.data(x, arm=arm)
+
+    def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+        """θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
+        parts = [np.asarray(draws[k]).reshape(-1, s.stop - s.start) for k, s in self.slices.items()]
+        return np.concatenate(parts, axis=1)
 
     def solve(
         self, precision: np.ndarray, shift: np.ndarray

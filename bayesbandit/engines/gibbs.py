@@ -142,13 +142,6 @@ class Gibbs(Exact):
         """All variables' shapes with n rows."""
         return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
 
-    # ---- what is known of the mean reward --------------------------------------------------------
-
-    def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
-        """θ (chains · draws, D) of the block, from draws by variable."""
-        parts = [np.asarray(draws[k]).reshape(-1, s.stop - s.start) for k, s in self.slices.items()]
-        return np.concatenate(parts, axis=1)
-
 
 def silent(sweeps: int) -> None:
     """Tells nobody."""

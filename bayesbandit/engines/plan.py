@@ -118,10 +118,7 @@ class Plan:
         if not getattr(self.method, "affine", False):
             return self.outcomes.mean_reward(draws, x)
         A, b = self.method.linear_map(x)
-        parts = [
-            np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.method.slices.items()
-        ]
-        return np.tensordot(np.concatenate(parts, axis=1), A, axes=(1, -1)) + b
+        return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
 
     def __reduce__(self) -> tuple[Any, ...]:
         return plan, (self.model, self.n_features, self.n_arms, self.asked)
