@@ -165,8 +165,14 @@ class SampledBelief:
         return mean, sd
 
     def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K)."""
-        return self.moments(x)[0]
+        """Means of the mean rewards at x (n, d): (n, K); where these are affine in the variables,
+        those of the variables' means."""
+        draws = [self.current(g) for g in range(len(self.chains))]
+        if not (all(draws) and getattr(self.plan.method, "affine", False)):
+            return self.moments(x)[0]
+        centres = [{k: v.mean(axis=0, keepdims=True) for k, v in d.items()} for d in draws]
+        means = [self.plan.mean_reward(centre, x)[0] for centre in centres]
+        return means[0] if self.joint else np.stack(means, axis=1)
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
