@@ -104,7 +104,7 @@ def test_every_quantity_is_of_the_same_draws(rng):
     mean, sd = belief.moments(probe())
     np.testing.assert_allclose(mean, values.mean(axis=2), rtol=1e-12)
     np.testing.assert_allclose(sd, values.std(axis=2), rtol=1e-12)
-    np.testing.assert_array_equal(belief.mean(probe()), mean)
+    np.testing.assert_allclose(belief.mean(probe()), mean, rtol=1e-9, atol=1e-12)
     for k in range(K):  # of the posterior by itself, too
         posterior = belief.posterior_of(k, {})
         np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
