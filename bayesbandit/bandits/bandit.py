@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bayesbandit.posterior import Posterior
 
 BLOCK = 4096  # normals drawn at a time
-SAMPLERS = 1  # the key of the samplers' stream of random numbers
+DECISIONS, SAMPLERS = 0, 1  # keys of streams of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
 
 
@@ -37,7 +37,7 @@ class Bandit:
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context.
-    seed: an int or a `SeedSequence`; same seed, same decisions.
+    seed: an int, or a `SeedSequence`, which is used as it is; same seed, same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
         None for all of them, which a balance that revisits past weights needs and sets by itself.
     engine, refit_every, draws: of a declared model (`beliefs.declared.Declared`). One that is
@@ -70,7 +70,8 @@ class Bandit:
         model = door.model(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
-            seed = np.random.SeedSequence(checks.integer(seed, "seed"))
+            # not the stream of default_rng(seed), from which a user may draw the very contexts
+            seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
         n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
         door.check(model, policy, balance, len(names), n_features)
         if history is not None:

@@ -118,7 +118,7 @@ def LinGreedy(
 
 def BayesianLassoTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
-    sigma2: float | Prior | None = None, intercept: bool = True, listing: bool = False,
+    sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
@@ -126,7 +126,8 @@ def BayesianLassoTS(
 
     lam: λ, or a prior of λ². sigma2: the noise variance, or its prior; by default
     InverseGamma(1, 0.1), for rewards between 0 and 1 and the like. λ shrinks θ/σ.
-    intercept: a constant with prior N(0, 100), outside the LASSO.
+    intercept: a constant with prior N(0, 100), outside the LASSO; by default there is one, but not
+    in the listing.
     draws, refit_every: so many sweeps after each reward, from where the sampler stood. A decision
     takes one of an arm's draws at random, which are renewed when they have served as often.
     listing: the appendix to the letter: one of `draws` iterates, all of them kept, stands for the
@@ -138,6 +139,7 @@ def BayesianLassoTS(
             "the appendix's listing needs a number as sigma2, alpha=1 and refit_every=1; got "
             f"sigma2={sigma2!r}, alpha={alpha!r}, refit_every={refit_every!r}"
         )
+    intercept = not listing if intercept is None else intercept
     model = _lasso(lam, sigma2, intercept, draws, refit_every, listing)
     return Bandit(
         arms, model, Thompson(alpha), balance, n_features=n_features, seed=seed, **settings
