@@ -159,7 +159,8 @@ class Twin:
         self.B, self.b = np.tile(np.eye(D), (K, 1, 1)), np.zeros((K, D))
         self.rows = [[] for _ in range(K)]
         self.kind, self.param, self.clip = kind, param, clip
-        self.rng, self.block = np.random.Generator(np.random.PCG64(seed)), iter(())
+        stream = np.random.SeedSequence(seed, spawn_key=(0,))
+        self.rng, self.block = np.random.Generator(np.random.PCG64(stream)), iter(())
         self.left = 0
 
     def normal(self):
