@@ -26,7 +26,7 @@ from bayesbandit.evaluation import markdown
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
     "exact_gaussian": 300, "normal_inverse_gamma": 300, "gibbs": 300, "gibbs, swept": 100,
-    "nuts": 100,
+    "nuts": 500,
 }  # fmt: skip
 PACKAGES = ("bayesbandit", "pymc", "pytensor", "nutpie", "numba", "numpy", "scipy")
 
@@ -164,7 +164,7 @@ holds a false alarm with probability at most {level:g}. Of the {m} p-values {sma
 towards the median, so that the posterior's spread is {squeeze:g} of what it was (in logarithms, of
 positive variables): where it is small, so large an error would have been found. It is below
 {level:g} in {seen} of {cases} rows. 100 data sets mostly show coarser errors only, such as a prior
-of a third of its scale; `--engine nuts --datasets 1000` looks closer. Engines told a wrong prior or
+of a third of its scale; `--engine gibbs --datasets 300` looks closer. Engines told a wrong prior or
 noise, or given no weights, do fail (`tests/engines/test_calibration.py`).
 
 **How to read it.** `lag-1` is the largest rank correlation of neighbouring draws kept, averaged

@@ -2,8 +2,8 @@
 
 Means and standard deviations of coefficients, scalar variables and mean rewards at three contexts,
 each within three Monte-Carlo standard errors (of both engines together, as ArviZ estimates them) at
-fixed seeds. That the errors are neither too small nor too large to say anything is a test of its
-own: the mean square of all z-scores is about 1.
+fixed seeds. That these errors are neither too small nor too large to say anything is asked as well:
+the mean square of all z-scores is about 1.
 
 Where NUTS gets another declaration of the same model: of the LASSO, τ² integrated out, because its
 trajectories diverge as τ² goes to 0; of the Student-t mixture, q integrated out. Under half-Cauchy

@@ -18,6 +18,7 @@ simulation = import_module("simulation")
 uniformity = import_module("uniformity")
 
 CASES = calibration.cases()
+DATASETS = calibration.DATASETS | {"nuts": 100}
 
 
 def named(case):
@@ -91,7 +92,7 @@ def test_the_same_seed_gives_the_same_ranks():
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_calibrated(case):
     """All engines being right, one of these fails with probability .05 at most, by the seed."""
-    found = simulation.calibrate(case, calibration.DATASETS[case.kind])
+    found = simulation.calibrate(case, DATASETS[case.kind])
     assert corrected(found, found.p_values) > calibration.LEVEL
     assert found.correlation < 0.1
 
@@ -138,7 +139,7 @@ def test_an_engine_told_the_wrong_thing_fails(what):
     """The control: rewards by one declaration, the posterior by another."""
     name, told = WRONG[what]
     case = the(name)
-    found = simulation.calibrate(case, calibration.DATASETS[case.kind], told=told)
+    found = simulation.calibrate(case, DATASETS[case.kind], told=told)
     assert corrected(found, found.p_values) < 1e-3
 
 
@@ -147,5 +148,5 @@ def test_an_engine_told_the_wrong_thing_fails(what):
 def test_a_posterior_that_is_too_narrow_fails(kind):
     """The control of the command: the spread of the posterior times .8, in some 300 data sets."""
     for case in (c for c in CASES if c.kind == kind):
-        found = simulation.calibrate(case, calibration.DATASETS[kind])
+        found = simulation.calibrate(case, DATASETS[kind])
         assert corrected(found, found.control_p_values) < calibration.LEVEL, named(case)
