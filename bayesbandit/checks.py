@@ -18,13 +18,32 @@ LARGEST = 1e50  # the greatest size of a context's or reward's number: products 
 def floats(values: Any, what: str) -> np.ndarray:
     """`values` as a contiguous float64 array; says what could not be read as numbers."""
     try:
-        array = np.asarray(values)
+        array = _filled(values)
         texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
         if array.dtype.kind not in "biufO" or texts:
             raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{what} must be numbers: {error}") from error
+
+
+def _filled(values: Any) -> np.ndarray:
+    """Values as an array, with NaN where a NumPy mask hides one, so that missing numbers are seen;
+    also where rows with masks are put together."""
+    masked = np.ma.isMaskedArray(values)
+    if not masked and isinstance(values, list | tuple):
+        masked = any(np.ma.isMaskedArray(row) for row in values)
+    if not masked:
+        return np.asarray(values)
+    array = np.ma.asanyarray(values) if np.ma.isMaskedArray(values) else np.ma.stack(values)
+    return np.ma.filled(array.astype(np.float64), np.nan)
+
+
+def unmasked(values: Any, what: str) -> np.ndarray:
+    """Values as an array of objects, none of which a NumPy mask hides."""
+    if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
+        raise ValueError(f"{what} has masked values: {values!r}")
+    return np.asarray(values, dtype=object)
 
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:

@@ -14,6 +14,8 @@ from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, chances, 
 if TYPE_CHECKING:
     import pandas as pd
 
+ROOM = 1024  # rows for which there is room at first
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -78,14 +80,28 @@ class History:
 
     A removed arm's rounds stay, under its name. Propensities are those of the moment of decision,
     computed from the moments stored with the round when they are first asked for.
+
+    `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
+    stands behind them is free. New rounds only ever go there, so that a `fork` costs nothing.
+    `count` has the rows in use, the rounds observed so far, kept or not, and the limit (−1: none):
+    an array, for the compiled functions that log.
     """
 
     def __init__(self, layout: Layout, limit: int | None) -> None:
         self.layout = layout
-        self.limit = limit
-        self.total = 0  # rounds observed so far, kept or not
         self.retired: list[Name] = []  # removed arms; a row's arm −1 is the first of them
-        self.rows = np.zeros((0 if limit is None else limit, layout.width))
+        self.rows = np.empty((0, layout.width))
+        self.count = np.array([0, 0, -1 if limit is None else limit], dtype=np.int64)
+
+    @property
+    def limit(self) -> int | None:
+        """How many rounds are kept at most."""
+        return None if self.count[2] < 0 else int(self.count[2])
+
+    @property
+    def total(self) -> int:
+        """Rounds observed so far, kept or not."""
+        return int(self.count[1])
 
     def __len__(self) -> int:
         return self.total if self.limit is None else min(self.total, self.limit)
@@ -93,37 +109,61 @@ class History:
     def __repr__(self) -> str:
         return f"History({len(self)} of {self.total} rounds)"
 
-    def reserve(self, n: int) -> None:
-        """Make room for n more rounds, doubling where all are kept."""
-        short = self.total + n - len(self.rows)
-        if self.limit is None and short > 0:
-            more = np.zeros((max(short, len(self.rows), 1024), self.rows.shape[1]))
-            self.rows = np.concatenate([self.rows, more])
+    def fork(self) -> History:
+        """The same rounds, to be gone on with in the place of these."""
+        twin = object.__new__(History)
+        vars(twin).update(vars(self), count=self.count.copy(), retired=list(self.retired))
+        return twin
 
-    def slot(self) -> int:
-        """Where the next round goes (−1: nowhere); counts it."""
-        at, limit = self.total, self.limit
-        if limit is None and at == len(self.rows):
-            self.reserve(1)
-        self.total = at + 1
-        return at if limit is None else at % limit if limit else -1
+    def detach(self) -> None:
+        """Rows of its own, so that a fork's past may be changed too."""
+        self._hold(self.ordered().copy())
+
+    def _hold(self, rows: np.ndarray, kept: int | None = None) -> None:
+        """These rows, of which the first `kept` are in use; in one step."""
+        kept = len(rows) if kept is None else kept
+        count = np.array([kept, *self.count[1:]], dtype=np.int64)
+        vars(self).update(rows=rows, count=count)
+
+    def reserve(self, n: int) -> None:
+        """Make room for n more rounds, or for as many as are kept."""
+        n = n if self.limit is None else min(n, self.limit)
+        if self.count[0] + n > len(self.rows):
+            past = self.ordered()
+            rows = np.empty((max(len(past) + n, 2 * len(past), ROOM), self.rows.shape[1]))
+            rows[: len(past)] = past
+            self._hold(rows, len(past))
+
+    def room(self, n: int) -> np.ndarray:
+        """Free rows for n more rounds, or a ring of as many as are kept; then see `count_in`."""
+        self.reserve(n)
+        end, size = int(self.count[0]), n if self.limit is None else min(n, self.limit)
+        return self.rows[end : end + size]
+
+    def count_in(self, n: int) -> None:
+        """Log the n rounds that have been written into `room(n)`."""
+        ring = self.room(n)
+        if len(ring) < n and len(ring):
+            ring[:] = np.roll(ring, -(n % len(ring)), axis=0)
+        self.count += len(ring), n, 0
 
     def extend(self, rows: np.ndarray) -> None:
         """Log rounds (n, width) that have been observed."""
-        self.reserve(len(rows))
-        if self.limit is None:
-            self.rows[self.total : self.total + len(rows)] = rows
-        elif self.limit:
-            last = rows[-self.limit :]
-            at = self.total + len(rows) - len(last) + np.arange(len(last))
-            self.rows[at % self.limit] = last
-        self.total += len(rows)
+        kept = rows if self.limit is None else rows[max(0, len(rows) - self.limit) :]
+        self.reserve(len(kept))
+        end = int(self.count[0])
+        self.rows[end : end + len(kept)] = kept
+        self.count += len(kept), len(rows), 0
 
     def ordered(self) -> np.ndarray:
-        """The kept rows (n, width), oldest first; a view where that is possible."""
-        if not self.limit or self.total <= self.limit:
-            return self.rows[: len(self)]
-        return np.roll(self.rows, -(self.total % self.limit), axis=0)
+        """The kept rows (n, width), oldest first: a view."""
+        end = int(self.count[0])
+        return self.rows[end - len(self) : end]
+
+    def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:
+        """Go on from rows that are oldest first."""
+        self.retired, self.count[1] = retired, total
+        self._hold(rows)
 
     def of_arm(self, k: int) -> np.ndarray:
         """The kept rows of arm number k, oldest first."""
@@ -174,28 +214,27 @@ class History:
             arm=self.arm, reward=self.reward, propensity=self.propensity, weight=self.weight
         )
 
-    def relayout(self, layout: Layout) -> None:
-        """Follow a change of the bandit's arms. Past propensities are settled first; an arm that
-        is new was not available in the rounds before it."""
-        self._fill()
-        old, arms = self.layout, self.layout.arms
+    def relaid(self, layout: Layout) -> History:
+        """The same rounds after a change of the bandit's arms. Past propensities are settled first;
+        an arm that is new was not available in the rounds before it."""
+        old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
+        old.fill_propensities(past)
         kept = [k for k, arm in enumerate(arms) if arm in layout.index]
         now = [layout.index[arms[k]] for k in kept]
-        everything = np.zeros((len(self.rows), layout.width))
-        past, rows = self.rows[: len(self)], everything[: len(self)]
+        rows = np.empty((len(past), layout.width))
         rows[:, : layout.n_columns] = past[:, : old.n_columns]
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
             layout.moment(rows, which)[:, now] = old.moment(past, which)[:, kept]
         rows[:, layout.tail :] = past[:, old.tail :]
-        code = np.empty(len(arms))
-        for k, arm in enumerate(arms):
-            if arm not in layout.index:
-                self.retired.append(arm)
-            code[k] = layout.index.get(arm, -len(self.retired))
+        retired = [*self.retired, *(arm for arm in arms if arm not in layout.index)]
+        number = {arm: -1 - i for i, arm in enumerate(retired)} | layout.index
+        code = np.array([number[arm] for arm in arms])
         played = past[:, old.tail + ARM].astype(np.int64)
-        rows[:, layout.tail + ARM] = np.where(played >= 0, code[played], played)
-        self.layout, self.rows = layout, everything
+        rows[:, layout.tail + ARM] = np.where(played < 0, played, code[np.maximum(played, 0)])
+        history = History(layout, self.limit)
+        history.restore(rows, self.total, retired)
+        return history
 
     def _fill(self) -> None:
-        self.layout.fill_propensities(self.rows[: len(self)])
+        self.layout.fill_propensities(self.ordered())

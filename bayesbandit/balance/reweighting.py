@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from copy import copy
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -36,6 +37,10 @@ class Propensities(Protocol):
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         """P(arm | context) at the contexts of rows (n, width): (n,), None while not known."""
+        ...
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -96,6 +101,12 @@ class Pooled:
                 pooled_chances(z, arms.index(arm), belief, self.settings, kind, param, share, p)
         return p
 
+    def fork(self) -> Pooled:
+        twin = copy(self)
+        for name in ("periods", "beliefs", "rules", "arms"):
+            setattr(twin, name, list(getattr(self, name)))
+        return twin
+
     def state(self) -> dict[str, Any]:
         return {
             "periods": self.periods,
@@ -155,6 +166,9 @@ class Estimated:
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return odds[:, self.arms.index(arm)] / odds.sum(axis=1)
 
+    def fork(self) -> Estimated:
+        return copy(self)
+
     def state(self) -> dict[str, Any]:
         return {"arms": list(self.arms), "coef": self.coef}
 
@@ -196,6 +210,7 @@ class Reweighting:
         if not due:
             return
         self.estimator.learn(history)
+        history.detach()
         past, played, changed = history.ordered(), history.played(), []
         for k in due:
             mine = np.flatnonzero(played == k)
@@ -206,6 +221,12 @@ class Reweighting:
             self.due[layout.arms[k]] = self.next_due(len(mine))
         reward, weight = past[:, layout.tail + REWARD], past[:, layout.tail + WEIGHT]
         belief.reweigh(changed, past[:, : layout.n_features], played, reward, weight)
+
+    def fork(self) -> Reweighting:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin = copy(self)
+        twin.estimator, twin.due = self.estimator.fork(), dict(self.due)
+        return twin
 
     def forget(self, arm: Name) -> None:
         """An arm is gone; should one of its name come, it begins anew."""

@@ -32,7 +32,7 @@ KINDS: dict[str, Any] = {
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history = bandit.history
-    arrays = {"stream": bandit.stream, "history": history.rows[: len(history)]}
+    arrays = {"stream": bandit.stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
     for part in PARTS:
         parts[part], whole = {}, getattr(bandit, part)
@@ -76,14 +76,8 @@ def restore(
         history=meta["limit"],
     )
     bandit.stream = arrays["stream"]
-    bandit.t = meta["t"]
     bandit.rng.bit_generator.state = meta["rng"]
-    history = bandit.history
-    history.total, history.retired = meta["total"], list(meta["retired"])
-    if history.limit is None:
-        history.rows = arrays["history"]
-    else:
-        history.rows[: len(history)] = arrays["history"]
+    bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
     for part in PARTS:
         own = f"{part}."
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}

@@ -8,7 +8,7 @@ reward less A m₀ + b is z'φ plus noise, z = L⁻¹A', and φ ~ N(0, I). The l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -30,6 +30,7 @@ class AffineBelief:
     """
 
     tabulates = False  # the arms are independent normals, or Student-t
+    separate = True  # each arm has a posterior of its own, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         self.plan, self.normalize = plan, normalize
@@ -47,6 +48,8 @@ class AffineBelief:
             C, a = engine.form.features
             self.map = C @ self.whiten, a @ self.whiten, C @ self.prior.mean, a @ self.prior.mean
         self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
+        if self.separate:
+            self.n = self.inner.n
 
     @property
     def n_posteriors(self) -> int:
@@ -122,7 +125,13 @@ class AffineBelief:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
         z, offset = self.features(x)
         self.inner.update(z, arm, reward - offset, weight)
-        self.n += np.bincount(arm, minlength=len(self.n))
+
+    def regression(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernel takes for these rounds: see `LinearBelief.regression`."""
+        z, offset = self.features(x)
+        return np.ascontiguousarray(z), reward - offset, self.inner.arms, self.inner.settings
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
@@ -135,12 +144,18 @@ class AffineBelief:
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""
         self.inner.add_arm()
-        self.n = np.append(self.n, 0.0)
+        self.n = self.inner.n
 
     def remove_arm(self, k: int) -> None:
         """Forget arm k; those behind it move up."""
         self.inner.remove_arm(k)
-        self.n = np.delete(self.n, k)
+        self.n = self.inner.n
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin, inner = object.__new__(type(self)), self.inner.fork()
+        vars(twin).update(vars(self), inner=inner, n=inner.n if self.separate else self.n.copy())
+        return twin
 
     # ---- all that is known -----------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import chi2, norm, qmc
@@ -29,6 +29,8 @@ class JointBelief(AffineBelief):
     """
 
     tabulates = True
+    separate = False
+    regression: Any = None  # all rounds are kept besides: an update is tried on a fork
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         super().__init__(plan, n_arms, normalize)
@@ -101,6 +103,11 @@ class JointBelief(AffineBelief):
         self._begin()
         here = arm >= 0  # not those of arms that are gone
         self.update(x[here], arm[here], reward[here], weight[here])
+
+    def fork(self) -> Self:
+        twin = super().fork()
+        twin.rounds = self.rounds.fork()
+        return twin
 
     def add_arm(self) -> None:
         self._anew(len(self.n) + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -244,6 +244,20 @@ class LinearBelief:
             float(arm[kernel.DF]),
             self.n_features,
         )
+
+    def regression(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
+        return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin = object.__new__(type(self))
+        arms = aligned(*self.arms.shape)
+        arms[:] = self.arms
+        vars(twin).update(vars(self), arms=arms)
+        return twin
 
     def state(self) -> dict[str, Any]:
         """All that is known, as arrays and plain values."""

@@ -8,7 +8,10 @@ import numpy as np
 
 
 class Rounds:
-    """Contexts x (n, d), arm numbers, rewards and weights (n,), in the order of arrival."""
+    """Contexts x (n, d), arm numbers, rewards and weights (n,), in the order of arrival.
+
+    Rows behind the last are free, and new ones only ever go there: a `fork` costs nothing.
+    """
 
     def __init__(self, n_features: int) -> None:
         self.n_features = n_features
@@ -17,6 +20,12 @@ class Rounds:
 
     def __len__(self) -> int:
         return self.total
+
+    def fork(self) -> Rounds:
+        """The same rounds, to be gone on with in the place of these."""
+        twin = object.__new__(Rounds)
+        vars(twin).update(vars(self))
+        return twin
 
     def append(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
         """More rounds; weight None: 1."""
@@ -52,7 +61,7 @@ class Rounds:
 
     def clear(self) -> None:
         """Forget all."""
-        self.total = 0
+        self._rows, self.total = np.empty((0, self.n_features + 3)), 0
 
     def state(self) -> np.ndarray:
         """All rounds as one array (n, d + 3), not copied."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class SampledBelief:
     """
 
     tabulates = True
+    computes_when_asked = True  # a question may renew the draws
 
     def __init__(
         self, spec: Declared, n_arms: int, n_features: int, normalize: bool,
@@ -248,6 +249,13 @@ class SampledBelief:
         self.rounds.append(x[here], arm[here], reward[here], weight[here])
         for k in due:
             self.chains[0 if self.joint else k].fitted = -1
+
+    def fork(self) -> SampledBelief:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin = object.__new__(SampledBelief)
+        own = {"rounds": self.rounds.fork(), "n": self.n.copy()}
+        vars(twin).update(vars(self), chains=[replace(c) for c in self.chains], **own)
+        return twin
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known of its own."""

@@ -92,14 +92,19 @@ def add_outer(A, M, scale, z):
 
 @njit(cache=True)
 def factor(A):
-    """Cholesky factor U of A = U'U, in place in the upper triangle.
+    """`factor_by`, with scratch of its own."""
+    factor_by(A, np.empty(A.shape[0]))
+
+
+@njit(cache=True)
+def factor_by(A, diagonal):
+    """Cholesky factor U of A = U'U, in place in the upper triangle; diagonal (D,) is scratch.
 
     A pivot that rounding has brought to zero is lifted to D·ε of its diagonal entry: columns that
     are copies of each other at a scale that swamps λ keep a finite, tiny precision.
     """
     D = A.shape[0]
     eps = 2.3e-16 * D
-    diagonal = np.empty(D)
     for j in range(D):
         diagonal[j] = A[j, j]
     for j in range(D):

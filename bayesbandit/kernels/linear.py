@@ -12,7 +12,7 @@ from bayesbandit.kernels.dense import (
     add_outer,
     add_scaled,
     dot,
-    factor,
+    factor_by,
     half_times,
     invert,
     solve,
@@ -20,8 +20,10 @@ from bayesbandit.kernels.dense import (
 )
 
 # The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
-# of freedom, λ, the divisor of the weights, and the number of rows at which to factorise anew.
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE = range(9)
+# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, and the
+# shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
+# the squared residuals of large rewards drown in rounding (Welford's remedy).
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT = range(10)
 HEAD = 16  # a whole number of cache lines
 
 # The settings shared by all arms, one array: columns, penalised columns, variance rule, its known
@@ -107,7 +109,7 @@ def initialise(arm, settings):
     arm[LAM] = settings[GRID]
     arm[W_BAR] = 1.0
     if has_prior(settings):
-        factorise(arm, settings)
+        factorise(arm, settings, np.empty(scratch(settings)))
         arm[LOSS], arm[DUE] = 0.0, settings[SCHEDULE] if settings[NORMALIZE] == 0 else 1.0
         set_noise(arm, settings)
         return
@@ -139,9 +141,19 @@ def set_noise(arm, settings):
 
 
 @njit(cache=True)
+def is_shifted(settings):
+    """Whether there is an unpenalised intercept, which takes up any shift of the rewards."""
+    return settings[PENALISED] == settings[D_] - 1 and not has_prior(settings)
+
+
+@njit(cache=True)
 def accumulate(arm, z, r, w, settings):
     """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn)."""
     D, folds = int(settings[D_]), int(settings[FOLDS])
+    if is_shifted(settings):
+        if arm[N] == 0.0:
+            arm[SHIFT] = r
+        r -= arm[SHIFT]
     if folds > 0:
         fold = fold_of(arm, D, int(arm[N]) % folds)
         fold[0] += 1.0
@@ -176,17 +188,19 @@ def rank_one(arm, z, r, w, v):
 
 
 @njit(cache=True)
-def cross_validated(arm, settings):
+def cross_validated(arm, settings, work):
     """The λ of the grid with the smallest K-fold squared error, exactly, from fold statistics.
 
     A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics are the totals
     minus its own. A tie, as near as rounding lets one tell, goes to the larger λ.
     """
     D, penalised, folds = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
-    grid = settings[GRID:]
-    error = np.zeros(grid.size)
-    others, U = np.empty((D, D)), np.empty((D, D))
-    b, theta, Gt = np.empty(D), np.empty(D), np.empty(D)
+    grid, free = settings[GRID:], 4 * D + settings.size
+    b, theta, Gt, diagonal = work[:D], work[D : 2 * D], work[2 * D : 3 * D], work[3 * D : 4 * D]
+    error = work[4 * D : 4 * D + grid.size]
+    others = work[free : free + D * D].reshape(D, D)
+    U = work[free + D * D : free + 2 * D * D].reshape(D, D)
+    error[:] = 0.0
     G_all, b_all = matrix(G_of(arm, D), D), b_of(arm, D)
     for f in range(folds):
         fold = fold_of(arm, D, f)
@@ -201,7 +215,7 @@ def cross_validated(arm, settings):
             U[:] = others
             for j in range(penalised):
                 U[j, j] += grid[k]
-            factor(U)
+            factor_by(U, diagonal)
             solve(U, b, theta)
             symmetric_times(fold[2 + D :], theta, Gt)
             error[k] += fold[1] - 2.0 * dot(theta, b_f) + dot(theta, Gt)
@@ -213,57 +227,76 @@ def cross_validated(arm, settings):
 
 
 @njit(cache=True)
-def refactor(arm, settings):
+def refactor(arm, settings, work):
     """Settle the weights' divisor and λ, then factorise; set when this is next due."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / n
     if settings[FOLDS] > 0:
-        arm[LAM] = cross_validated(arm, settings)
-    factorise(arm, settings)
+        arm[LAM] = cross_validated(arm, settings, work)
+    factorise(arm, settings, work)
     schedule = settings[SCHEDULE]
     arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
 
 
 @njit(cache=True)
-def factorise(arm, settings):
+def factorise(arm, settings, work):
     """P, θ and the loss afresh from the statistics, given λ."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
-    U = matrix(G_of(arm, D), D)[:, :D] / arm[W_BAR]
+    b, diagonal, U = work[:D], work[D : 2 * D], work[2 * D : 2 * D + D * D].reshape(D, D)
+    G, rhs, rr = matrix(G_of(arm, D), D), b_of(arm, D), arm[SUM_WRR] / arm[W_BAR]
+    for i in range(D):
+        b[i] = rhs[i] / arm[W_BAR]
+        for j in range(D):
+            U[i, j] = G[i, j] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
-    b, rr = b_of(arm, D) / arm[W_BAR], arm[SUM_WRR] / arm[W_BAR]
     if has_prior(settings):
         prior = settings[GRID + 1 :]
         U += prior[: D * D].reshape(D, D)
         b += prior[D * D : D * D + D]
         rr += prior[D * D + D]
-    factor(U)
+    factor_by(U, diagonal)
     invert(U, matrix(P_of(arm, D), D))
     theta = theta_of(arm, D)
     solve(U, b, theta)
     arm[LOSS] = max(rr - dot(theta, b), 0.0)
+    if is_shifted(settings):
+        theta[D - 1] += arm[SHIFT]
 
 
 @njit(cache=True)
-def update(arm, z, r, w, settings, v):
-    """One observation (z, r) of weight w; v (stride,) is scratch."""
+def scratch(settings):
+    """How many numbers of scratch an update takes at most. It is allocated before anything changes,
+    so that a machine without memory leaves the arm as it was."""
+    D = int(settings[D_])
+    if settings[FOLDS] > 0:
+        return 4 * D + settings.size + 2 * D * D
+    return 2 * D + D * D + stride(D)
+
+
+@njit(cache=True)
+def update(arm, z, r, w, settings, work):
+    """One observation (z, r) of weight w; work (scratch,) is scratch."""
+    if work.size < scratch(settings):
+        work = np.empty(scratch(settings))
     accumulate(arm, z, r, w, settings)
     if arm[N] >= arm[DUE]:
-        refactor(arm, settings)
-    elif not rank_one(arm, z, r, w / arm[W_BAR], v):
-        factorise(arm, settings)
+        refactor(arm, settings, work)
+    elif not rank_one(arm, z, r, w / arm[W_BAR], work[: stride(z.size)]):
+        factorise(arm, settings, work)
     set_noise(arm, settings)
 
 
 @njit(cache=True)
 def rebuild(arm, z, r, w, settings):
     """The arm from all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
+    work = np.empty(scratch(settings))
     initialise(arm, settings)
     for i in range(r.size):
         accumulate(arm, z[i], r[i], w[i], settings)
     if r.size > 0:
-        refactor(arm, settings)
+        refactor(arm, settings, work)
     set_noise(arm, settings)
 
 

@@ -9,7 +9,16 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.checks import LARGEST
-from bayesbandit.kernels.linear import D_, DF, N, moments, moments_of_block, stride, update
+from bayesbandit.kernels.linear import (
+    D_,
+    DF,
+    N,
+    moments,
+    moments_of_block,
+    scratch,
+    stride,
+    update,
+)
 from bayesbandit.kernels.rules import (
     ARM,
     KIND,
@@ -27,6 +36,7 @@ from bayesbandit.kernels.rules import (
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
+DONE, FULL = 0, -1  # whether a reward was taken in: not where the history has no room
 
 
 @njit(cache=True)
@@ -124,6 +134,7 @@ def choose_one(row, x, arms, available, settings, kind, param, stream):
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
     v = np.empty(stride(int(settings[D_])))
+    stream[-1] += 1.0
     return choose_into(row, x, arms, available, settings, kind, param, stream, v)
 
 
@@ -134,15 +145,9 @@ def choose_many(rows, ready, start, D, K, kind, params, stream):
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
             return i
+        stream[-1] += 1.0
         decide_into(rows[i], ready, D, K, kind, params[i] if params.size > 1 else params[0], stream)
     return rows.shape[0]
-
-
-@njit(cache=True)
-def put_many(rows, x, D):
-    """Contexts x (n, d) into their rows."""
-    for i in range(x.shape[0]):
-        put(rows[i], x[i], D)
 
 
 @njit(cache=True)
@@ -165,54 +170,83 @@ def weigh_many(rows, D, K, source, clip):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, v):
+def observe_into(row, arms, settings, source, clip, work):
     """Weigh the row's reward and update its arm."""
     D, K = int(settings[D_]), arms.shape[0]
     weigh(row, D, K, source, clip)
     tail = row[D + 3 * K :]
-    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
+    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, work)
 
 
 @njit(cache=True)
-def observe_one(row, reward, arms, settings, source, clip, history, at):
-    """A reward arrives for a decided row, which is logged into history[at] (at < 0: nowhere)."""
-    D, K = int(settings[D_]), arms.shape[0]
-    logged = history[at] if at >= 0 else np.empty(row.size)
+def observe_one(row, reward, arms, settings, source, clip, history, count):
+    """A reward arrives for a decided row, which is logged behind the rows of `history`.
+
+    count: rows in `history`, rounds so far, and the most rows to keep. FULL: there is no room, and
+    nothing is done.
+    """
+    D, K, at = int(settings[D_]), arms.shape[0], count[0]
+    if count[2] != 0 and at == history.shape[0]:
+        return FULL
+    work = np.empty(scratch(settings))
+    logged = history[at] if count[2] != 0 else np.empty(row.size)
     logged[:] = row
     logged[D + 3 * K + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip, np.empty(stride(D)))
+    observe_into(logged, arms, settings, source, clip, work)
+    count[0] += count[2] != 0
+    count[1] += 1
+    return DONE
+
+
+@njit(cache=True)
+def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
+    """Rows (n, width) that carry all of their numbers are logged, and their arms updated by the
+    regressors z (n, D), arm numbers, rewards and weights (n,): all of it or, without room, nothing.
+    """
+    n, kept = rows.shape[0], 0
+    if count[2] != 0:
+        kept = n if count[2] < 0 else min(n, count[2])
+        if count[0] + kept > history.shape[0]:
+            return FULL
+    update_many(arms, z, arm, reward, weight, settings)
+    for i in range(kept):
+        history[count[0] + i] = rows[n - kept + i]
+    count[0] += kept
+    count[1] += n
+    return DONE
 
 
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
     """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
-    v = np.empty(stride(int(settings[D_])))
+    work = np.empty(scratch(settings))
     for i in range(z.shape[0]):
-        update(arms[arm[i]], z[i], reward[i], weight[i], settings, v)
+        update(arms[arm[i]], z[i], reward[i], weight[i], settings, work)
 
 
 @njit(cache=True)
 def play(x, reward, start, every, arms, available, settings, kind, params, source, clip, stream,
-         chosen, propensity, history, logged):  # fmt: skip
+         chosen, propensity, history):  # fmt: skip
     """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
 
     Fills in the chosen arms and their propensities (of every round where the weights need them, of
-    each `every`-th otherwise, else NaN), logs the rounds into the ring `history` after the `logged`
-    before, and returns the next round: T, or where the stream ran short.
+    each `every`-th otherwise, else NaN), logs the rounds into the ring `history`, and returns the
+    next round: T, or where the stream ran short.
     """
     D, K = int(settings[D_]), arms.shape[0]
-    row, v = np.empty(D + 3 * K + TAIL), np.empty(stride(D))
+    row, v, work = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.empty(scratch(settings))
     tail = row[D + 3 * K :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
             return t
         param = params[t] if params.size > 1 else params[0]
+        stream[-1] += 1.0
         arm = choose_into(row, x[t], arms, available, settings, kind, param, stream, v)
         if t % every == 0:
             tail[PROPENSITY] = chance(row, arm, D, K)
         tail[REWARD] = reward[t, arm]
-        observe_into(row, arms, settings, source, clip, v)
+        observe_into(row, arms, settings, source, clip, work)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if history.shape[0] > 0:
-            history[(logged + t) % history.shape[0]] = row
+            history[t % history.shape[0]] = row
     return x.shape[0]

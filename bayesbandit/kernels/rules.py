@@ -2,7 +2,9 @@
 
 A logged round is one row of numbers: the context with its constant column (D), each arm's mean,
 scale and degrees of freedom at the moment of decision (K each), then the scalars below. An arm that
-may not be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals.
+may not be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals,
+behind a count of those that are used, and before the number of contexts decided so far: one array,
+so that a compiled decision changes both or neither.
 
 Under the rule TABULATED the arms' probabilities stand in the place of the degrees of freedom: of a
 belief whose arms depend on each other, or which is known by draws.
@@ -49,7 +51,7 @@ def below(count, stream):
 @njit(cache=True)
 def is_short(stream, K):
     """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore."""
-    return stream[0] + 3 * K + 2 >= stream.size
+    return stream[0] + 3 * K + 3 >= stream.size
 
 
 @vectorize(["float64(float64, float64)"], cache=True)

@@ -1,0 +1,49 @@
+"""Whole runs: contexts x (T, d) against every arm's reward (T, K), on a fork of the bandit.
+
+Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th round at least.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.bandits import forks
+from bayesbandit.kernels import rounds
+
+if TYPE_CHECKING:
+    from bayesbandit.bandits.bandit import Bandit
+
+
+def step(
+    bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Round by round."""
+    chosen, propensity = np.empty(len(x), dtype=np.int64), np.full(len(x), np.nan)
+    for t, context in enumerate(x):
+        decision = bandit.choose(context)
+        chosen[t] = k = bandit.layout.index[decision.arm]
+        if t % every == 0:
+            propensity[t] = decision.propensity
+        bandit.observe(decision, reward[t, k])
+    return chosen, propensity
+
+
+def loop(
+    bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """In one compiled loop."""
+    T, params, done = len(x), forks.params(bandit, len(x)), 0
+    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    ring = bandit.history.room(T)
+    while done < T:
+        done = rounds.play(
+            x, reward, done, every, bandit.belief.arms, bandit.every, bandit.belief.settings,
+            bandit.policy.kind, params, bandit.balance.source, bandit.balance.clip, bandit.stream,
+            chosen, propensity, ring,
+        )  # fmt: skip
+        if done < T:
+            forks.refill(bandit)
+    bandit.history.count_in(T)
+    return chosen, propensity
