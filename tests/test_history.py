@@ -34,10 +34,10 @@ def test_the_last_rounds_are_kept_in_order(limit, steps):
         more = list(range(len(told), len(told) + (1 if step is None else step)))
         told += more
         if step is None:
-            at = history.slot()
-            assert (at >= 0) == (limit != 0)
-            if at >= 0:
-                history.rows[at] = rows_of(more)
+            free = history.room(1)
+            assert len(free) == (limit != 0)
+            free[:] = rows_of(more)
+            history.count_in(1)
         else:
             history.extend(rows_of(more))
     kept = told if limit is None else told[len(told) - min(limit, len(told)) :]

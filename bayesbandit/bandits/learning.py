@@ -1,4 +1,4 @@
-"""Rewards of several rounds, or of a belief that is not compiled: learned together or not at all."""
+"""Rewards of several rounds, or of a belief that is not compiled: all learned or none."""
 
 from __future__ import annotations
 

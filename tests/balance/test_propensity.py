@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
 from bayesbandit.balance import reweighting as module
+from bayesbandit.beliefs.linear import LinearBelief
 from tests import oracle
 from tests.players import play, world
 
@@ -231,16 +232,19 @@ def test_no_features_at_all(kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["pooled", "estimated"])
-def test_refreshing_on_a_schedule(kind, rng):
+def test_refreshing_on_a_schedule(kind, rng, monkeypatch):
     """Settled at growth by a share or every m rows of the pulled arm; normalised all along."""
     assert [bb.InversePropensity(refresh=0.5).next_due(n) for n in (0, 1, 2, 10)] == [1, 2, 3, 15]
     assert bb.InversePropensity(refresh=7).next_due(10) == 17
     x, reward = world(rng, 150)
     bandit = balanced(bb.UCB(), propensity=kind, refresh=0.5, normalize=True)
-    refreshed, reweigh = [], bandit.belief.reweigh
-    bandit.belief.reweigh = lambda due, x, arm, *rest: (
-        refreshed.extend((k, np.sum(arm == k)) for k in due) or reweigh(due, x, arm, *rest)
-    )
+    refreshed, reweigh = [], LinearBelief.reweigh
+
+    def noted(belief, due, x, arm, *rest):
+        refreshed.extend((k, np.sum(arm == k)) for k in due)
+        reweigh(belief, due, x, arm, *rest)
+
+    monkeypatch.setattr(LinearBelief, "reweigh", noted)
     play(bandit, x, reward)
     for k in range(3):
         n = [rows for arm, rows in refreshed if arm == k]
