@@ -83,8 +83,9 @@ class History:
 
     `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
     stands behind them is free. New rounds only ever go there, so that a `fork` costs nothing.
-    `count` has the rows in use, the rounds observed so far, kept or not, and the limit (−1: none):
-    an array, for the compiled functions that log.
+    `count` has the rows in use (−1 less these while they are held, see `bandits/forks.py`), the
+    rounds observed so far, kept or not, and the limit (−1: none): an array, for the compiled
+    functions that log.
     """
 
     def __init__(self, layout: Layout, limit: int | None) -> None:
@@ -111,9 +112,16 @@ class History:
 
     def fork(self) -> History:
         """The same rounds, to be gone on with in the place of these."""
-        twin = object.__new__(History)
-        vars(twin).update(vars(self), count=self.count.copy(), retired=list(self.retired))
+        twin, count = object.__new__(History), self.count.copy()
+        count[0] = self.end
+        vars(twin).update(vars(self), count=count, retired=list(self.retired))
         return twin
+
+    @property
+    def end(self) -> int:
+        """Rows in use; those behind them are free."""
+        end = int(self.count[0])
+        return end if end >= 0 else -1 - end
 
     def detach(self) -> None:
         """Rows of its own, so that a fork's past may be changed too."""
@@ -125,10 +133,14 @@ class History:
         count = np.array([kept, *self.count[1:]], dtype=np.int64)
         vars(self).update(rows=rows, count=count)
 
+    def has_room(self, n: int) -> bool:
+        """Whether n more rounds, or as many as are kept, fit in."""
+        return self.end + (n if self.limit is None else min(n, self.limit)) <= len(self.rows)
+
     def reserve(self, n: int) -> None:
         """Make room for n more rounds, or for as many as are kept."""
-        n = n if self.limit is None else min(n, self.limit)
-        if self.count[0] + n > len(self.rows):
+        if not self.has_room(n):
+            n = n if self.limit is None else min(n, self.limit)
             past = self.ordered()
             rows = np.empty((max(len(past) + n, 2 * len(past), ROOM), self.rows.shape[1]))
             rows[: len(past)] = past
@@ -137,7 +149,7 @@ class History:
     def room(self, n: int) -> np.ndarray:
         """Free rows for n more rounds, or a ring of as many as are kept; then see `count_in`."""
         self.reserve(n)
-        end, size = int(self.count[0]), n if self.limit is None else min(n, self.limit)
+        end, size = self.end, n if self.limit is None else min(n, self.limit)
         return self.rows[end : end + size]
 
     def count_in(self, n: int) -> None:
@@ -151,13 +163,13 @@ class History:
         """Log rounds (n, width) that have been observed."""
         kept = rows if self.limit is None else rows[max(0, len(rows) - self.limit) :]
         self.reserve(len(kept))
-        end = int(self.count[0])
+        end = self.end
         self.rows[end : end + len(kept)] = kept
         self.count += len(kept), len(rows), 0
 
     def ordered(self) -> np.ndarray:
         """The kept rows (n, width), oldest first: a view."""
-        end = int(self.count[0])
+        end = self.end
         return self.rows[end - len(self) : end]
 
     def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:

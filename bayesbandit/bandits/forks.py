@@ -1,14 +1,20 @@
-"""How a bandit changes: all of it or nothing.
+"""How a bandit changes: all of it or nothing, whoever else is at it.
 
-What may fail half-way is done to a fork, whose attributes then become the bandit's by one
-`dict.update`. Nothing comes in between: Python handles signals between two of its own instructions,
-and this is one. The caller holds the bandit's lock.
+One round of a compiled belief is one compiled call: no signal and no other thread comes in between,
+and it allocates before it writes. It takes what it needs from one tuple of the bandit, `deciding`
+or `learning`, without a lock.
+
+What takes longer holds the bandit's lock, and `hold`s the arrays, which then refuse: those who call
+wait for the lock. It is done to a fork, whose attributes become the bandit's by one `dict.update`:
+Python handles signals between two of its own instructions, and this is one.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +25,38 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
 
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
+PUBLISHED = ("deciding", "learning")
 PER_ARM = 16  # normals that a block has at least for each arm
+
+
+def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
+    """Of a function whose first argument is a bandit: while it runs, others wait."""
+
+    @wraps(change)
+    def alone(*args: P.args, **settings: P.kwargs) -> T:
+        bandit: Any = args[0]
+        with bandit.lock:
+            try:
+                hold(bandit)
+                return change(*args, **settings)
+            finally:
+                release(bandit)
+
+    return alone
+
+
+def hold(bandit: Bandit) -> None:
+    """Let the arrays refuse to be changed: their counts become negative."""
+    for count in (bandit.stream, bandit.history.count):
+        if count[0] >= 0:
+            count[0] = -1 - count[0]
+
+
+def release(bandit: Bandit) -> None:
+    """Undo `hold`, where that is needed."""
+    for count in (bandit.stream, bandit.history.count):
+        if count[0] < 0:
+            count[0] = -1 - count[0]
 
 
 def fork(bandit: Bandit) -> Bandit:
@@ -28,20 +65,56 @@ def fork(bandit: Bandit) -> Bandit:
     twin.belief = bandit.belief.fork()
     twin.history = bandit.history.fork()
     twin.reweighting = None if reweighting is None else reweighting.fork()
+    release(twin)
     return twin
 
 
 def asked(bandit: Bandit) -> Bandit:
     """A bandit in the same state, which may decide while the other stays as it is."""
-    twin, belief = object.__new__(type(bandit)), bandit.belief
+    twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
+    if stream[0] < 0:
+        stream[0] = -1 - stream[0]
     asked = belief.fork() if getattr(belief, "computes_when_asked", False) else belief
-    vars(twin).update(vars(bandit), stream=bandit.stream.copy(), belief=asked)
+    vars(twin).update(vars(bandit), stream=stream, belief=asked, deciding=None, learning=None)
     return twin
 
 
 def become(bandit: Bandit, trial: Bandit) -> None:
     """Take over all that has changed."""
-    vars(bandit).update(vars(trial))
+    vars(bandit).update(vars(trial) | published(trial))
+
+
+def publish(bandit: Bandit) -> None:
+    """What the compiled calls take is now this."""
+    vars(bandit).update(published(bandit))
+
+
+def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
+    """What the compiled calls take; None where they do not apply."""
+    layout, belief, policy, balance = bandit.layout, bandit.belief, bandit.policy, bandit.balance
+    deciding = learning = None
+    if bandit.compiled:
+        arms, settings, history = belief.arms, belief.settings, bandit.history
+        if bandit.param is not None:
+            rule = policy.kind, bandit.param
+            deciding = layout, arms, bandit.every, settings, *rule, bandit.stream
+        if bandit.reweighting is None:
+            source, clip = balance.source, float(balance.clip)
+            learning = layout, arms, settings, source, clip, history.rows, history.count
+    return dict(zip(PUBLISHED, (deciding, learning), strict=True))
+
+
+def reserve(bandit: Bandit, n: int) -> None:
+    """Room for n more rounds in the history."""
+    history, learning = bandit.history, bandit.learning
+    if not history.has_room(n):
+        try:
+            hold(bandit)
+            history.reserve(n)
+        finally:
+            release(bandit)
+    if learning is not None and learning[-1] is not bandit.history.count:
+        publish(bandit)
 
 
 def set_arms(bandit: Bandit, names: tuple[Name, ...]) -> None:
@@ -65,6 +138,8 @@ def refill(bandit: Bandit) -> None:
     stream[1:-1] = rng.standard_normal(len(stream) - 2)
     stream[-1] = old[-1]
     vars(bandit).update(rng=rng, stream=stream)
+    if bandit.deciding is not None:
+        publish(bandit)
 
 
 def params(bandit: Bandit, n: int) -> np.ndarray:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
+from bayesbandit.bandits import forks, intact
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.files import replacing
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bayesbandit.Bandit"
 DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
-VERSION = 1
+VERSION = 2
 PARTS = ("belief", "reweighting")  # which have a state of their own
 KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -31,8 +31,10 @@ KINDS: dict[str, Any] = {
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
-    history = bandit.history
-    arrays = {"stream": bandit.stream, "history": history.ordered()}
+    history, stream = bandit.history, bandit.stream
+    if stream[0] < 0:  # held, see forks.py
+        stream = np.append(-1 - stream[0], stream[1:])
+    arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
     for part in PARTS:
         parts[part], whole = {}, getattr(bandit, part)
@@ -57,6 +59,9 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "retired": list(history.retired),
         **parts,
     }
+    declared = getattr(bandit.model, "model", None)
+    if isinstance(declared, RewardModel):
+        meta["digest"] = _digest(declared, meta)
     return meta, arrays
 
 
@@ -68,7 +73,7 @@ def restore(
     entropy, key = meta["seed"]
     bandit = make(
         meta["names"],
-        _model(meta["model"], model),
+        _model(meta, model),
         _decode(meta["policy"]) if policy is None else policy,
         _decode(meta["balance"]),
         n_features=meta["n_features"],
@@ -83,24 +88,34 @@ def restore(
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
         if (whole := getattr(bandit, part)) is not None:
             whole.restore({**meta[part], **saved})
+    forks.publish(bandit)
+    return bandit
+
+
+def load(make: type[Bandit], path: str | Path, policy: Policy | None, model: Any) -> Bandit:
+    """The bandit of a file, all of which is checked."""
+    meta, arrays = read(path)
+    try:
+        intact.check(meta, arrays, Path(path).stat().st_size)
+        ridge = meta["model"].get("kind") == Ridge.__name__
+        if ridge:
+            intact.check_ridge(_decode(meta["model"]), meta, arrays)
+        bandit = restore(make, meta, arrays, policy, model)
+        intact.check_whole(bandit)
+    except (KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is broken: {said}") from error
+    except intact.Broken as error:
+        raise ValueError(f"{path} is broken: {error}") from error
     return bandit
 
 
 def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """One npz file, complete or not there at all: written beside and moved into place."""
-    path = Path(path)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     header = np.frombuffer(text.encode(), dtype=np.uint8)
-    beside = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
-    try:
-        with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, meta=header, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez(file, allow_pickle=False, meta=header, **arrays)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -109,8 +124,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no saved bandit at {path}")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = intact.arrays(path)
         meta = json.loads(arrays.pop("meta").tobytes())
         kind, version = meta["format"], meta["version"]
         complete = sorted(arrays) == meta.get("arrays")
@@ -133,9 +147,10 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(encoded: dict[str, Any], model: Any) -> Any:
-    """What the bandit believes by; of a declared model the file holds name and priors, by which
-    it is found in the running program or the gallery, unless it is given."""
+def _model(meta: dict[str, Any], model: Any) -> Any:
+    """What the bandit believes by; of a declared model the file holds name, priors and digest, by
+    which it is found in the running program or the gallery, unless it is given."""
+    encoded = meta["model"]
     if encoded["kind"] != DECLARED:
         return _decode(encoded)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
@@ -144,10 +159,34 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
         return model
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "model")}
     try:
-        found = RewardModel.from_yaml(encoded["model"]) if model is None else model
+        found = _found(encoded["model"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
+    now, then = _digest(found, meta), meta["digest"]
+    if None not in (now, then) and now != then:
+        raise ValueError(
+            f"the declaration of {found.name!r} is not the one that the bandit was saved with: its "
+            "code, its priors or what it refers to has changed; give the model as it was: "
+            "load(path, model=…)"
+        )
     return Declared(found, **settings)
+
+
+def _found(text: str) -> RewardModel:
+    """The model of this YAML. A file's word is not enough to run another file."""
+    from bayesbandit.priors import parse
+
+    name = parse(text)[0]
+    if not name.isidentifier():
+        raise ValueError(f"the file names {name!r} as its model, which is not a bare name")
+    return RewardModel.from_yaml(text)
+
+
+def _digest(model: Any, meta: dict[str, Any]) -> str | None:
+    """What tells a declaration from another of its name, None where that is not known."""
+    from bayesbandit.engines import source
+
+    return source.digest(model, meta["n_features"], len(meta["names"]))
 
 
 def _encode(value: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,31 @@ from bayesbandit.model import RewardModel
 def declaration(model: RewardModel) -> tuple[Any, ...]:
     """A model's declaration and priors, hashable and comparable."""
     return meaning(model.function), priors(model)
+
+
+def digest(model: RewardModel, n_features: int, n_arms: int) -> str | None:
+    """The declaration as a text that is the same in every process; None where it reads a thing
+    whose value cannot be seen."""
+    try:
+        text = repr(_written(declaration(model)))
+    except ValueError:
+        return None
+    return hashlib.sha256(f"{n_features} {n_arms} {text}".encode()).hexdigest()
+
+
+def _written(key: Any) -> Any:
+    """A key with modules, and what can be imported, by name."""
+    if isinstance(key, tuple):
+        return tuple(map(_written, key))
+    if not isinstance(key, Same):
+        return key
+    thing = key.thing
+    if isinstance(thing, ModuleType):
+        return "module", thing.__name__
+    name = getattr(thing, "__qualname__", None)
+    if isinstance(thing, type | BuiltinFunctionType) and name:
+        return "name", thing.__module__, name
+    raise ValueError(thing)
 
 
 def priors(model: RewardModel) -> tuple[Any, ...]:

@@ -182,11 +182,11 @@ def observe_into(row, arms, settings, source, clip, work):
 def observe_one(row, reward, arms, settings, source, clip, history, count):
     """A reward arrives for a decided row, which is logged behind the rows of `history`.
 
-    count: rows in `history`, rounds so far, and the most rows to keep. FULL: there is no room, and
-    nothing is done.
+    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. FULL: there is
+    no room, or it is held, and nothing is done.
     """
     D, K, at = int(settings[D_]), arms.shape[0], count[0]
-    if count[2] != 0 and at == history.shape[0]:
+    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
         return FULL
     work = np.empty(scratch(settings))
     logged = history[at] if count[2] != 0 else np.empty(row.size)

@@ -50,8 +50,9 @@ def below(count, stream):
 
 @njit(cache=True)
 def is_short(stream, K):
-    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore."""
-    return stream[0] + 3 * K + 3 >= stream.size
+    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore; or is
+    held (stream[0] < 0)."""
+    return stream[0] < 0.0 or stream[0] + 3 * K + 3 >= stream.size
 
 
 @vectorize(["float64(float64, float64)"], cache=True)

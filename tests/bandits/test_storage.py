@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.bandits import storage
+from bayesbandit.bandits import forks, storage
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
 
@@ -84,7 +84,7 @@ def test_no_pickle_and_a_version(name, path):
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     meta = json.loads(arrays["meta"].tobytes())
-    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 1)
+    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 2)
     assert meta["names"] == ["a", 3, "new"]
     assert all(array.dtype.kind in "fu" for array in arrays.values())
 
@@ -122,6 +122,7 @@ def test_bits_flipped_anywhere(name, path):
     bandit = ALL[name](["a", "b"], 1, history=2) if name == "LinTS" else ALL[name](["a", "b"], 1)
     bandit.stream = bandit.stream[-60:].copy()
     bandit.stream[0] = 0
+    forks.publish(bandit)
     bandit.play(np.ones((5, 1)), np.ones((5, 2)))
     bandit.save(path)
     whole, state, refusals, survivals = path.read_bytes(), anatomy(bandit), 0, 0
@@ -181,10 +182,10 @@ def rewritten(path, **changes):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    rewritten(path, version=2)
-    refused(path, r"holds 'bayesbandit.Bandit' version 2; this release reads .* version 1")
-    rewritten(path, version=1, format="other")
-    refused(path, "holds 'other' version 1")
+    rewritten(path, version=3)
+    refused(path, r"holds 'bayesbandit.Bandit' version 3; this release reads .* version 2")
+    rewritten(path, version=2, format="other")
+    refused(path, "holds 'other' version 2")
 
 
 def test_missing_arrays(path):

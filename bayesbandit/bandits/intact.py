@@ -1,0 +1,192 @@
+"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from bayesbandit.checks import LARGEST
+from bayesbandit.kernels import linear, rules
+
+if TYPE_CHECKING:
+    from bayesbandit.bandits.bandit import Bandit
+    from bayesbandit.beliefs.linear import Ridge
+
+KINDS = {"<f8", "<i8", "|u1"}  # of arrays
+COUNT = 2**53  # beyond any counter
+
+
+class Broken(ValueError):
+    """A file that does not hold a whole bandit."""
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an npz file, which may not become larger than it is."""
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+        names = [entry.filename.removesuffix(".npy") for entry in entries]
+        if len(set(names)) < len(names) or any(e.compress_type for e in entries):
+            raise Broken("its entries repeat or are compressed")
+        if sum(entry.file_size for entry in entries) > path.stat().st_size:
+            raise Broken("its entries are larger than the file")
+        return {n: _array(archive, e) for n, e in zip(names, entries, strict=True)}
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(entry) as file:
+        if npy.read_magic(file) != (1, 0):
+            raise Broken(f"{entry.filename} is not an array")
+        shape, fortran, dtype = npy.read_array_header_1_0(file)
+        data = file.read()
+    if fortran or dtype.str not in KINDS or math.prod(shape) * dtype.itemsize != len(data):
+        raise Broken(f"{entry.filename} is not the array that it says")
+    return np.frombuffer(data, dtype).reshape(shape).copy()
+
+
+def demand(truth: Any, what: str) -> None:
+    if not truth:
+        raise Broken(what)
+
+
+def is_count(value: Any, least: int = 0) -> bool:
+    return type(value) is int and least <= value < COUNT
+
+
+def are_names(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) in (str, int) for v in values)
+
+
+def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
+    """Counters, names, the stream and the history, before anything is made of them."""
+    demand(are_names(meta["names"]) and meta["names"], "its arms have no names")
+    demand(are_names(meta["retired"]), "its removed arms have no names")
+    for key in ("n_features", "t", "total"):
+        demand(is_count(meta[key]), f"{key} is {meta[key]!r}")
+    demand(meta["limit"] is None or is_count(meta["limit"]), f"limit is {meta['limit']!r}")
+    demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
+    for key in ("model", "policy", "balance", "rng", "belief", "reweighting"):
+        demand(isinstance(meta[key], dict), f"{key} is {meta[key]!r}")
+    for key in ("model", "policy", "balance"):
+        demand(isinstance(meta[key].get("kind"), str), f"{key} is {meta[key]!r}")
+    _check_seed(meta["seed"])
+    _check_rng(meta["rng"])
+    stream = arrays["stream"]
+    demand(
+        stream.ndim == 1 and stream.dtype == np.float64 and len(stream) >= 3, "no random numbers"
+    )
+    used = stream[0]
+    demand(np.isfinite(stream).all(), "its random numbers are not finite")
+    demand(0 <= used <= len(stream) - 2 and used == int(used), f"stream[0] is {used}")
+    demand(stream[-1] == meta["t"], f"t is {stream[-1]} and {meta['t']}")
+    _check_history(meta, arrays["history"])
+
+
+def _check_seed(seed: Any) -> None:
+    demand(isinstance(seed, list) and len(seed) == 2, f"seed is {seed!r}")
+    entropy, key = seed
+    words = [*(entropy if isinstance(entropy, list) else [entropy]), *key]
+    demand(all(type(word) is int and word >= 0 for word in words), f"seed is {seed!r}")
+
+
+def _check_rng(rng: dict[str, Any]) -> None:
+    state = rng.get("state")
+    numbers = [*state.values(), rng.get("has_uint32"), rng.get("uinteger")] if state else [None]
+    demand(rng.get("bit_generator") == "PCG64", f"rng is {rng!r}")
+    demand(all(type(n) is int and 0 <= n < 2**128 for n in numbers), f"rng is {rng!r}")
+
+
+def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
+    """Every number that a kernel may take for an index or a scale."""
+    K, total, limit = len(meta["names"]), meta["total"], meta["limit"]
+    kept = total if limit is None else min(total, limit)
+    demand(rows.ndim == 2 and rows.dtype == np.float64, "history is not a table")
+    demand(len(rows) == kept, f"history has {len(rows)} rows, not {kept}")
+    D = rows.shape[1] - 3 * K - rules.TAIL
+    demand(
+        D in (meta["n_features"], meta["n_features"] + 1), f"history has {rows.shape[1]} columns"
+    )
+    x, mean, tail = rows[:, :D], rows[:, D : D + K], rows[:, D + 3 * K :]
+    scale, last = rows[:, D + K : D + 2 * K], rows[:, D + 2 * K : D + 3 * K]
+    arm, kind, p = tail[:, rules.ARM], tail[:, rules.KIND], tail[:, rules.PROPENSITY]
+    reward, weight = tail[:, rules.REWARD], tail[:, rules.WEIGHT]
+    demand((np.abs(x) <= LARGEST).all(), "its contexts are not finite")
+    demand((np.abs(reward) <= LARGEST).all(), "its rewards are not finite")
+    demand(((weight > 0) & (weight < np.inf)).all(), "its weights are not > 0")
+    demand(np.isin(arm, np.arange(-len(meta["retired"]), K)).all(), "its history has unknown arms")
+    demand(np.isin(kind, np.arange(rules.TABULATED + 1)).all(), "its history has unknown rules")
+    demand((tail[:, rules.PARAM] >= 0).all(), "its history has a rule without its number")
+    demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
+    demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
+    demand((scale >= 0).all() and (last >= 0).all(), "its moments are not numbers")
+    lost = np.isnan(p) & ~((arm >= 0) & (mean > -np.inf).any(axis=1))
+    demand(not lost.any(), "its history has rounds of which no propensity can be known")
+
+
+def check_ridge(model: Ridge, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That the belief has room for what its model needs, before that is asked for."""
+    D = model.n_columns(meta["n_features"])
+    width = linear.arm_width(D, model.folds if model.ridge == "cv" else 0)
+    found = arrays["belief.arms"].shape
+    demand(found == (len(meta["names"]), width), f"its belief has the shape {found}")
+
+
+def check_whole(bandit: Bandit) -> None:
+    """That belief and weights are those of the bandit that was made."""
+    belief, K = bandit.belief, len(bandit.arms)
+    n = np.asarray(belief.n)
+    demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")
+    demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
+    demand(n.sum() <= bandit.history.total, f"its arms have {n} of {bandit.history.total} rounds")
+    for stats in (getattr(b, "arms", None) for b in (belief, getattr(belief, "inner", None))):
+        if isinstance(stats, np.ndarray):
+            _check_arms(stats)
+    if (rounds := getattr(belief, "rounds", None)) is not None:
+        _check_rounds(rounds.of(), K)
+    if bandit.reweighting is not None:
+        _check_estimator(bandit)
+
+
+def _check_arms(arms: np.ndarray) -> None:
+    demand(not np.isnan(arms).any(), "its belief has NaN")
+    head = arms[:, : linear.HEAD]
+    demand(
+        (head[:, linear.N] == np.floor(head[:, linear.N])).all(), "its arms' rounds are no counts"
+    )
+    for at in (linear.N, linear.SUM_W, linear.SUM_WRR, linear.LOSS, linear.SIGMA2):
+        demand((head[:, at] >= 0).all(), "its belief has a negative sum")
+    for at in (linear.DF, linear.LAM, linear.W_BAR):
+        demand((head[:, at] > 0).all(), "its belief has a divisor of 0")
+
+
+def _check_rounds(rows: dict[str, np.ndarray], K: int) -> None:
+    x, reward, weight, arm = (rows[role] for role in ("x", "reward", "weight", "arm"))
+    demand((np.abs(x) <= LARGEST).all() and (np.abs(reward) <= LARGEST).all(), "its rounds")
+    demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
+    demand(((arm >= 0) & (arm < K)).all(), "its rounds have unknown arms")
+
+
+def _check_estimator(bandit: Bandit) -> None:
+    assert bandit.reweighting is not None
+    known = bandit.reweighting.estimator.state()
+    if "coef" in known:
+        shape = len(known["arms"]), bandit.n_features + 1
+        coef = known["coef"]
+        demand(coef.shape == shape or not known["arms"], f"its propensities have {coef.shape}")
+        demand(np.isfinite(coef).all(), "its propensities are not finite")
+        return
+    lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
+    demand(len(lengths) == 1, "its snapshots are not all there")
+    demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
+    settings, width = bandit.belief.settings, linear.core_width(bandit.layout.n_columns)
+    for i, (arms, (kind, param)) in enumerate(zip(known["arms"], known["rules"], strict=True)):
+        found = known[f"belief{i}"]
+        demand(are_names(arms) and found.shape == (len(arms), width), f"snapshot {i} is not whole")
+        demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
+        demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
+    same = np.array_equal(known["settings"], settings, equal_nan=True)
+    demand(same or not known["periods"], "its snapshots are of another model")

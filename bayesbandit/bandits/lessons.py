@@ -1,0 +1,84 @@
+"""Rewards of several rounds, or of a belief that is not compiled: all learned or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandits import forks
+from bayesbandit.bandits.decision import Decision
+from bayesbandit.kernels import rounds, rules
+
+if TYPE_CHECKING:
+    from bayesbandit.bandits.bandit import Bandit
+
+
+def observe(bandit: Bandit, decision: Decision, reward: Any) -> None:
+    """The reward of a decision, or the rewards (n,) of a batch."""
+    if type(decision) is not Decision:
+        raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
+    with bandit.lock:
+        forks.release(bandit)
+        rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
+        if decision.layout != layout:
+            x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
+            bandit.update(x, np.atleast_1d(decision.arm), reward, p)
+            return
+        reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
+        if one and bandit.reweighting is None and bandit.compiled:
+            _one(bandit, rows, float(reward[0]))
+        else:
+            rows = np.atleast_2d(rows).copy()
+            rows[:, layout.tail + rules.REWARD] = reward
+            learn(bandit, rows)
+
+
+def _one(bandit: Bandit, row: np.ndarray, reward: float) -> None:
+    """By a compiled belief."""
+    forks.reserve(bandit, 1)
+    belief, balance, history = bandit.belief, bandit.balance, bandit.history
+    rounds.observe_one(
+        row, reward, belief.arms, belief.settings, balance.source, float(balance.clip),
+        history.rows, history.count,
+    )  # fmt: skip
+
+
+def learn(bandit: Bandit, rows: np.ndarray) -> None:
+    """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
+    if bandit.reweighting is None and getattr(bandit.belief, "regression", None) is not None:
+        _stream(bandit, rows)
+    else:
+        _try(bandit, rows)
+
+
+def _stream(bandit: Bandit, rows: np.ndarray) -> None:
+    """Belief and history in one compiled call, which cannot fail half-way."""
+    x, arm, reward, weight = _weighed(bandit, rows)
+    z, reward, arms, settings = bandit.belief.regression(x, arm, reward)
+    forks.reserve(bandit, len(rows))
+    kept, count = bandit.history.rows, bandit.history.count
+    rounds.observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+
+
+@forks.alone
+def _try(bandit: Bandit, rows: np.ndarray) -> None:
+    """On a fork."""
+    trial = forks.fork(bandit)
+    belief, history, reweighting = trial.belief, trial.history, trial.reweighting
+    if reweighting is not None:
+        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
+    belief.update(*_weighed(bandit, rows))
+    history.extend(rows)
+    if reweighting is not None:
+        reweighting.settle(rows, belief, history)
+    forks.become(bandit, trial)
+
+
+def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Contexts, arm numbers, rewards and weights of rows."""
+    layout, balance, tail = bandit.layout, bandit.balance, rows[:, bandit.layout.tail :]
+    rounds.weigh_many(rows, layout.n_columns, len(layout.arms), balance.source, balance.clip)
+    arm = tail[:, rules.ARM].astype(np.int64)
+    return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

@@ -1,0 +1,58 @@
+"""Files that are written whole or not at all, whoever is killed or writes beside."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+HOST = socket.gethostname().replace(".", "-") or "here"
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A file to write beside `path`, which takes its place at the end.
+
+    What was there stays as it is if anything fails. A link is followed, and permissions are kept.
+    What killed processes of this machine left behind is cleared away.
+    """
+    path = Path(os.path.realpath(path))
+    clear(path)
+    beside = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.{uuid4().hex[:8]}.tmp")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode or 0o666))
+        if mode is not None:
+            beside.chmod(mode)
+        yield beside
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def clear(path: Path) -> None:
+    """Remove what killed processes of this machine left beside `path`."""
+    start = f".{path.name}.{HOST}."
+    for file in path.parent.glob(".*.tmp"):
+        pid = file.name.removeprefix(start).partition(".")[0]
+        if file.name.startswith(start) and pid.isdigit() and not is_alive(int(pid)):
+            file.unlink(missing_ok=True)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is, or may be, a process of this number."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,288 @@
+"""Whatever fails, a bandit is bit for bit what it was: refused arms, interrupts, no memory."""
+
+import itertools
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandits import forks
+from tests.bandits.kinds import bandit_of, trained
+from tests.players import PRESETS, STATEFUL, anatomy, public, world
+
+
+def test_more_arms_retire_than_stay():
+    bandit = bb.LinTS(3, 1)
+    for arm in range(3):
+        bandit.update([1.0], arm, float(arm))
+    bandit.remove_arm(0)
+    bandit.remove_arm(1)
+    bandit.add_arm(9)
+    bandit.observe(bandit.choose([1.0]), 0.5)
+    assert bandit.history.arm.tolist()[:3] == [0, 1, 2]
+    assert bandit.history.reward.tolist() == [0.0, 1.0, 2.0, 0.5]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_all_arms_change_one_at_a_time(name, tmp_path, rng):
+    """Many times over: the history keeps every name, and the bandit can be saved."""
+    bandit, told = STATEFUL[name](5, 2), []
+    for new in range(5, 40):
+        x, reward = world(rng, 6, d=2, K=5)
+        for context, rewards in zip(x, reward, strict=True):
+            decision = bandit.choose(context)
+            bandit.observe(decision, rewards[0])
+            told.append(decision.arm)
+        bandit.remove_arm(new - 5)
+        bandit.add_arm(new)
+    assert bandit.history.arm.tolist() == told
+    bandit.save(tmp_path / "b")
+    assert public(bb.Bandit.load(tmp_path / "b")) == public(bandit)
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=[0.0, 0.5, 1.0], sigma=1, dims="arm"))
+def three_arms(x, reward, weight, arm, theta):
+    import pymc as pm
+
+    mu = theta[arm]
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("change", ["remove", "add"])
+def test_a_refused_change_of_arms_changes_nothing(change, rng):
+    """A prior with a number for each arm is of so many arms."""
+    bandit = bb.Bandit(["a", "b", "c"], three_arms, bb.Thompson(), n_features=1)
+    bandit.update(rng.normal(size=(9, 1)), list("abc") * 3, rng.normal(size=9))
+    before, x = anatomy(bandit), rng.normal(size=(4, 1))
+    moments = bandit.belief.moments(x)
+    with pytest.raises(ValueError, match=r"."):
+        bandit.remove_arm("a") if change == "remove" else bandit.add_arm("d")
+    assert anatomy(bandit) == before
+    np.testing.assert_array_equal(bandit.belief.moments(x), moments)
+    bandit.update(x, list("abca"), np.ones(4))
+    assert bandit.belief.n.tolist() == [5, 4, 4]
+
+
+CALLS = {
+    "observe": lambda b, x, r: b.observe(b.choose(x), r),
+    "update": lambda b, x, r: b.update(x, [b.arms[i % len(b.arms)] for i in range(len(x))], r),
+    "play": lambda b, x, r: b.play(x, np.outer(r, np.ones(len(b.arms)))),
+    "add arm": lambda b, x, r: b.add_arm("new"),
+    "remove arm": lambda b, x, r: b.remove_arm(b.arms[0]),
+    "choose": lambda b, x, r: b.choose(x),
+}
+
+
+class Stop(BaseException):
+    """As KeyboardInterrupt, but nobody else's."""
+
+
+def whole(bandit):
+    """Everything, also that which the compiled calls take."""
+    shown = bandit.t, bandit.history.total, np.asarray(bandit.belief.n).sum()
+    return anatomy(bandit), shown
+
+
+def consistent(bandit):
+    """Belief and history have seen the same rounds."""
+    known = sum(a in bandit.arms for a in bandit.history.arm.tolist())
+    assert bandit.belief.n.sum() == known, (bandit.belief.n, known)
+    forks.release(bandit)
+
+
+def after_lines(bandit, act):
+    """Interrupt at the first line of the package that is run in `act`, the second, and so on, each
+    time on a copy; yields the copy, after the call, and whether it got through."""
+    for stop in itertools.count(1):
+        trial, left = bandit.copy(), stop
+
+        def trace(frame, event, arg):
+            nonlocal left
+            if "bayesbandit" not in frame.f_code.co_filename:
+                return None
+            if event == "line":
+                left -= 1
+                if left == 0:
+                    raise Stop
+            return trace
+
+        sys.settrace(trace)
+        try:
+            act(trial)
+        except Stop:
+            sys.settrace(None)
+            yield trial, False
+        else:
+            sys.settrace(None)
+            yield trial, True
+            return
+        finally:
+            sys.settrace(None)
+
+
+@pytest.mark.parametrize("call", ["observe", "update", "add arm", "remove arm", "choose"])
+@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
+def test_interrupted_at_any_line(name, call, rng):
+    """All of it or nothing: the state is the one before, or the one after."""
+    x, reward = world(rng, 40)
+    bandit = STATEFUL[name](["a", "b", "c"], 3)
+    bandit.play(x, reward)
+    decision, batch, r = bandit.choose(x[:7]), x[:7], reward[:7, 0]
+
+    def act(b):
+        if call == "observe":
+            b.observe(decision, r)
+        else:
+            CALLS[call](b, batch, r)
+
+    finished = bandit.copy()
+    act(finished)
+    before, after, stops = whole(bandit), whole(finished), 0
+    for trial, through in after_lines(bandit, act):
+        forks.release(trial)
+        assert whole(trial) == after if through else whole(trial) in (before, after)
+        stops += not through
+        trial.observe(trial.choose(x[0]), 1.0)
+        consistent(trial)
+    assert stops > 20
+
+
+@pytest.mark.parametrize("kind", ["affine", "joint", "by draws"])
+def test_declared_models_interrupted_at_any_line(kind, rng):
+    x = rng.normal(size=(3, 3))
+    bandit = trained(kind)
+    decision, r = bandit.choose(x), rng.normal(size=3)
+    finished = bandit.copy()
+    finished.observe(decision, r)
+    before, after = whole(bandit), whole(finished)
+    for trial, through in after_lines(bandit, lambda b: b.observe(decision, r)):
+        forks.release(trial)
+        assert whole(trial) == after if through else whole(trial) in (before, after)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("name", ["LinTS", "BLTS", "BLTS pooled", "BLUCB"])
+def test_signals_at_random_moments(name, rng):
+    """Of 300 interrupts during batches, none leaves a belief that knows more than the history."""
+
+    def stop(*_):
+        raise Stop
+
+    x, reward = world(rng, 60)
+    bandit = STATEFUL[name](3, 3, history=None) if "pooled" not in name else STATEFUL[name](3, 3)
+    bandit.play(x, reward)
+    before, stopped = signal.signal(signal.SIGALRM, stop), 0
+    try:
+        for i in range(300):
+            decision = bandit.choose(x[: 1 + i % 30])
+            signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 3e-4)))
+            try:
+                bandit.observe(decision, reward[: len(decision), 0])
+                time.sleep(1e-3)
+            except Stop:
+                stopped += 1
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            assert bandit.belief.n.sum() == bandit.history.total
+            assert len(bandit.history.arm) == bandit.history.total
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stopped > 100
+
+
+@pytest.mark.parametrize("kind", ["LinTS", "BLTS", "BLTS pooled", "affine", "joint"])
+def test_no_memory_at_any_moment(kind, rng):
+    """Python's own allocator refuses the first request, or the second, …"""
+    memory = pytest.importorskip("_testcapi")
+    x = rng.normal(size=(5, 3))
+    bandit = STATEFUL[kind](["a", "b", 3], 3) if kind in STATEFUL else bandit_of(kind)
+    bandit.update(np.tile(x, (3, 1)), ["a", "b", 3] * 5, rng.normal(size=15))
+    decision, r, refused = bandit.choose(x), rng.normal(size=5), 0
+    for first in range(150):
+        trial = bandit.copy()
+        memory.set_nomemory(first, first + 1)
+        try:
+            trial.observe(decision, r)
+        except MemoryError:
+            memory.remove_mem_hooks()
+            refused += 1
+        finally:
+            memory.remove_mem_hooks()
+        n, total = trial.belief.n.sum(), trial.history.total
+        assert n == total == (15 if trial.history.total == 15 else 20)
+    assert refused > 10
+
+
+@pytest.mark.parametrize("name", ["LinTS", "BLTS", "BLTS pooled", "BLUCB"])
+def test_threads_share_a_bandit(name, rng):
+    """No round is lost, whoever comes and goes meanwhile."""
+    settings = {} if name in ("BLTS pooled", "BLUCB") else {"history": None}
+    bandit, T, n = STATEFUL[name](["a", "b"], 2, **settings), 4, 30 if settings == {} else 1500
+    errors, interval = [], sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def work(seed):
+        own = np.random.default_rng(seed)
+        try:
+            for i in range(n):
+                decision = bandit.choose(own.normal(size=2))
+                bandit.observe(decision, float(own.normal()))
+                if i % 10 == 0:
+                    bandit.observe(bandit.choose(own.normal(size=(3, 2))), own.normal(size=3))
+        except BaseException as error:
+            errors.append(error)
+
+    def change():
+        for i in range(20):
+            bandit.add_arm(f"new {i}")
+            bandit.choose(np.zeros(2))
+            bandit.remove_arm(f"new {i}")
+            bandit.copy()
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(T)]
+    workers.append(threading.Thread(target=change))
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    # a decision for an arm that has gone meanwhile is refused by name, and that is all
+    assert all("unknown arm 'new" in str(error) for error in errors)
+    if not errors:
+        rounds = T * (n + 3 * len(range(0, n, 10)))
+        assert bandit.history.total == rounds
+        assert bandit.t == rounds + 20
+    assert len(bandit.history.arm) == bandit.history.total
+    consistent(bandit)
+
+
+def test_a_copy_may_be_given_decisions_of_its_own(rng):
+    x, reward = world(rng, 200)
+    bandit = bb.LinTS(3, 3, seed=4)
+    bandit.play(x, reward)
+    twin, other, again = bandit.copy(), bandit.copy(), bandit.copy()
+    assert other.reseed("worker 1") is other
+    again.reseed("worker 1")
+    arms = [b.choose(x).arm.tolist() for b in (bandit, twin, other, again)]
+    assert arms[0] == arms[1] != arms[2] == arms[3]
+    assert other.t == bandit.t
+    assert (
+        bandit.copy().reseed(1).choose(x).arm.tolist()
+        != bandit.copy().reseed(2).choose(x).arm.tolist()
+    )
+
+
+def test_a_reseeded_bandit_goes_on_from_its_file(tmp_path, rng):
+    bandit = trained("by draws").reseed(7)
+    bandit.save(tmp_path / "b")
+    x = rng.normal(size=(50, 3))
+    np.testing.assert_array_equal(
+        bb.Bandit.load(tmp_path / "b").choose(x).rows, bandit.choose(x).rows
+    )
