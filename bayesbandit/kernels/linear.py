@@ -267,25 +267,40 @@ def factorise(arm, settings, work):
 
 @njit(cache=True)
 def scratch(settings):
-    """How many numbers of scratch an update takes at most. It is allocated before anything changes,
-    so that a machine without memory leaves the arm as it was."""
+    """How many numbers of scratch `refactor` takes. They are allocated before anything changes, so
+    that a machine without memory leaves all as it was."""
     D = int(settings[D_])
-    if settings[FOLDS] > 0:
-        return 4 * D + settings.size + 2 * D * D
-    return 2 * D + D * D + stride(D)
+    return 4 * D + settings.size + 2 * D * D if settings[FOLDS] > 0 else 2 * D + D * D
 
 
 @njit(cache=True)
-def update(arm, z, r, w, settings, work):
-    """One observation (z, r) of weight w; work (scratch,) is scratch."""
-    if work.size < scratch(settings):
-        work = np.empty(scratch(settings))
+def update(arm, z, r, w, settings, v):
+    """One observation (z, r) of weight w; v (stride,) is scratch."""
+    if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
+        accumulate(arm, z, r, w, settings)
+    else:
+        settle(arm, z, r, w, settings, np.empty(scratch(settings)))
+    set_noise(arm, settings)
+
+
+@njit(cache=True)
+def update_with(arm, z, r, w, settings, v, work):
+    """`update`, to the bit, that allocates nothing: work (scratch,) is scratch."""
+    if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
+        accumulate(arm, z, r, w, settings)
+    else:
+        settle(arm, z, r, w, settings, work)
+    set_noise(arm, settings)
+
+
+@njit(cache=True)
+def settle(arm, z, r, w, settings, work):
+    """An observation by a factorisation, and whatever else is due."""
     accumulate(arm, z, r, w, settings)
     if arm[N] >= arm[DUE]:
         refactor(arm, settings, work)
-    elif not rank_one(arm, z, r, w / arm[W_BAR], work[: stride(z.size)]):
+    else:
         factorise(arm, settings, work)
-    set_noise(arm, settings)
 
 
 @njit(cache=True)

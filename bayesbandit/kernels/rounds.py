@@ -18,6 +18,7 @@ from bayesbandit.kernels.linear import (
     scratch,
     stride,
     update,
+    update_with,
 )
 from bayesbandit.kernels.rules import (
     ARM,
@@ -170,12 +171,12 @@ def weigh_many(rows, D, K, source, clip):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, work):
+def observe_into(row, arms, settings, source, clip, v):
     """Weigh the row's reward and update its arm."""
     D, K = int(settings[D_]), arms.shape[0]
     weigh(row, D, K, source, clip)
     tail = row[D + 3 * K :]
-    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, work)
+    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
 
 
 @njit(cache=True)
@@ -188,11 +189,11 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     D, K, at = int(settings[D_]), arms.shape[0], count[0]
     if at < 0 or (count[2] != 0 and at >= history.shape[0]):
         return FULL
-    work = np.empty(scratch(settings))
+    v = np.empty(stride(D))
     logged = history[at] if count[2] != 0 else np.empty(row.size)
     logged[:] = row
     logged[D + 3 * K + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip, work)
+    observe_into(logged, arms, settings, source, clip, v)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
@@ -208,7 +209,9 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
         kept = n if count[2] < 0 else min(n, count[2])
         if count[0] + kept > history.shape[0]:
             return FULL
-    update_many(arms, z, arm, reward, weight, settings)
+    v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
+    for i in range(n):
+        update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, v, work)
     for i in range(kept):
         history[count[0] + i] = rows[n - kept + i]
     count[0] += kept
@@ -219,9 +222,9 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
     """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
-    work = np.empty(scratch(settings))
+    v = np.empty(stride(int(settings[D_])))
     for i in range(z.shape[0]):
-        update(arms[arm[i]], z[i], reward[i], weight[i], settings, work)
+        update(arms[arm[i]], z[i], reward[i], weight[i], settings, v)
 
 
 @njit(cache=True)
@@ -234,7 +237,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     next round: T, or where the stream ran short.
     """
     D, K = int(settings[D_]), arms.shape[0]
-    row, v, work = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.empty(scratch(settings))
+    row, v = np.empty(D + 3 * K + TAIL), np.empty(stride(D))
     tail = row[D + 3 * K :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
@@ -245,7 +248,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         if t % every == 0:
             tail[PROPENSITY] = chance(row, arm, D, K)
         tail[REWARD] = reward[t, arm]
-        observe_into(row, arms, settings, source, clip, work)
+        observe_into(row, arms, settings, source, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if history.shape[0] > 0:
             history[t % history.shape[0]] = row
