@@ -12,6 +12,7 @@ import numpy as np
 
 Name = str | int
 
+HUGEST = int(sys.float_info.max)
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
 
 
@@ -85,19 +86,23 @@ def propensities(values: Any, n: int) -> np.ndarray:
 
 def number(
     value: Any, what: str, *, above: float = -math.inf, least: float = -math.inf,
-    below: float = math.inf, most: float = math.inf,
+    below: float = math.inf, most: float = math.inf, largest: float = math.inf,
 ) -> float:  # fmt: skip
-    """A finite real number within the bounds given (`above`, `below` strict)."""
+    """A finite real number within the bounds given (`above`, `below` strict), and of no more than
+    the `largest` size with which we can still compute."""
     allowed = [
         f"{sign} {bound:g}"
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
         if math.isfinite(bound)
     ]
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    real = real and not (isinstance(value, Integral) and abs(value) > HUGEST)
     if not (real and math.isfinite(value) and above < value < below and least <= value <= most):
         raise ValueError(
             f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"
         )
+    if abs(value) > largest:
+        raise ValueError(f"{what} must be at most {largest:g}; got {value!r}")
     return float(value)
 
 
@@ -118,7 +123,7 @@ def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
 def arm_name(value: Any) -> Name:
     """An arm's name: a string or an integer."""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # not an enumeration's own way to print it
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
     raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")

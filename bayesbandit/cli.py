@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bayesbandit.bandits import presets
@@ -119,9 +120,9 @@ def compare(
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     best = ranking.iloc[0]
     console.print(
-        f"Best on this data: [bold]{best['bandit']}[/bold], mean reward {best['mean_reward']:.3f} "
-        f"a round; it beats the others significantly {best['wins']} times and loses "
-        f"{best['losses']} times (p < .05 each, uncorrected)."
+        f"Best on this data: [bold]{escape(best['bandit'])}[/bold], mean reward "
+        f"{best['mean_reward']:.3f} a round; it beats the others significantly {best['wins']} "
+        f"times and loses {best['losses']} times (p < .05 each, uncorrected)."
     )
     keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
 
@@ -254,7 +255,7 @@ def show(frame: pd.DataFrame, title: str) -> None:
     for name in frame.columns:
         numeric = frame[name].dtype.kind in "fi"
         title = str(name).removeprefix("normalised_").replace("_", " ")
-        table.add_column(title, justify="right" if numeric else "left")
+        table.add_column(escape(title), justify="right" if numeric else "left")
     for values in frame.itertuples(index=False):
         table.add_row(*(_cell(value) for value in values))
     console.print(table)
@@ -271,13 +272,13 @@ def keep(
     (folder / "table.md").write_text(text)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=150)
-    console.print(f"Results, tables and pictures are in {folder}")
+    console.print(f"Results, tables and pictures are in {escape(str(folder))}")
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:.4g}" if abs(value) >= 1 else f"{value:.4f}"
-    return str(value)
+    return escape(str(value))
 
 
 def _study(name: str) -> str:
@@ -297,6 +298,6 @@ class _clear_errors:
         return
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError | OSError):
-            console.print(f"[bold red]Error:[/bold red] {error}")
+        if isinstance(error, ValueError | OSError | TypeError | ImportError):
+            console.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
             raise typer.Exit(2) from error

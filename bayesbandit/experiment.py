@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Factory = Callable[..., Bandit]
+_watched: set[int] = set()  # parents after which this process ends
 AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
 
 
@@ -107,8 +111,10 @@ class Experiment:
                 left = {name: f for name, f in factories.items() if name not in done}
                 if left:
                     units.append((environment, replication, left))
-        work = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(play_unit)(environment, replication, left, self.horizon, self.seed, self.points)
+        done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(work)(
+                os.getpid(), environment, replication, left, self.horizon, self.seed, self.points
+            )
             for environment, replication, left in units
         )
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -118,7 +124,7 @@ class Experiment:
             task = bar.add_task(
                 "environments × replications", total=total, completed=total - len(units)
             )
-            for rows in work:
+            for rows in done_units:
                 ledger.append(rows)
                 bar.advance(task)
         return ledger.finish(
@@ -137,6 +143,20 @@ class Experiment:
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)
         return self.bandits
+
+
+def work(parent: int, *unit: Any) -> list[dict[str, Any]]:
+    """`play_unit` in a process that ends soon after the one that started it."""
+    if os.getppid() == parent and parent not in _watched:
+        _watched.add(parent)
+        Thread(target=_end_after, args=(parent,), daemon=True).start()
+    return play_unit(*unit)
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        sleep(1.0)
+    os._exit(1)
 
 
 def play_unit(

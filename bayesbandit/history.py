@@ -72,7 +72,8 @@ def name_array(names: tuple[Name, ...]) -> np.ndarray:
         return np.array(names, dtype=np.int64)
     array = np.empty(len(names), dtype=object)
     array[:] = names
-    return array.astype(str) if kinds == {str} else array
+    plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
+    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end
 
 
 class History:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import sys
+import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
+from uuid import uuid4
 
 from bayesbandit import evaluation
+from bayesbandit.files import replacing
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two runs in one folder are not kept apart
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,11 +43,11 @@ class Ledger:
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
-        import pandas as pd
-
         (folder / "parts").mkdir(parents=True, exist_ok=True)
+        self.lock = _locked(folder)
         record = folder / "run.json"
-        before = json.loads(record.read_text())["settings"] if record.exists() else {}
+        past = _record(record)
+        before = past.get("settings", {})
         for key in ("seed", "horizon", "points"):
             if before.get(key, settings[key]) != settings[key]:
                 raise ValueError(
@@ -57,22 +64,25 @@ class Ledger:
                     )
             settings[kind] = {**before.get(kind, {}), **settings[kind]}
         versions = {library: version(library) for library in LIBRARIES}
+        then = past.get("versions", versions)
+        other = [f"{k} {then[k]}, now {v}" for k, v in versions.items() if then.get(k, v) != v]
+        if other:
+            warnings.warn(
+                f"{folder} holds results of other versions: {'; '.join(other)}; the table will "
+                "have both",
+                stacklevel=2,
+            )
         text = {
             "settings": settings,
             "command": sys.argv,
             "python": platform.python_version(),
             "versions": versions,
         }
-        _replace(record, lambda path: path.write_text(json.dumps(text, indent=2) + "\n"))
-        parts = sorted((folder / "parts").glob("*.parquet"))
-        self.parts = len(parts)
+        with replacing(record) as beside:
+            beside.write_text(json.dumps(text, indent=2) + "\n")
+        parts = sorted((folder / "parts").glob("[!.]*.parquet"))
         files = [folder / "results.parquet", *parts]
-        for file in files:
-            if file.exists():
-                try:
-                    self.frames.append(pd.read_parquet(file))
-                except (OSError, ValueError) as error:
-                    raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
+        self.frames += [_read(file) for file in files if file.exists()]
 
     def done(self, environment: str, replication: int) -> set[str]:
         """The bandits whose run of this replication is on record."""
@@ -85,9 +95,7 @@ class Ledger:
         frame = pd.DataFrame(rows).astype(evaluation.SCHEMA)[list(evaluation.SCHEMA)]
         self.frames.append(frame)
         if self.folder is not None:
-            file = self.folder / "parts" / f"{self.parts:06d}.parquet"
-            self.parts += 1
-            _replace(file, lambda path: frame.to_parquet(path, index=False))
+            _write(self.folder / "parts" / f"{uuid4().hex}.parquet", frame)
 
     def finish(
         self, environments: list[str], bandits: list[str], replications: int
@@ -98,10 +106,9 @@ class Ledger:
         table = pd.concat(self.frames, ignore_index=True).drop_duplicates([*KEY, "t"])
         if self.folder is not None:
             whole = table.sort_values([*KEY, "t"], ignore_index=True)
-            _replace(
-                self.folder / "results.parquet", lambda path: whole.to_parquet(path, index=False)
-            )
+            _write(self.folder / "results.parquet", whole)
             shutil.rmtree(self.folder / "parts")
+            self.lock.close()
         wanted = (
             table["environment"].isin(environments)
             & table["bandit"].isin(bandits)
@@ -119,10 +126,48 @@ def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
     return set(frame[KEY].itertuples(index=False, name=None))
 
 
-def _replace(file: Path, write: Any) -> None:
-    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+def _locked(folder: Path) -> IO[str]:
+    """A file that is held open for as long as this run writes into the folder."""
+    file = (folder / ".lock").open("a")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            raise ValueError(
+                f"another run writes into {folder}; wait for its end, or give another folder"
+            ) from error
+    return file
+
+
+def _record(file: Path) -> dict[str, Any]:
+    """What run.json says of the results so far."""
+    if not file.exists():
+        return {}
     try:
-        write(beside)
-        os.replace(beside, file)
-    finally:
-        beside.unlink(missing_ok=True)
+        past = json.loads(file.read_text())
+        settings = past["settings"]
+        whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{file} is broken: {error!r}; delete it to go on") from error
+    if not whole:
+        raise ValueError(f"{file} is broken: its settings are {settings!r}; delete it to go on")
+    return past
+
+
+def _write(file: Path, frame: pd.DataFrame) -> None:
+    """With a checksum for each page."""
+    with replacing(file) as beside:
+        frame.to_parquet(beside, index=False, write_page_checksum=True)
+
+
+def _read(file: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(file, page_checksum_verification=True)
+        if list(frame) != list(evaluation.SCHEMA):
+            raise ValueError(f"its columns are {list(frame)}")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
+    return frame

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from bayesbandit.checks import finite, floats, number
+from bayesbandit.checks import LARGEST, finite, floats, number
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
@@ -86,12 +86,14 @@ def _winners(scores: np.ndarray) -> np.ndarray:
 
 
 def _alpha(alpha: Alpha, t: int) -> float:
-    return number(alpha(t), f"alpha({t})", least=0) if callable(alpha) else float(alpha)
+    if not callable(alpha):
+        return float(alpha)
+    return number(alpha(t), f"alpha({t})", least=0, largest=LARGEST)
 
 
 def _check_alpha(alpha: Alpha) -> None:
     if not callable(alpha):
-        number(alpha, "alpha", least=0)
+        number(alpha, "alpha", least=0, largest=LARGEST)
 
 
 @dataclass(frozen=True)

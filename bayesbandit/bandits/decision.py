@@ -14,8 +14,8 @@ from bayesbandit.kernels.rules import (
     KIND,
     PROPENSITY,
     TABULATED,
+    all_chances,
     chance,
-    chances,
     spread,
 )
 
@@ -83,10 +83,9 @@ class Decision:
     def probabilities(self) -> np.ndarray:
         """Every arm's probability (…, K)."""
         rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
-        out = np.empty((K, len(rows)))
-        for k in range(K):
-            chances(rows, k, self.layout.n_columns, K, out[k])
-        return out.T.reshape(*self.rows.shape[:-1], K)
+        out = np.empty((len(rows), K))
+        all_chances(rows, self.layout.n_columns, K, out)
+        return out.reshape(*self.rows.shape[:-1], K)
 
     def __len__(self) -> int:
         if self.rows.ndim == 1:

@@ -16,6 +16,7 @@ from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread
 
+MOST = 1e100  # the greatest setting: a square of the largest reward
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
 
@@ -52,16 +53,16 @@ class Ridge:
         if isinstance(self.ridge, str):
             one_of(self.ridge, "ridge, where it is not a number > 0,", ("cv",))
         else:
-            number(self.ridge, "ridge", above=0)
+            number(self.ridge, "ridge", above=0, largest=MOST)
         if isinstance(self.variance, str):
             one_of(self.variance, "variance", ("rss/n", "rss", "nig"))
         else:
-            number(self.variance, "a known variance", above=0)
+            number(self.variance, "a known variance", above=0, largest=MOST)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
-        number(self.floor, "floor", least=0)
+        number(self.floor, "floor", least=0, largest=MOST)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
-        grid = tuple(number(lam, "each λ of the grid", above=0) for lam in self.grid)
+        grid = tuple(number(lam, "each λ of the grid", above=0, largest=MOST) for lam in self.grid)
         if not grid:
             raise ValueError("the grid of λ must not be empty")
         object.__setattr__(self, "grid", grid)
@@ -76,7 +77,10 @@ class Ridge:
         object.__setattr__(
             self,
             "prior",
-            (number(shape, "prior shape", above=0), number(scale, "prior scale", above=0)),
+            (
+                number(shape, "prior shape", above=0, largest=MOST),
+                number(scale, "prior scale", above=0, largest=MOST),
+            ),
         )
 
     def n_columns(self, n_features: int) -> int:

@@ -20,6 +20,7 @@ type Labels = Sequence[Any] | np.ndarray | pd.Series
 
 MAX_FEATURES = 100
 MAX_LEVELS = 20  # one-hot columns that one column may become
+STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 FEW_CLASSES = 20  # that may be more than half as many as the rows
 LARGEST = 1e100  # of numbers whose variance float64 can hold
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
@@ -260,6 +261,8 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
             numeric.append(j)
         elif kind in LEVELS:
             text = column.astype(object).map(_text, na_action="ignore")
+            if kind in ("string", "mixed", "mixed-integer"):
+                _check_levels(name, text)
             counts = text.value_counts(dropna=False)
             if len(counts) > 1 and counts.iloc[0] > 1:
                 levels.append(text)
@@ -275,6 +278,25 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
         named = ", ".join(repr(frame.columns[numeric[j]]) for j in beyond[:5])
         raise ValueError(f"values infinite or beyond ±{LARGEST:g} in column {named}")
     return numbers[:, low < high], levels
+
+
+def _check_levels(name: Any, text: pd.Series) -> None:
+    """That a column of text is not one of numbers which a few words keep from being read so."""
+    import pandas as pd
+
+    known = text.dropna()
+    number = pd.to_numeric(known, errors="coerce")
+    odd = known[number.isna()]
+    at = np.flatnonzero(np.asarray(text.isin(odd)))[:3].tolist()
+    if 0 < len(odd) <= STRAY * len(known) and number.nunique() > MAX_LEVELS:
+        shown = ", ".join(
+            f"{value!r} in row {row + 1}" for row, value in zip(at, odd.head(3), strict=True)
+        )
+        more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+        raise ValueError(
+            f"column {name!r} has numbers, but for {shown}{more}: mend them, or leave them empty "
+            "where they are missing"
+        )
 
 
 def _text(value: object) -> str:

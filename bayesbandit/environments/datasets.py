@@ -50,6 +50,9 @@ def from_csv(path: str | Path, target: str, name: str | None = None) -> Classifi
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
+        if repeated := sorted(set(header[header.duplicated() & header.notna()])):
+            raise ValueError(f"columns of one name: {', '.join(repeated)}")
         df = pd.read_csv(path)
     except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
         raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
@@ -87,8 +90,8 @@ def folder(directory: str | Path | None = None) -> list[Classification]:
     """The Parquet files of a folder, each loaded when used, sorted by name; class: column `target`.
 
     `directory` is the environment variable BAYESBANDIT_DATA unless given. A `manifest.csv` with
-    the columns paper_name and file says which files are meant and what they are called; without
-    one, all *.parquet files are taken under their own names.
+    the columns name (or paper_name) and file says which files are meant and what they are called;
+    without one, all *.parquet files are taken under their own names.
     """
     if directory is None and not (directory := os.environ.get(FOLDER_VARIABLE)):
         raise ValueError(f"name a folder, or set the environment variable {FOLDER_VARIABLE}")
@@ -113,12 +116,13 @@ def _listed(manifest: Path) -> dict[str, Path]:
         table = pd.read_csv(manifest, dtype=str, keep_default_na=False)
     except ValueError as error:
         raise ValueError(f"{manifest} cannot be read: {error}") from error
-    if absent := {"paper_name", "file"} - set(table):
+    key = "paper_name" if "paper_name" in table else "name"
+    if absent := {key, "file"} - set(table):
         raise ValueError(f"{manifest} lacks {sorted(absent)}; its columns are {list(table)}")
-    if repeated := sorted(set(table.paper_name[table.paper_name.duplicated()])):
+    if repeated := sorted(set(table[key][table[key].duplicated()])):
         raise ValueError(f"{manifest} uses a name twice: {', '.join(repeated)}")
     files = {}
-    for name, file in zip(table.paper_name, table.file, strict=True):
+    for name, file in zip(table[key], table.file, strict=True):
         stated = manifest.parent / file
         files[str(name)] = stated if stated.is_file() else manifest.parent / stated.name
     if gone := sorted(path.name for path in files.values() if not path.is_file()):

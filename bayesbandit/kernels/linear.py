@@ -13,7 +13,6 @@ from bayesbandit.kernels.dense import (
     add_scaled,
     dot,
     factor_by,
-    half_times,
     invert,
     solve,
     symmetric_times,
@@ -313,53 +312,3 @@ def rebuild(arm, z, r, w, settings):
     if r.size > 0:
         refactor(arm, settings, work)
     set_noise(arm, settings)
-
-
-@njit(cache=True)
-def moments(arm, z, D, v):
-    """Mean z'θ and scale √(σ² z'Pz) of the arm's mean reward at z; v (stride,) is scratch."""
-    mean = dot(z, theta_of(arm, D))
-    if arm[SIGMA2] == np.inf:
-        return mean, np.inf
-    half_times(P_of(arm, D), z, v)
-    return mean, np.sqrt(max(arm[SIGMA2] * dot(z, v), 0.0))
-
-
-@njit(cache=True)
-def moments_of_block(arm, zt, means, scales, work):
-    """`moments`, to the bit, of a block of B contexts at once: zt (D, B); work (5, B) is scratch.
-
-    Every operation of the one-context form is done in its order, along the block.
-    """
-    D, B = zt.shape
-    P, theta, v, sums = matrix(P_of(arm, D), D), theta_of(arm, D), work[4], work[:4]
-    blocks = D - D % 4
-    sums[:] = 0.0
-    for i in range(D):
-        into = sums[i % 4 if i < blocks else 0]
-        for b in range(B):
-            into[b] += zt[i, b] * theta[i]
-    for b in range(B):
-        means[b] = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
-    sums[:] = 0.0
-    for i in range(D):
-        v[:] = 0.0
-        for j in range(i - i % 4, blocks, 4):
-            twice = 2.0 if j > i else 1.0
-            p0, p1, p2, p3 = P[j, i], P[j + 1, i], P[j + 2, i], P[j + 3, i]
-            z0, z1, z2, z3 = zt[j], zt[j + 1], zt[j + 2], zt[j + 3]
-            for b in range(B):
-                v[b] += (p0 * (twice * z0[b]) + p1 * (twice * z1[b])) + (
-                    p2 * (twice * z2[b]) + p3 * (twice * z3[b])
-                )
-        for j in range(max(blocks, i), D):
-            p0, z0, twice = P[j, i], zt[j], 2.0 if j > i else 1.0
-            for b in range(B):
-                v[b] += p0 * (twice * z0[b])
-        into = sums[i % 4 if i < blocks else 0]
-        for b in range(B):
-            into[b] += zt[i, b] * v[b]
-    sigma2 = arm[SIGMA2]
-    for b in range(B):
-        q = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
-        scales[b] = np.inf if sigma2 == np.inf else np.sqrt(max(sigma2 * q, 0.0))

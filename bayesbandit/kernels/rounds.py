@@ -13,13 +13,12 @@ from bayesbandit.kernels.linear import (
     D_,
     DF,
     N,
-    moments,
-    moments_of_block,
     scratch,
     stride,
     update,
     update_with,
 )
+from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,
     KIND,

@@ -13,7 +13,7 @@ belief whose arms depend on each other, or which is known by draws.
 import numpy as np
 from numba import njit, vectorize
 
-from bayesbandit.kernels.best_arm import best_probability, normal_cdf
+from bayesbandit.kernels.best_arm import best_probabilities, best_probability, normal_cdf
 
 # Offsets after the context and the moments of a row.
 ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
@@ -167,3 +167,16 @@ def chances(rows, arm, D, K, out):
     for i in range(rows.shape[0]):
         a = arm if arm >= 0 else int(rows[i, D + 3 * K + ARM])
         out[i] = chance(rows[i], a, D, K)
+
+
+@njit(cache=True)
+def all_chances(rows, D, K, out):
+    """Each row's chance of every arm, out (n, K): the bits of `chance`, sooner."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        if int(row[D + 3 * K + KIND]) == THOMPSON:
+            mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+            best_probabilities(mean, row[D + 3 * K + PARAM] * scale, df, out[i])
+        else:
+            for k in range(K):
+                out[i, k] = chance(row, k, D, K)

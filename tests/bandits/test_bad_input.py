@@ -1,6 +1,7 @@
 """Bad input gets an error that says what was seen, and leaves the bandit bit for bit as it was."""
 
 import re
+from enum import Enum, StrEnum
 
 import numpy as np
 import pytest
@@ -276,3 +277,66 @@ def test_all_that_is_let_in_can_be_decided_upon(x, reward, name):
         assert 0 <= decision.propensity <= 1
         bandit.observe(decision, reward)
     assert not np.isnan(bandit.belief.arms).any()
+
+
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda b: b.choose(MASKED),
+        lambda b: b.choose(np.ma.array(X, mask=X[0, 0] == X)),
+        lambda b: b.choose([MASKED, MASKED]),
+        lambda b: b.observe(b.choose(X[:2]), MASKED),
+        lambda b: b.observe(b.choose(X[0]), np.ma.masked),
+        lambda b: b.update(X[:2], ["a", "b"], MASKED),
+        lambda b: b.update(X[:2], ["a", "b"], [1.0, 2.0], MASKED / 4),
+        lambda b: b.update(X[:2], np.ma.array(["a", "b"], mask=[0, 1]), [1.0, 2.0]),
+        lambda b: bb.choice_probabilities(MASKED, [1.0, 1.0]),
+        lambda b: bb.choice_probabilities([1.0, 1.0], MASKED),
+    ],
+)
+def test_masked_values_are_missing(call, bandit):
+    before = bandit.belief.state()["arms"].tobytes()
+    with pytest.raises(ValueError, match=r"must be finite|masked"):
+        call(bandit)
+    assert bandit.belief.state()["arms"].tobytes() == before
+
+
+def test_masks_that_hide_nothing_are_no_matter(bandit):
+    twin = bandit.copy()
+    x = np.ma.array(X, mask=False)
+    np.testing.assert_array_equal(bandit.choose(x).rows, twin.choose(X).rows)
+
+
+def test_numbers_too_large_for_a_float(bandit):
+    message = "must be numbers|finite number"
+    refused(bandit, lambda: bandit.choose([10**400, 0]), message)
+    refused(bandit, lambda: bandit.update(X[0], "a", 10**400), message)
+    for make in (
+        lambda: bb.LinTS(2, 2, alpha=10**400),
+        lambda: bb.LinTS(2, 2, alpha=1e308),
+        lambda: bb.LinTS(2, 2, variance=1e308),
+        lambda: bb.LinTS(2, 2, floor=1e308),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            make()
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Mixed(str, Enum):
+    RED = "red"
+
+
+def test_names_are_what_they_hold():
+    """Of enumerations their text, not how they print; a NUL at the end is part of a name."""
+    assert bb.LinTS([Mixed.RED, "blue"], 1).arms == bb.LinTS([Colour.RED, "blue"], 1).arms
+    assert bb.LinTS([Mixed.RED], 1).arms == ("red",)
+    bandit = bb.LinTS(["a", "a\0"], 1)
+    bandit.update([[1.0], [1.0]], ["a", "a\0"], [0.0, 1.0])
+    assert bandit.history.arm.tolist() == ["a", "a\0"]
+    assert set(bandit.choose(np.zeros((99, 1))).arm.tolist()) == {"a", "a\0"}

@@ -163,9 +163,9 @@ def test_a_file_written_over_is_another_data_set(shelf):
     ("manifest", "error", "message"),
     [
         (
-            "name,file\na,one.parquet",
+            "title,file\na,one.parquet",
             ValueError,
-            r"lacks \['paper_name'\]; its columns are \['name",
+            r"lacks \['name'\]; its columns are \['title",
         ),
         ("paper_name,file\na,one.parquet\na,two.parquet", ValueError, "uses a name twice: a"),
         ("paper_name,file\na,gone.parquet", FileNotFoundError, "not there: gone.parquet"),

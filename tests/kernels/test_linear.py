@@ -11,6 +11,7 @@ from numba import njit
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels import moments
 from tests import oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -166,7 +167,7 @@ def test_before_any_data():
 def test_the_floor_keeps_a_perfect_fit_uncertain(variance, floor):
     arm = arm_of(settings_of(1, variance=variance, floor=floor), [np.ones(1)], [0.0], [1.0])
     assert arm[kernel.SIGMA2] == floor
-    mean, scale = kernel.moments(arm, np.ones(1), 1, np.empty(1))
+    mean, scale = moments.moments(arm, np.ones(1), 1, np.empty(1))
     assert mean == 0.0
     np.testing.assert_allclose(scale, np.sqrt(floor / 2), rtol=1e-12)
 
@@ -177,8 +178,8 @@ def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
     arm = arm_of(settings_of(D), z, r, w)
     contexts = np.random.default_rng(seed).normal(size=(B, D))
     means, scales = np.empty(B), np.empty(B)
-    kernel.moments_of_block(arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((5, B)))
-    single = [kernel.moments(arm, context, D, np.empty(kernel.stride(D))) for context in contexts]
+    moments.moments_of_block(arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((5, B)))
+    single = [moments.moments(arm, context, D, np.empty(kernel.stride(D))) for context in contexts]
     np.testing.assert_array_equal(np.column_stack([means, scales]), single)
     if n:
         B = oracle.precision(z, w, 1.0, intercept=False)
@@ -213,7 +214,7 @@ def test_large_contexts_lose_no_digits(size, n):
     np.testing.assert_allclose(kernel.theta_of(arm, 3), theta, rtol=1e-8)
     v = np.empty(kernel.stride(3))
     for context in z[:3]:
-        scale = kernel.moments(arm, context, 3, v)[1]
+        scale = moments.moments(arm, context, 3, v)[1]
         assert 0 < scale < 1.5 / np.sqrt(w.min())  # no wider than by a single row like it
 
 
@@ -247,3 +248,19 @@ def many(arm, z, r, w, settings):
     v = np.empty(kernel.stride(z.shape[1]))
     for i in range(r.size):
         kernel.update(arm, z[i], r[i], w[i], settings, v)
+
+
+@pytest.mark.parametrize("offset", [1e7, -1e8])
+@pytest.mark.parametrize("settings", [{}, {"ridge": "cv", "refit": 50}, {"refit": 100}])
+def test_large_rewards_keep_their_noise(offset, settings):
+    """An unpenalised intercept takes up any offset of the rewards, and σ² does not notice it."""
+    rng = np.random.default_rng(3)
+    z = np.column_stack([rng.normal(size=(2300, 2)), np.ones(2300)])
+    r, w = z[:, :2] @ [1.0, -2.0] + rng.normal(size=2300), np.ones(2300)
+    model = Ridge(intercept="unpenalised", **settings).settings(2, False)
+    near, far = arm_of(model, z, r, w), arm_of(model, z, r + offset, w)
+    np.testing.assert_allclose(far[kernel.SIGMA2], near[kernel.SIGMA2], rtol=1e-5)
+    assert far[kernel.LAM] == near[kernel.LAM]
+    shift = kernel.theta_of(far, 3) - kernel.theta_of(near, 3)
+    np.testing.assert_allclose(shift, [0, 0, offset], atol=1e-5)
+    assert 0.9 < near[kernel.SIGMA2] < 1.1

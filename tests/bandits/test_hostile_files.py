@@ -1,0 +1,195 @@
+"""No file that is loaded runs code or crashes the process; what cannot be whole is refused."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit import files
+from tests.players import STATEFUL, anatomy, world
+
+
+def saved(path, name="BLTS", T=30):
+    x, reward = world(np.random.default_rng(0), T)
+    bandit = STATEFUL[name](["a", "b", "c"], 3)
+    bandit.play(x, reward)
+    bandit.remove_arm("b")
+    bandit.save(path)
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    return json.loads(arrays.pop("meta").tobytes()), arrays
+
+
+def rewrite(path, meta, arrays):
+    header = np.frombuffer(json.dumps(meta | {"arrays": sorted(arrays)}).encode(), np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, meta=header, **arrays)
+
+
+def put(name, at, value):
+    def change(meta, arrays):
+        arrays[name][at] = value
+
+    return change
+
+
+def say(key, value):
+    return lambda meta, arrays: meta.__setitem__(key, value)
+
+
+CRAFTED = {
+    "stream used up": put("stream", 0, 1e15),
+    "stream before its start": put("stream", 0, -1e9),
+    "stream between": put("stream", 0, 1.5),
+    "stream NaN": put("stream", 0, np.nan),
+    "no stream": lambda meta, arrays: arrays.__setitem__("stream", np.zeros(0)),
+    "total beyond the rows": say("total", 10**9),
+    "total negative": say("total", -1),
+    "total no number": say("total", "many"),
+    "limit": say("limit", 3),
+    "t": say("t", 1),
+    "arm beyond": put("history", (0, -6), 99.0),
+    "arm before": put("history", (0, -6), -2.0),
+    "arm between": put("history", (0, -6), 0.5),
+    "rule": put("history", (0, -5), 17.0),
+    "moments": put("history", (0, 4), np.nan),
+    "history narrow": lambda meta, a: a.__setitem__("history", a["history"][:, :-1].copy()),
+    "history flat": lambda meta, a: a.__setitem__("history", a["history"].ravel()),
+    "belief cut": lambda meta, a: a.__setitem__("belief.arms", a["belief.arms"][:1].copy()),
+    "belief NaN": put("belief.arms", (0, 20), np.nan),
+    "rounds of an arm": put("belief.arms", (0, 0), 1e9),
+    "more arms": say("names", ["a", "c", "d"]),
+    "no arms": say("names", []),
+    "arms of arms": say("names", [["a"], "c"]),
+    "more features": say("n_features", 10**9),
+    "rng": say("rng", {"bit_generator": "MT19937"}),
+    "seed": say("seed", [-1, []]),
+    "a policy that is none": say("policy", {"kind": "Ridge"}),
+    "an unknown policy": say("policy", {"kind": "Magic"}),
+    "more settings": say("policy", {"kind": "UCB", "alpha": 1.0, "beta": 2.0}),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_crafted_files_are_refused(case, tmp_path):
+    path = tmp_path / "b"
+    meta, arrays = saved(path)
+    CRAFTED[case](meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises((ValueError, TypeError)):
+        bb.Bandit.load(path)
+
+
+KEYS = [
+    "names",
+    "n_features",
+    "model",
+    "policy",
+    "balance",
+    "seed",
+    "t",
+    "rng",
+    "limit",
+    "total",
+    "retired",
+    "belief",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_missing_keys_are_named(key, tmp_path):
+    path = tmp_path / "b"
+    meta, arrays = saved(path)
+    del meta[key]
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match=rf"is broken: it lacks '{key}'"):
+        bb.Bandit.load(path)
+
+
+@pytest.mark.parametrize("name", ["BLTS pooled", "BLUCB"])
+def test_crafted_snapshots_are_refused(name, tmp_path):
+    path = tmp_path / "b"
+    meta, arrays = saved(path, name)
+    for key in [k for k in arrays if k.startswith("reweighting.")]:
+        if arrays[key].size:
+            changed = arrays | {key: arrays[key].ravel()[:3].copy()}
+            rewrite(path, meta, changed)
+            with pytest.raises(ValueError, match="is broken"):
+                bb.Bandit.load(path)
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
+    path = tmp_path / "b"
+    saved(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.npy", bytes(10**8))
+    with pytest.raises(ValueError, match="is broken: its entries"):
+        bb.Bandit.load(path)
+
+
+def test_a_file_runs_no_other(tmp_path):
+    evil, ran, path = tmp_path / "evil.py", tmp_path / "ran", tmp_path / "b"
+    evil.write_text(f"open({str(ran)!r}, 'w').close()\n")
+    meta, arrays = saved(path)
+    for name in (str(evil), f"{evil}:x", "../evil", "evil.py"):
+        model = {"kind": "Declared", "model": f"name: {json.dumps(name)}\npriors: {{}}\n"}
+        rewrite(path, meta | {"model": model}, arrays)
+        with pytest.raises(ValueError, match="is not a bare name"):
+            bb.Bandit.load(path)
+    assert not ran.exists()
+
+
+DECLARATION = """import pymc as pm
+import bayesbandit as bb
+
+@bb.reward_model(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
+def changing(x, reward, weight, theta):
+    mu = x @ theta
+    pm.Normal("reward", mu, {sigma} / pm.math.sqrt(weight), observed=reward)
+    return mu
+"""
+
+
+def test_a_declaration_that_has_changed_is_refused(tmp_path):
+    """Its body counts, though its name and priors are the same."""
+    file, path = tmp_path / "changing.py", tmp_path / "b"
+    file.write_text(DECLARATION.format(sigma=0.5))
+    model = bb.load_model(file)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2, draws=20)
+    bandit.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)
+    file.write_text(DECLARATION.format(sigma=50.0) + "\n")
+    other = bb.load_model(file)
+    for given in (None, other):
+        with pytest.raises(ValueError, match=r"declaration of 'changing' is not .* model=…"):
+            bb.Bandit.load(path, model=given)
+    assert anatomy(bb.Bandit.load(path, model=model)) == anatomy(bandit)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes and links")
+def test_links_are_followed_and_modes_kept(tmp_path):
+    path, link = tmp_path / "b", tmp_path / "link"
+    bandit = bb.LinTS(2, 1)
+    bandit.save(path)
+    path.chmod(0o600)
+    link.symlink_to(path)
+    bandit.choose([1.0])
+    bandit.save(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert bb.Bandit.load(path).t == 1
+
+
+def test_what_killed_processes_left_is_cleared(tmp_path):
+    path = tmp_path / "b"
+    dead, own, foreign = (
+        tmp_path / f".b.{host}.{pid}.00000000.tmp"
+        for host, pid in ((files.HOST, 2**22 + 1), (files.HOST, os.getpid()), ("elsewhere", 1))
+    )
+    for file in (dead, own, foreign):
+        file.write_bytes(b"half")
+    bb.LinTS(2, 1).save(path)
+    assert sorted(tmp_path.iterdir()) == sorted([own, foreign, path])
