@@ -96,7 +96,7 @@ def number(
         if math.isfinite(bound)
     ]
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    real = real and not (isinstance(value, Integral) and abs(value) > HUGEST)
+    real = real and not (isinstance(value, int) and abs(value) > HUGEST)
     if not (real and math.isfinite(value) and above < value < below and least <= value <= most):
         raise ValueError(
             f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"

@@ -328,7 +328,7 @@ class Colour(StrEnum):
     RED = "red"
 
 
-class Mixed(str, Enum):
+class Mixed(str, Enum):  # noqa: UP042
     RED = "red"
 
 

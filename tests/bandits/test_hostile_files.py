@@ -83,20 +83,10 @@ def test_crafted_files_are_refused(case, tmp_path):
         bb.Bandit.load(path)
 
 
-KEYS = [
-    "names",
-    "n_features",
-    "model",
-    "policy",
-    "balance",
-    "seed",
-    "t",
-    "rng",
-    "limit",
-    "total",
-    "retired",
-    "belief",
-]
+KEYS = (
+    *("names", "n_features", "model", "policy", "balance", "seed"),
+    *("t", "rng", "limit", "total", "retired", "belief"),
+)
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -1,0 +1,132 @@
+"""Results on disk: one run a folder, nothing half-written, nothing counted twice."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.ledger import Ledger
+
+SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
+
+
+def settings():
+    return json.loads(json.dumps(SETTINGS))
+
+
+def rows(replication=0, bandit="b", reward=1.0):
+    return [
+        {
+            "environment": "e", "bandit": bandit, "replication": replication, "t": t,
+            "reward": reward, "regret": 1.0, "propensity": 0.5, "value": np.nan,
+            "agreement": np.nan, "optimal": False,
+        }
+        for t in (5, 9)
+    ]  # fmt: skip
+
+
+def test_one_run_at_a_time(tmp_path):
+    first = Ledger(tmp_path, settings())
+    with pytest.raises(ValueError, match="another run writes into"):
+        Ledger(tmp_path, settings())
+    first.append(rows())
+    assert len(first.finish(["e"], ["b"], 1)) == 2
+    assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
+
+
+def test_parts_never_take_each_others_place(tmp_path):
+    """A broken part is deleted, as the message advises; the next keeps the finished ones."""
+    first = Ledger(tmp_path, settings())
+    for replication in range(3):
+        first.append(rows(replication))
+    first.lock.close()
+    parts = sorted((tmp_path / "parts").iterdir())
+    parts[0].write_bytes(b"half")
+    with pytest.raises(ValueError, match="is broken"):
+        Ledger(tmp_path, settings())
+    parts[0].unlink()
+    again = Ledger(tmp_path, settings())
+    lost = {0, 1, 2} - {r for _, _, r in again.finished}
+    assert len(lost) == 1
+    again.append(rows(*lost))
+    assert len(again.finish(["e"], ["b"], 3)) == 6
+
+
+def test_a_round_that_is_there_twice_counts_once(tmp_path):
+    ledger = Ledger(tmp_path, settings())
+    ledger.append(rows())
+    ledger.append(rows())
+    assert len(ledger.finish(["e"], ["b"], 1)) == 2
+    assert len(pd.read_parquet(tmp_path / "results.parquet")) == 2
+
+
+@pytest.mark.parametrize("file", ["results", "parts"])
+def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path, settings())
+    ledger.append(rows())
+
+    def half(frame, path, **_):
+        path.write_bytes(b"half of it")
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pd.DataFrame, "to_parquet", half)
+        with pytest.raises(OSError, match="disk is full"):
+            ledger.append(rows(1)) if file == "parts" else ledger.finish(["e"], ["b"], 1)
+    ledger.lock.close()
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
+
+
+def test_flipped_bytes_are_no_other_numbers(tmp_path):
+    ledger = Ledger(tmp_path, settings())
+    ledger.append([row for k in range(50) for row in rows(k, reward=float(k) + 0.1)])
+    ledger.finish(["e"], ["b"], 50)
+    file, changed = tmp_path / "results.parquet", 0
+    whole, right = file.read_bytes(), pd.read_parquet(file)
+    for at in range(4, len(whole), 23):
+        broken = bytearray(whole)
+        broken[at] ^= 0x10
+        file.write_bytes(broken)
+        try:
+            (frame,) = Ledger(tmp_path, settings()).frames
+        except ValueError as error:
+            assert str(tmp_path) in str(error)
+        else:
+            changed += not frame.equals(right)
+    assert changed == 0
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}'])
+def test_a_broken_record_is_named(text, tmp_path):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(ValueError, match=r"run\.json is broken"):
+        Ledger(tmp_path, settings())
+
+
+def test_other_versions_are_said(tmp_path):
+    Ledger(tmp_path, settings()).lock.close()
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["versions"]["numpy"] = "0.1"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    with pytest.warns(UserWarning, match=r"results of other versions: numpy 0\.1, now"):
+        Ledger(tmp_path, settings())
+
+
+@pytest.mark.parametrize("odd", ["?", "1,234"])
+def test_a_column_of_numbers_with_a_word_is_named(odd, tmp_path):
+    values = [f'"{odd}"' if i == 16 else str(i * 1.5) for i in range(60)]
+    lines = "\n".join(f"{v},{'ab'[i % 2]}" for i, v in enumerate(values))
+    path = tmp_path / "d.csv"
+    path.write_text(f"size,label\n{lines}\n")
+    with pytest.raises(ValueError, match=r"column 'size' has numbers, but for .* in row 17"):
+        bb.environments.from_csv(path, "label")
+
+
+def test_two_columns_of_one_name_are_named(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("x,label,label\n" + "1,a,a\n2,b,b\n" * 9)
+    with pytest.raises(ValueError, match="columns of one name: label"):
+        bb.environments.from_csv(path, "label")
