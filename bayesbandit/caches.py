@@ -61,6 +61,8 @@ def temporary() -> Path | None:
 def keep_nothing() -> None:
     """Compile anew in each process."""
     from numba.core import dispatcher
+    from numba.np.ufunc import ufuncbuilder
 
-    kind: Any = dispatcher.Dispatcher
-    kind.enable_caching = lambda self: None
+    kinds: tuple[Any, ...] = dispatcher.Dispatcher, ufuncbuilder.UFuncDispatcher
+    for kind in kinds:
+        kind.enable_caching = lambda self: None

@@ -168,6 +168,6 @@ def _read(file: Path) -> pd.DataFrame:
         frame = pd.read_parquet(file, page_checksum_verification=True)
         if list(frame) != list(evaluation.SCHEMA):
             raise ValueError(f"its columns are {list(frame)}")
-    except (OSError, ValueError) as error:
+    except Exception as error:  # the reader raises what it likes when the file is broken
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame

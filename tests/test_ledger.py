@@ -92,10 +92,9 @@ def test_flipped_bytes_are_no_other_numbers(tmp_path):
         file.write_bytes(broken)
         try:
             (frame,) = Ledger(tmp_path, settings()).frames
-        except ValueError as error:
-            assert str(tmp_path) in str(error)
-        else:
-            changed += not frame.equals(right)
+        except ValueError:
+            continue
+        changed += not frame.equals(right)
     assert changed == 0
 
 

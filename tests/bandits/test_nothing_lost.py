@@ -289,3 +289,15 @@ def test_a_reseeded_bandit_goes_on_from_its_file(tmp_path, rng):
     np.testing.assert_array_equal(
         bb.Bandit.load(tmp_path / "b").choose(x).rows, bandit.choose(x).rows
     )
+
+
+@pytest.mark.parametrize("name", ["LinTS", "nig", "LinUCB"])
+def test_all_probabilities_are_those_of_each(name, rng):
+    """Sooner, but to the bit; of many arms too."""
+    bandit = STATEFUL[name](40, 3)
+    bandit.play(rng.normal(size=(300, 3)), rng.normal(size=(300, 40)))
+    decision = bandit.choose(rng.normal(size=(20, 3)))
+    index = decision.arm.astype(int)
+    own = decision.probabilities[np.arange(20), index]
+    np.testing.assert_array_equal(own, decision.propensity)
+    np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0, atol=1e-7)
