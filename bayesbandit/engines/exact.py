@@ -20,7 +20,7 @@ from bayesbandit.checks import finite
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import containers, distribution, read, row_dimension
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
-from bayesbandit.engines.recognise import Form, recognise
+from bayesbandit.engines.recognise import TOLERANCE, Form, recognise
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -185,7 +185,7 @@ class ExactGaussian(Exact):
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         super().__init__(quadratic, form)
-        self._prior = form.prior or quadratic.natural(form.trial)[0]
+        self._prior = quadratic.prior()
 
     @property
     def noise(self) -> float | None:
@@ -222,8 +222,33 @@ class ExactGaussian(Exact):
         return Rows(x, -curvature, slope, value)
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
-        """The posterior given rows x (n, d), reward, weight, arm (n,)."""
-        return self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        known = self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+        self.checked(known, self.data(x, reward, weight, arm))
+        return known
+
+    def checked(self, known: Gaussian, data: Data) -> None:
+        """The identity test: at the mean and up to four sds from it, the model's log density of
+        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds."""
+        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
+            [[0.0], [1.0], [4.0]]
+        )
+        theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
+        slopes, values = self.quadratic.at(theta, data)
+        expected = (known.mean - theta) @ known.precision
+        off = slopes - expected
+        size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
+        sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
+        least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
+        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
+        gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
+        wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
+                                             TOLERANCE * np.abs(values)))  # fmt: skip
+        if wrong.any():
+            raise self.quadratic.refusal(
+                "on these rows the log density differs from its closed form: by "
+                f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
+            )
 
     def gaussian(self, natural: Natural) -> Gaussian:
         """The distribution that has these natural parameters; refused where it is improper."""
@@ -249,18 +274,26 @@ def match(model: pm.Model) -> ExactGaussian | Refusal:
         with COMPILE:
             eligible(model, ENGINE)
             quadratic = Quadratic(read(model), ENGINE)
-            engine = ExactGaussian(quadratic, recognise(quadratic, (), np.random.default_rng(0)))
-        proper(engine)
+            engine = ExactGaussian(quadratic, recognise(quadratic))
+        on_own_rows(engine)
     except NotThisEngine as error:
         return error.refusal
     return engine
 
 
-def proper(engine: ExactGaussian) -> None:
-    """Refuses an improper prior that the model's own rows, if it has any, leave improper."""
+def on_own_rows(engine: Any) -> None:
+    """Refuses an engine whose posterior of the model's own rows, if it has any, is improper or not
+    that of its log density. Template rows may be such as the model has no density for."""
     own = engine.quadratic.density.own
-    if len(own["x"]) and isinstance(factor(engine.prior().precision), int):
+    if not len(own["x"]):
+        return
+    try:
         engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
+    except NotThisEngine:
+        raise
+    except ValueError as error:
+        if "finite" not in str(error):
+            raise engine.quadratic.refusal(str(error).splitlines()[0]) from error
 
 
 def eligible(model: pm.Model, engine: str, positive: str = "") -> None:

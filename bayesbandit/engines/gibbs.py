@@ -21,7 +21,8 @@ from bayesbandit.engines.conditionals import MEAN, Conditional, trial
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact import Exact
 from bayesbandit.engines.quadratic import Data, Quadratic
-from bayesbandit.engines.recognise import Form, features, noise, recognise, tested
+from bayesbandit.engines.recognise import Form, RowNoise, features, recognise, reward_free
+from bayesbandit.engines.recognise import trial as rows_of
 from bayesbandit.engines.scale_mixtures import recognised
 from bayesbandit.engines.shrinkage import Shrinkage
 from bayesbandit.engines.sparsity import SparsePrior
@@ -176,16 +177,17 @@ def derived(apart: Blocks) -> Gibbs:
     given = points[0]
     if by_row:
         why = f"'{by_row[0]}' has a value for each row"
-        data = tested(quadratic, given, rng)
-        form = Form(why, False, features(quadratic, rng), None, data)
+        reward_free(density, ENGINE)
+        form = Form(why, False, features(quadratic), None, rows_of(density))
     else:
-        form = recognise(quadratic, given, rng)
+        form = recognise(quadratic, given)
     if quadratic.through_mean is not None:
         theta = np.concatenate([np.ravel(values[k]) for k in quadratic.names])
         values[MEAN] = quadratic.mean_reward(theta[None], form.trial)[0]
     conditionals = [Conditional(density, name, ENGINE, values, form.trial) for name in rest]
     kernel = None if by_row else recognised(quadratic, form, rng)
-    scalar = form.noise is not None and all(noise(quadratic, g, rng) for g in points)
+    noise = RowNoise(quadratic) if form.noise is not None else None
+    scalar = noise is not None and all(noise.variance(g) for g in points)
     return Gibbs(
         quadratic, form, conditionals, apart.auxiliary, by_row, kernel,
         SparsePrior(quadratic, points), scalar,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.engines.quadratic import Quadratic
-from bayesbandit.engines.recognise import Form, close, noise, part
+from bayesbandit.engines.recognise import Form, RowNoise, close, part
 from bayesbandit.engines.shrinkage import HalfCauchy, Monomial, Shrinkage
 from bayesbandit.kernels import gibbs
 
@@ -70,12 +70,13 @@ class Search:
     ) -> None:
         self.quadratic, self.shapes = quadratic, shapes
         self.row = part(form.trial, slice(0, 1))
+        self.noise_of = RowNoise(quadratic)
         self.location: np.ndarray | None = None
 
     def variance(self, values: Mapping[str, np.ndarray]) -> float | None:
         """σ²."""
         given: Any = tuple(values[k] for k in self.shapes)
-        return noise(self.quadratic, given, np.random.default_rng(0))
+        return self.noise_of.variance(given)
 
     def diagonal(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, float] | None:
         """Prior precisions (D,), and the log density at the prior's mean, `location`, which the

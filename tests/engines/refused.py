@@ -196,8 +196,11 @@ REFUSED = {
     "potential": (potential, "potential 'penalty': non-polynomial function abs of 'theta'"),
     "missing rewards": (missing, "'r_unobserved' ~ Normal: missing rewards are imputed"),
     "one for each row": (each_row, "'u' ~ Normal: one value for each row"),
-    "wrong gradient": (wrong_gradient, "the likelihood differs from its closed form at random"),
-    "mean of rewards": (mean_of_rewards, "'mean_reward': depends on the rewards or their weights"),
+    "wrong gradient": (
+        wrong_gradient,
+        "on these rows the log density differs from its closed form",
+    ),
+    "mean of rewards": (mean_of_rewards, "'mean_reward': depends on the rewards"),
     "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }

@@ -237,7 +237,7 @@ REFUSED = {
     "bounded": (plain.with_priors(sigma2=U), "'sigma2' ~ Uniform: interval transform"),
     "degrees of freedom": (
         student.with_priors(nu=Prior("Gamma", alpha=2, beta=0.1)),
-        "'nu' ~ Gamma: not gamma",
+        "of 'nu'",
     ),
     "no block": (plain.with_priors(theta=1.0), "no real variable"),
 }
