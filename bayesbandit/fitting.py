@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.base import one_thread
+from bayesbandit.engines.base import NotThisEngine, one_thread
 from bayesbandit.engines.density import containers
-from bayesbandit.engines.plan import ENGINES, plan
+from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.plan import ENGINES, Plan, planned
 from bayesbandit.model import RewardModel
 from bayesbandit.posterior import Posterior
 
@@ -45,14 +47,28 @@ def fit(
         raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
-    K = len(built.coords["arm"]) if model.takes_arm else None
-    chosen = plan(model, rows["x"].shape[1], K, engine)
     number = int(seed.generate_state(1, np.uint64)[0])
-    if chosen.closed_form:
-        with one_thread():
-            known = chosen.method.posterior(**rows)
-    else:
-        known = chosen.sample(rows, draws, chains, number)
+    chosen = planned(model, built, engine)
+    while True:
+        try:
+            known = _posterior(chosen, rows, draws, chains, number)
+            break
+        except NotThisEngine as error:
+            if engine not in ("auto", "exact"):
+                raise
+            chosen = chosen.without(error.refusal)
+    if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     features = tuple(x.columns) if hasattr(x, "columns") else None
     return Posterior(chosen, rows, known, number, features)
+
+
+def _posterior(
+    plan: Plan, rows: Mapping[str, np.ndarray], draws: int, chains: int, seed: int
+) -> Any:
+    """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
+    bear out refuses."""
+    if plan.closed_form:
+        with one_thread():
+            return plan.method.posterior(**rows)
+    return plan.sample(rows, draws, chains, seed)

@@ -204,8 +204,8 @@ class Posterior:
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})
 
     def _built(self, weight: np.ndarray | None) -> pm.Model:
-        x, reward, arm = (self.rows.get(role) for role in ("x", "reward", "arm"))
-        return self.plan.model.build(x, reward, weight, arm, self.plan.n_arms)
+        """The model on these rows, as it was built when they were fitted."""
+        return self.plan.on({**self.rows, "weight": weight})
 
     def _attributes(self) -> dict[str, Any]:
         """Engine and diagnostics as plain numbers and texts, which files can hold."""

@@ -21,7 +21,7 @@ from bayesbandit.engines.conditionals import MEAN, Conditional, trial
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact import Exact
 from bayesbandit.engines.quadratic import Data, Quadratic
-from bayesbandit.engines.recognise import Form, RowNoise, features, recognise, reward_free
+from bayesbandit.engines.recognise import Form, RowNoise, features, recognise
 from bayesbandit.engines.recognise import trial as rows_of
 from bayesbandit.engines.scale_mixtures import recognised
 from bayesbandit.engines.shrinkage import Shrinkage
@@ -177,7 +177,6 @@ def derived(apart: Blocks) -> Gibbs:
     given = points[0]
     if by_row:
         why = f"'{by_row[0]}' has a value for each row"
-        reward_free(density, ENGINE)
         form = Form(why, False, features(quadratic), None, rows_of(density))
     else:
         form = recognise(quadratic, given)

@@ -17,7 +17,6 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 
-from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.density import Density
 from bayesbandit.engines.influence import Influence, Scaling
 from bayesbandit.engines.quadratic import Data, Given, Quadratic, gradient
@@ -55,7 +54,6 @@ class Form:
 def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
     """The form of a quadratic log density, at values of what it is given."""
     density = quadratic.density
-    reward_free(density, quadratic.engine)
     why, row_wise = not_additive(density), False
     if not why and quadratic.through_mean is not None:
         row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
@@ -111,15 +109,6 @@ def part(data: Data, rows: slice) -> Data:
     """Some of the rows."""
     x, reward, weight, arm = data
     return x[rows], reward[rows], weight[rows], arm[rows]
-
-
-def reward_free(density: Density, engine: str) -> None:
-    """Refuses a mean reward whose value depends on rewards or on their weights."""
-    found = Influence([density.mean], {v: (role,) for role, v in density.inputs.items()})
-    if why := found.of(density.mean) & {"reward", "weight"}:
-        said = " and ".join(sorted(f"{role}s" for role in why))
-        reason = f"'mean_reward': depends on the {said}, which no future row has"
-        raise NotThisEngine(Refusal(engine, reason))
 
 
 def not_additive(density: Density) -> str:

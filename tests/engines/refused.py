@@ -200,7 +200,7 @@ REFUSED = {
         wrong_gradient,
         "on these rows the log density differs from its closed form",
     ),
-    "mean of rewards": (mean_of_rewards, "'mean_reward': depends on the rewards"),
+    "mean of rewards": (mean_of_rewards, "'mean_reward'"),
     "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }
