@@ -11,10 +11,13 @@ import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply
+from pytensor.graph.fg import Output
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
@@ -92,13 +95,31 @@ class Mark(Op):
         return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
 
 
-def marked(model: pm.Model) -> pm.Model:
-    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
-    from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
+def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
+    """The model as one graph, and the copies in it of the model's variables. Of its deterministic
+    quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
 
     graph, copies = fgraph_from_model(model)
+    mean = copies[model["mean_reward"]]
+    for v in list(graph.outputs):
+        if isinstance(v.owner.op, ModelDeterministic) and v is not mean:
+            graph.remove_output(graph.outputs.index(v))
+            graph.replace(v, v.owner.inputs[0], reason="deterministic", import_missing=True)
+    return graph, copies
+
+
+def marked(model: pm.Model) -> pm.Model:
+    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    from pymc.model.fgraph import model_from_fgraph
+
+    graph, copies = graph_of(model)
+    MergeOptimizer().rewrite(graph)  # what is written twice, as the mean that is returned, is one
     mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
-    graph.replace(mean, Mark()(mean), reason="mark", import_missing=True)
+    mark = Mark()(mean)
+    for node, i in list(graph.clients[mean]):
+        if not isinstance(node.op, Output):
+            graph.change_node_input(node, i, mark, reason="mark", import_missing=True)
     return model_from_fgraph(graph, mutate_fgraph=True)
 
 
@@ -120,6 +141,8 @@ def read(model: pm.Model) -> Density:
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
+    whole: Graph = rewrite_graph(raw, include=(), custom_rewrite=dfs_rewriter(whole_to_floating))
+    raw = list(whole)
     swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
     for v in free:
         swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
@@ -129,7 +152,7 @@ def read(model: pm.Model) -> Density:
     graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
-    whole: Graph = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
+    whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
     cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(whole)
     cut = lowered(cut)
@@ -145,6 +168,21 @@ def read(model: pm.Model) -> Density:
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
     return Density(terms, mean, m, values, inputs, own, n_arms)
+
+
+@node_rewriter([Elemwise])
+def whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
+    """Whole numbers that meet floating ones are made floating before they do.
+
+    PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
+    """
+    whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
+    switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
+    if node.outputs[0].type.dtype != "float64" or not any(whole) or switch:
+        return None
+    inputs = [v.astype("float64") if is_whole else v
+              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    return list(node.op.make_node(*inputs).outputs)
 
 
 def lowered(graphs: Graph) -> Graph:

@@ -170,7 +170,8 @@ class Exact:
         L = factor(finite(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
-            raise self.quadratic.refusal(f"{label}: improper, the posterior precision is singular")
+            reason = f"{label}: improper, the posterior precision is singular"
+            raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
@@ -242,13 +243,16 @@ class ExactGaussian(Exact):
         least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
         wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
+        if not np.isfinite(values[0]):
+            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
         wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
                                              TOLERANCE * np.abs(values)))  # fmt: skip
         if wrong.any():
-            raise self.quadratic.refusal(
+            reason = (
                 "on these rows the log density differs from its closed form: by "
                 f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
             )
+            raise self.quadratic.refusal(reason, of_rows=True)
 
     def gaussian(self, natural: Natural) -> Gaussian:
         """The distribution that has these natural parameters; refused where it is improper."""
@@ -293,7 +297,7 @@ def on_own_rows(engine: Any) -> None:
         raise
     except ValueError as error:
         if "finite" not in str(error):
-            raise engine.quadratic.refusal(str(error).splitlines()[0]) from error
+            raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
 
 
 def eligible(model: pm.Model, engine: str, positive: str = "") -> None:

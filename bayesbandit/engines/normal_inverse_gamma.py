@@ -192,15 +192,16 @@ class NormalInverseGamma(Exact):
         values = np.array([
             self.quadratic.at(theta[[i]], data, (q[i] ** (1.0 / k),))[1][0] for i in range(3)
         ])  # fmt: skip
+        if not np.isfinite(values[0]):
+            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
         power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
         closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
         gap = (values - values[0]) - (closed - closed[0])
         least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
         if not (np.abs(gap) <= least).all():
-            raise self.quadratic.refusal(
-                "on these rows the log density differs from its closed form by "
-                f"{np.abs(gap).max():.2g}"
-            )
+            by = f"{np.abs(gap).max():.2g}"
+            reason = f"on these rows the log density differs from its closed form by {by}"
+            raise self.quadratic.refusal(reason, of_rows=True)
 
     def student(self, natural: NaturalGamma) -> StudentT:
         """The distribution that has these statistics; refused where it is improper."""
@@ -209,7 +210,8 @@ class NormalInverseGamma(Exact):
         b = natural.rate - 0.5 * float(half @ half)
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
-            raise self.quadratic.refusal(f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
+            reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
+            raise self.quadratic.refusal(reason, of_rows=True)
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)

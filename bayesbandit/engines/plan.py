@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.op import RandomVariable
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
@@ -110,10 +110,15 @@ class Plan:
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
         """A copy of the built model with other rows, by role; without weights, they are 1."""
         import pymc as pm
-        from pymc.model.fgraph import clone_model
+        from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
 
         with COMPILE:
-            model = clone_model(self.built)
+            graph, _ = fgraph_from_model(self.built)
+            for v in graph.outputs:  # PyMC takes two deterministic quantities of one value for one
+                if isinstance(v.owner.op, ModelDeterministic):
+                    own = view_op(v.owner.inputs[0])
+                    graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
+            model = model_from_fgraph(graph, mutate_fgraph=True)
         n = len(rows["x"])
         given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
         with model:
@@ -201,17 +206,20 @@ def planned(
         kept = None if found is None else _plans.get(key)
         if kept is None:
             kept = _plan(model, built, engine, refusals)
-        elif kept.model is not model:  # whose surroundings may change apart
-            kept = _of(kept, model)
-        if found is not None:
+        elif kept.model is not model or kept.refusals[: len(refusals)] != refusals:
+            kept = _of(kept, model, refusals)
+        if found is not None and not any(r.of_rows for r in kept.refusals[len(refusals) :]):
             _keep(key, kept)
         return kept
 
 
-def _of(plan: Plan, model: RewardModel) -> Plan:
-    """The same plan of another declaration that builds the same."""
+def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
+    """The same plan of another declaration that builds the same, with its own refusals first."""
     other = copy(plan)
+    out = {refusal.engine for refusal in refusals}
+    rest = (refusal for refusal in plan.refusals if refusal.engine not in out)
     object.__setattr__(other, "model", model)
+    object.__setattr__(other, "refusals", (*refusals, *rest))
     return other
 
 
@@ -273,15 +281,13 @@ def check_mean(built: pm.Model, asked: str) -> None:
 
 def check_random(built: pm.Model, asked: str) -> None:
     """Refuses a log density that draws random numbers, as of a minibatch."""
-    known = set(built.basic_RVs)
-    drawn = [v for v in ancestors([*known, *built.potentials]) if v.owner and v not in known
-             and isinstance(v.owner.op, RandomVariable)]  # fmt: skip
-    if not drawn:  # the distributions within others, too, are none of the density's
-        return
-    for v in ancestors(built.logp(sum=False)):
-        if v.owner is not None and isinstance(v.owner.op, RandomVariable):
-            reason = f"the log density draws random numbers ({v.owner.op}), as a minibatch does"
-            raise NotThisEngine(Refusal(asked, f"{reason}: declare it on the rows themselves"))
+    from pymc.data import MinibatchOp
+
+    observed = [built.rvs_to_values[v] for v in built.observed_RVs]
+    for v in ancestors([*built.basic_RVs, *built.potentials, *observed]):
+        if v.owner is not None and isinstance(v.owner.op, MinibatchOp):
+            reason = "the log density is of a random minibatch: declare it on the rows themselves"
+            raise NotThisEngine(Refusal(asked, reason))
 
 
 def template(model: RewardModel, n_features: int, n_arms: int | None) -> pm.Model:

@@ -129,9 +129,9 @@ class Quadratic:
         self._data = [density.inputs.get(role) for role in DATA]
         self._compile()
 
-    def refusal(self, reason: str) -> NotThisEngine:
+    def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
-        return NotThisEngine(Refusal(self.engine, reason))
+        return NotThisEngine(Refusal(self.engine, reason, of_rows))
 
     @cached_property
     def takes_weight(self) -> bool:

@@ -100,11 +100,6 @@ def wrong_gradient(x, reward, weight):
     return observed(x @ twice(pm.Normal("theta", 0, 1, shape=3)), reward, weight)
 
 
-def mean_of_rewards(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    return observed(x @ theta, reward, weight) + reward
-
-
 def singular(x, reward, weight):
     z = pt.concatenate([x, x[:, [0]]], axis=1)
     return observed(z @ pm.Flat("theta", shape=4), reward, weight)
@@ -200,7 +195,6 @@ REFUSED = {
         wrong_gradient,
         "on these rows the log density differs from its closed form",
     ),
-    "mean of rewards": (mean_of_rewards, "'mean_reward'"),
     "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }
