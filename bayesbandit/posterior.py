@@ -65,7 +65,10 @@ class Posterior:
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean(self, x: Any) -> np.ndarray:
-        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms."""
+        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms.
+
+        A data frame's columns are found by name, in any order, where the fit was on a data frame.
+        """
         return self._moments(x)[0]
 
     def sd(self, x: Any) -> np.ndarray:
@@ -107,7 +110,7 @@ class Posterior:
         return self.plan.outcomes.mean_reward(draws, x)
 
     def _contexts(self, x: Any) -> np.ndarray:
-        return checks.contexts(x, self.plan.n_features)
+        return checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
 
     # ---- variables -------------------------------------------------------------------------------
 

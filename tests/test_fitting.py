@@ -102,6 +102,25 @@ def test_what_is_wrong_is_said_at_the_door(change, complaint):
         fit(declared.known, **{"x": x, "reward": reward, "weight": weight} | change)
 
 
+X = declared.rows()[0]
+
+
+@pytest.mark.parametrize(
+    ("x", "complaint"),
+    [
+        (pd.DataFrame(X, columns=["age", "dose", "size"]).assign(dose="red"), "'dose' has 'red'"),
+        (pd.DataFrame(X).assign(day=pd.Timestamp("2020-01-01")), "column 'day' has Timestamp"),
+        (pd.DataFrame(X).assign(n=pd.array([1, None] * 20, dtype="Int64")), "column 'n' has <NA>"),
+        (np.c_[X.astype(object), ["a"] * 40], "column 3 has 'a'"),
+        (np.c_[X, ["a"] * 40], "column 3 has 'a'"),
+        (X.astype(str), "column 0 has '0.12573"),
+    ],
+)
+def test_what_is_no_number_is_named_with_its_column(x, complaint):
+    with pytest.raises(ValueError, match=f"contexts must be numbers: .*{complaint}"):
+        fit(declared.known, x, declared.rows()[1])
+
+
 def test_only_a_reward_model_is_fitted():
     with pytest.raises(TypeError, match="must be a RewardModel"):
         fit(declared.known.function, np.ones((2, 2)), np.ones(2))

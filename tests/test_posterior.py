@@ -3,6 +3,7 @@
 import arviz as az
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy.stats import invgamma, norm
@@ -199,3 +200,44 @@ def test_good_diagnostics_do_not(recwarn):
     posterior, _ = sampled(np.random.default_rng(0).normal(size=(4, 500, 3)), divergences=0)
     posterior.diagnostics.warn("known by nuts")
     assert not [w for w in recwarn if issubclass(w.category, PoorDiagnostics)]
+
+
+FRAME = pd.DataFrame(declared.rows()[0], columns=["age", "dose", "weight"])
+
+
+@pytest.mark.parametrize("how", [{}, {"engine": "laplace"}], ids=["exact", "sampled"])
+def test_columns_are_found_by_name_in_any_order(how):
+    """The posterior of a frame, asked about another: names decide where both have them."""
+    _, reward, weight = declared.rows()
+    posterior = fit(declared.known, FRAME, reward, weight, seed=1, **how)
+    other = FRAME[["weight", "age", "dose"]]
+    for moment in (posterior.mean, posterior.sd):
+        np.testing.assert_array_equal(moment(other), moment(FRAME))
+        np.testing.assert_array_equal(moment(FRAME.iloc[3][::-1]), moment(FRAME.iloc[[3]]))
+        np.testing.assert_array_equal(moment(FRAME.to_numpy()), moment(FRAME))
+    draws = [posterior.draw(x, 7, np.random.default_rng(0)) for x in (other, FRAME)]
+    np.testing.assert_array_equal(*draws)
+    assert posterior.mean(FRAME.to_numpy()[:, ::-1]) != pytest.approx(posterior.mean(FRAME))
+    nameless = fit(declared.known, FRAME.to_numpy(), reward, weight, seed=1, **how)
+    np.testing.assert_array_equal(nameless.mean(other), nameless.mean(other.to_numpy()))
+
+
+@pytest.mark.parametrize(
+    ("x", "complaint"),
+    [
+        (FRAME[["age", "weight"]], "contexts lack column 'dose'; the fit was on 'age', 'dose'"),
+        (FRAME[["age"]], "contexts lack columns 'dose', 'weight'"),
+        (FRAME.rename(columns={"age": "Age"}), "contexts lack column 'age'"),
+        (FRAME.assign(height=1.0), "contexts have the unknown column 'height'"),
+        (FRAME[["age", "dose", "weight", "age"]], "contexts repeat column 'age'"),
+        (pd.DataFrame(FRAME.to_numpy()), "contexts lack columns 'age', 'dose', 'weight'"),
+        (FRAME.iloc[0][["age", "dose"]], "contexts lack column 'weight'"),
+        (FRAME.to_numpy()[:, :2], r"contexts must have shape \(3,\) or \(n, 3\); got \(40, 2\)"),
+        (FRAME[["weight", "age", "dose"]].assign(dose="red"), "column 'dose' has 'red'"),
+    ],
+)
+def test_other_columns_than_the_fits_are_refused(x, complaint):
+    posterior = fit(declared.known, FRAME, *declared.rows()[1:])
+    for ask in (posterior.mean, posterior.sd, lambda x: posterior.draw(x, 2, None)):
+        with pytest.raises(ValueError, match=complaint):
+            ask(x)
