@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.compilation import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -167,7 +168,7 @@ class RewardModel:
         coords = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
             coords["arm"] = range(n_arms)
-        with pm.Model(coords=coords, model=None) as model:
+        with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
                 for role, v in rows.items()

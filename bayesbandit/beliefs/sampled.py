@@ -71,6 +71,7 @@ class SampledBelief:
         self.plan: Plan = plan(
             spec.model, self.n_features, n_arms if self.joint else None, spec.engine
         )
+        self.plan.prepare()  # not when the first decision waits for it
         self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
 
     def __repr__(self) -> str:

@@ -58,7 +58,8 @@ class SampledDraws:
     """Draws of the free variables.
 
     values: by name, (chain, draw, *shape). state: from where the engine's next run may start.
-    independent: whether the draws are independent of each other, as of an approximation.
+    independent: whether the draws are independent of each other, as of an approximation. stats:
+    what the sampler told of each draw, by ArviZ's names, (chain, draw).
     """
 
     values: Mapping[str, np.ndarray]
@@ -66,6 +67,7 @@ class SampledDraws:
     divergences: int | None = None
     acceptance: float | None = None
     independent: bool = False
+    stats: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

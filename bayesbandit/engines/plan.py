@@ -89,15 +89,20 @@ class Plan:
 
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int, tune: int | None = None, start: Any = None,
+        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
 
-        start: `SampledDraws.state` of an earlier run.
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
         """
         return self.method.sample(
-            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
+            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
         )
+
+    def prepare(self) -> None:
+        """Compile now what would otherwise delay the first draws."""
+        if prepare := getattr(self.method, "prepare", None):
+            prepare(self.model.name)
 
     def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
         """Independent draws of the free variables without data, by name, (size, *shape); none where
