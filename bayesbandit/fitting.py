@@ -66,6 +66,7 @@ def fit(
         with one_thread():
             known = chosen.method.posterior(**rows)
     else:
+        chosen.likelihood.check(model.name, rows)
         known = chosen.sample(rows, draws, chains, number, **knobs)
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     features = tuple(x.columns) if hasattr(x, "columns") else None

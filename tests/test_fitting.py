@@ -1,7 +1,7 @@
 """`fit`: what it takes, what it refuses, and that it is right where the answer is known."""
 
-import nutpie
 import numpy as np
+import nutpie
 import pandas as pd
 import pytest
 

@@ -235,9 +235,18 @@ class SampledBelief:
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1)."""
+        """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1); nothing of them
+        where a reward has likelihood 0, whatever the variables are."""
+        self.admit(x, arm, reward)
         self.rounds.append(x, arm, reward, weight)
         self.n += np.bincount(arm, minlength=len(self.n))
+
+    def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
+        """Refuse rewards that are impossible under the model: there would be no posterior."""
+        if not self.plan.closed_form:
+            rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
+            draws = [chain.values for chain in self.chains]
+            self.plan.likelihood.check(self.spec.model.name, rows, draws)
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,

@@ -22,6 +22,7 @@ from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma,
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import containers
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
 from bayesbandit.engines.source import declaration
@@ -82,6 +83,12 @@ class Plan:
         with COMPILE:
             return Outcomes(self.built)
 
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        with COMPILE:
+            return Likelihood(self.built)
+
     def explain(self) -> str:
         """The engine, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}"]
@@ -100,7 +107,9 @@ class Plan:
         )
 
     def prepare(self) -> None:
-        """Compile now what would otherwise delay the first draws."""
+        """Compile now what would otherwise delay the first decisions."""
+        if not self.closed_form:
+            self.likelihood.prepare()
         if prepare := getattr(self.method, "prepare", None):
             prepare(self.model.name)
 
