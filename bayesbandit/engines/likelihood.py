@@ -109,7 +109,7 @@ class Likelihood:
         reward = rows["reward"]
         if not (self.judged or self.whole):
             return
-        broken = np.flatnonzero(reward != np.floor(reward)) if self.whole else ()
+        broken = np.flatnonzero(self.whole & (reward != np.floor(reward)))
         at = broken if len(broken) else self._impossible(rows, draws)
         if len(at):
             i = int(at[0])
