@@ -9,7 +9,6 @@ there are draws: a draw that is used for ever is not Thompson sampling.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.beliefs.watch import Watch
 from bayesbandit.engines.base import NotThisEngine, one_thread
-from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws, mixed_badly
+from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 IMPROPER = "the posterior is not proper before there are more rewards"
 MOST = 4_000_000  # numbers in one step's intermediate results
-WATCHED, LATEST = 16, 4  # rounds from which draws are looked at, and at how many contexts
-FEW = 0.01  # of trajectories that may diverge
 
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 
@@ -65,8 +63,7 @@ class SampledBelief:
         self.spec, self.normalize, self.seed = spec, normalize, seed
         self.n_features = self.n_columns = n_features
         self.joint = spec.model.takes_arm
-        self.warned = False
-        self._watched: dict[int, int] = {}  # by posterior, the binary order of its rounds
+        self.watch = Watch()
         self.rounds = Rounds(n_features)
         self._set_arms(n_arms)
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
@@ -118,34 +115,13 @@ class SampledBelief:
                 values = {}
         else:
             sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
-            self._watch(g, n, sampled, rows["x"])
+            self.watch(self.plan, sampled, g, rows["x"])
             values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
         if spec.frozen:  # one draw, at random, from which the sampler goes on
             i = rng.integers(spec.draws)
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         self.chains[g] = Chain(values, state, n, 0, chain.runs + 1)
-
-    def _watch(self, g: int, n: int, sampled: SampledDraws, x: np.ndarray) -> None:
-        """Warn, once, of draws that may not stand for the posterior; looked at when posterior g's
-        rounds have doubled."""
-        if self.warned or n < WATCHED or self._watched.get(g) == n.bit_length():
-            return
-        self._watched[g] = n.bit_length()
-        means = self.plan.mean_reward({k: v[0] for k, v in sampled.values.items()}, x[-LATEST:])
-        poor = mixed_badly(means.reshape(len(means), -1))
-        if (sampled.divergences or 0) > FEW * self.spec.draws:
-            poor = f"{sampled.divergences} of {self.spec.draws} trajectories diverged"
-        if poor:
-            self.warned = True
-            arm = "the arms together" if self.joint else f"arm number {g}"
-            warnings.warn(
-                f"{self.spec.model.name} by {self.plan.engine}, {arm}, {n} rounds: {poor}. "
-                f"Decisions are made from these draws: give the bandit more of them (draws="
-                f"{4 * self.spec.draws}), or reparametrise the model. Said once a bandit.",
-                PoorDiagnostics,
-                stacklevel=2,
-            )
 
     def _rows(self, g: int) -> dict[str, np.ndarray]:
         """Posterior g's rounds by role, each arm's weights of mean 1 if they are normalised."""

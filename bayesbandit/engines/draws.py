@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 BATCHES = 8
-RHAT_ONE, SHARE = 1.1, 0.1  # where draws of one chain that is renewed count as poor
+RHAT_ONE, SHARE = 1.1, 0.05  # where draws of one chain that is renewed count as poor
 RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
 
 

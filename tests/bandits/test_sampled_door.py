@@ -99,7 +99,8 @@ def renewed(belief, n, rng):
     for _ in range(n):
         x = rng.normal(size=(2, 3))
         belief.update(x, np.arange(2), x[:, 0])
-        belief.current(0), belief.current(1)
+        for k in range(2):
+            belief.current(k)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_watching_changes_no_draw(monkeypatch, rng):
     states = []
     for watched in (True, False):
         if not watched:
-            monkeypatch.setattr("bayesbandit.beliefs.sampled.WATCHED", 10**9)
+            monkeypatch.setattr("bayesbandit.beliefs.watch.FROM", 10**9)
         belief = believed(bb.load_model("laplace"), 2)
         renewed(belief, 40, np.random.default_rng(0))
         states.append(state_of(belief))
