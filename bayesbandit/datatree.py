@@ -84,7 +84,7 @@ def datatree(
                 missing = error
         else:
             _without("prior", missing)
-        groups["log_prior"] = pm.compute_log_prior(
+        groups["log_prior"] = pm.stats.compute_log_prior(
             tree, model=model, extend_inferencedata=False, **quiet
         )
         if not observed:
