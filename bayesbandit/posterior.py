@@ -65,7 +65,10 @@ class Posterior:
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean(self, x: Any) -> np.ndarray:
-        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms."""
+        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms.
+
+        A data frame's columns are found by name, in any order, where the fit was on a data frame.
+        """
         return self._moments(x)[0]
 
     def sd(self, x: Any) -> np.ndarray:
@@ -107,7 +110,7 @@ class Posterior:
         return self.plan.outcomes.mean_reward(draws, x)
 
     def _contexts(self, x: Any) -> np.ndarray:
-        return checks.contexts(x, self.plan.n_features)
+        return checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
 
     # ---- variables -------------------------------------------------------------------------------
 
@@ -176,7 +179,8 @@ class Posterior:
         features: Sequence[Any] | None = None, arms: Sequence[Any] | None = None,
     ) -> xr.DataTree:  # fmt: skip
         """The posterior for ArviZ: groups posterior, prior, posterior_predictive, log_likelihood
-        (pointwise, every weight 1), observed_data and constant_data.
+        (pointwise, every weight 1), log_prior, sample_stats (at least `lp`), observed_data and
+        constant_data.
 
         chains, draws: of a closed form, from which draws are independent; a sampled posterior has
         its own. features, arms: their names. The engine and its diagnostics are attributes.
@@ -198,7 +202,8 @@ class Posterior:
         }
         names = list(values)
         weighted, plain = self._built(self.rows.get("weight")), self._built(None)
-        tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes())
+        stats = self.known.stats if isinstance(self.known, SampledDraws) else {}
+        tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes(), stats)
         features = self.features if features is None else features
         coords = {"feature": features, "arm": arms}
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})

@@ -211,6 +211,8 @@ class Bandit:
             raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
         index = [self._index(a) for a in arm]
         reward = checks.column(reward, n, "rewards")
+        if hasattr(self.belief, "admit"):  # before draws are renewed for the propensities
+            self.belief.admit(x, np.array(index), reward)
         p = np.nan if propensity is None else checks.propensities(propensity, n)
         param, tail = self.policy.param(self.t + 1), layout.tail
         rows, ready, kind = self._describe(x, self._every, np.array([param]))

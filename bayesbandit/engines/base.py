@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-COMPILE = threading.RLock()  # PyTensor compiles for one thread at a time
+from bayesbandit.compilation import COMPILE
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from bayesbandit.engines.density import containers, lowered
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.influence import Influence
+from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
 from bayesbandit.engines.rows import ALONG, Reach, Rows
@@ -102,6 +103,12 @@ class Plan:
         with COMPILE:
             return Outcomes(self.built)
 
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        with COMPILE:
+            return Likelihood(self.built)
+
     def explain(self) -> str:
         """The engine, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}"]
@@ -131,15 +138,22 @@ class Plan:
 
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int, tune: int | None = None, start: Any = None,
+        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
 
-        start: `SampledDraws.state` of an earlier run.
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
         """
         return self.method.sample(
-            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
+            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
         )
+
+    def prepare(self) -> None:
+        """Compile now what would otherwise delay the first decisions."""
+        if not self.closed_form:
+            self.likelihood.prepare()
+        if prepare := getattr(self.method, "prepare", None):
+            prepare(self.model.name)
 
     def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
         """Independent draws of the free variables without data, by name, (size, *shape); none where
