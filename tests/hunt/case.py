@@ -51,7 +51,7 @@ class Case:
 
     def run(self) -> Scene:
         """The declaration and its rows, brought to life."""
-        space: dict[str, Any] = {"__name__": "hunted"}
+        space: dict[str, Any] = {"__name__": "__main__"}
         exec(PREAMBLE, space)
         exec(compile(self.source, "<declaration>", "exec"), space)
         exec(compile("weight = arm = K = None\n" + self.rows, "<rows>", "exec"), space)
