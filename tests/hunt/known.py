@@ -82,7 +82,8 @@ weight = np.ones(80)
 def declared(priors: str, *body: str, before: str = "", arm: bool = False) -> str:
     """The source of a declaration."""
     names = [part.split("=")[0].strip() for part in priors.split("; ") if part]
-    arguments = ", ".join(["x", "reward", "weight", *(["arm"] if arm else []), *names])
+    weight = ["weight"] if any("weight" in line for line in body) else []
+    arguments = ", ".join(["x", "reward", *weight, *(["arm"] if arm else []), *names])
     head = f"{before}\n\n" if before else ""
     lines = "\n    ".join(body)
     decorator = f"@bb.reward_model({priors.replace('; ', ', ')})"
@@ -165,7 +166,7 @@ REPORTED: list[Case] = [
             "return mu")),
     by_rows(declared(NORMAL, "mu = x @ theta", "n = x.shape[0]",
             "recent = pt.switch(pt.arange(n) >= n - 50, 1, 1e-6)",
-            'pm.Normal("r", mu, 1 / pt.sqrt(recent), observed=reward)', "return mu")),
+            'pm.Normal("r", mu, 1 / pt.sqrt(weight * recent), observed=reward)', "return mu")),
     by_rows(normal(sd="1 / pt.sqrt(pt.minimum(1, 20 / x.shape[0]))")),
     # 3. built on template rows
     template(declared('ell=P("HalfNormal", sigma=1)',
@@ -446,7 +447,7 @@ weight = np.ones(60)
           stream=True),
     idiom(declared(NORMAL, "some, few = pm.Minibatch(x.get_value(), reward.get_value(), batch_size=20)",
           "mu = x @ theta", 'pm.Normal("r", some @ theta, s, observed=few, total_size=60)',
-          "return mu").replace("def declared(x, reward, weight, theta", "def declared(x, reward, weight, theta, s")
+          "return mu").replace("def declared(x, reward, theta", "def declared(x, reward, theta, s")
           .replace(f"({NORMAL})", f'({NORMAL}, s=P("HalfNormal", sigma=1))')),
 ]  # fmt: skip
 

@@ -45,7 +45,9 @@ def deviation(truth: Truth, chains: np.ndarray, rng: np.random.Generator) -> tup
         else:
             moves = np.zeros_like(flat)
             which = rng.integers(D, size=len(flat))
-            moves[np.arange(len(flat)), which] = (1.5 * size[:, 0] * rng.normal(size=len(flat)) * spread[which])
+            moves[np.arange(len(flat)), which] = (
+                1.5 * size[:, 0] * rng.normal(size=len(flat)) * spread[which]
+            )
         proposed = flat + moves
         new = np.array([truth.logp(theta) for theta in proposed])
         with np.errstate(over="ignore"):
@@ -54,7 +56,10 @@ def deviation(truth: Truth, chains: np.ndarray, rng: np.random.Generator) -> tup
             features(proposed, new, middle, spread, log_middle, log_spread)
             - features(flat, logs, middle, spread, log_middle, log_spread)
         )
-    names = [*(f"location of {k}" for k in labels(truth)), *(f"scale of {k}" for k in labels(truth))]
+    names = [
+        *(f"location of {k}" for k in labels(truth)),
+        *(f"scale of {k}" for k in labels(truth)),
+    ]
     worst, why = 1.0, "nothing"
     for j, name in enumerate([*names, "log density"]):
         t = total[:, j]

@@ -87,7 +87,9 @@ class Truth:
         graphs = []
         for v in self.free:
             transform = self.built.rvs_to_transforms[v]
-            graphs.append(own[v] if transform is None else transform.forward(own[v], *v.owner.inputs))
+            graphs.append(
+                own[v] if transform is None else transform.forward(own[v], *v.owner.inputs)
+            )
         graphs = clone_replace(graphs, own)
         return pytensor.function(list(own.values()), graphs, mode=MODE, on_unused_input="ignore")
 
