@@ -78,10 +78,8 @@ def known(number: int, nuts: bool) -> Answer:
 def hunt(tasks: Iterable[object], jobs: int, minutes: float) -> Iterator[Answer]:
     """Answers as they come, until the minutes are over."""
     end = time.monotonic() + 60.0 * minutes
-    for answer in Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(
-        timely(tasks, end)
-    ):
-        yield answer
+    workers = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+    yield from workers(timely(tasks, end))
 
 
 def timely(tasks: Iterable[object], end: float) -> Iterator[object]:

@@ -4,6 +4,8 @@ A declaration is a path of choices, each an integer below a bound; 0 is always t
 both hypothesis and `shrunk` make a failure short.
 """
 
+# ruff: noqa: E501  (declarations in one line are easier to compare)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -453,7 +455,7 @@ def potentials(c: Choices, draft: Draft) -> None:
 
 def rows(c: Choices, draft: Draft, source: str) -> str:
     """Rows for a declaration, as source."""
-    n = c.pick(40, 12, 60, 120, 3, 1, 300, 500)
+    n = c.pick(40, 12, 25, 8, 60, 30, 5, 120, 3, 1, 20, 500)
     if n <= 3 and any(mark in line for line in draft.lines for mark in ("[:-", "Minibatch")):
         n = 40
     d, seed = draft.d, c.below(10_000)

@@ -6,6 +6,8 @@ template rows do not show), "template" (values read while the graph is built), "
 that change), "mean" (means that depend on rewards or weights), "idiom" (what PyMC allows).
 """
 
+# ruff: noqa: E501  (declarations in one line are easier to compare)
+
 from __future__ import annotations
 
 from tests.hunt.case import Case
