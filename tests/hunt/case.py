@@ -23,14 +23,15 @@ class Case:
 
     source: declares `declared`. rows: sets x (n, d) and reward (n,), and weight (n,), arm (n,),
     K where they are used. change: run between two fits; the second is then judged. stream: whether
-    bandits are fed with the rows, too. kind: which sort of trap it is. choices: those of the
-    generator.
+    bandits are fed with the rows, too. slow: whether answers take a sampler. kind: which sort of
+    trap it is. choices: those of the generator.
     """
 
     source: str
     rows: str
     change: str = ""
     stream: bool = False
+    slow: bool = False
     kind: str = ""
     choices: tuple[int, ...] = field(default=(), repr=False)
 

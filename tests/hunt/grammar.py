@@ -116,7 +116,9 @@ def declaration(c: Choices) -> Case:
     returned = likelihood(c, draft, mean)
     potentials(c, draft)
     stream, source = c.chance(60), draft.source(returned)
-    return Case(source, rows(c, draft, source), draft.change, stream, "drawn", tuple(c.made))
+    return Case(
+        source, rows(c, draft, source), draft.change, stream, kind="drawn", choices=tuple(c.made)
+    )
 
 
 # ---- variables -----------------------------------------------------------------------------------
@@ -271,8 +273,8 @@ def means(c: Choices, draft: Draft) -> str:
     z = c.pick(
         "x", "x", "x", "x", "x ** 2", "(x - x.mean(0))", "(x - x.get_value().mean(0))",
         "(x / (1 + x.get_value().std(0)))", "pt.log(x)" if positive else "pt.sin(x)",
-        "pt.clip(x, -3, 3)", "pt.switch(x > 3, 0, x)", "x / (1 + abs(x))",
-        f"x.reshape((-1, {d}))", "(x - np.median(x.eval(), axis=0))", "pt.sqr(x) / 10 + x",
+        "pt.clip(x, -3, 3)", "pt.switch(x > 3, 0, x)", "(x / (1 + abs(x)))",
+        f"x.reshape((-1, {d}))", "(x - np.median(x.eval(), axis=0))", "(pt.sqr(x) / 10 + x)",
         "x[:, ::-1]", "(x / pt.maximum(abs(x).max(0), 3))",
     )  # fmt: skip
     if draft.arm:

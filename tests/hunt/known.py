@@ -103,7 +103,7 @@ def normal(
 
 
 def fault(source: str, rows: str = ROWS, stream: bool = True) -> Case:
-    return Case(source, rows, stream=stream, kind="fault")
+    return Case(source, rows, stream=stream, slow=not stream, kind="fault")
 
 
 def by_rows(source: str, rows: str = LONG, stream: bool = True) -> Case:
@@ -111,7 +111,7 @@ def by_rows(source: str, rows: str = LONG, stream: bool = True) -> Case:
 
 
 def template(source: str, rows: str = OFFSET, stream: bool = False) -> Case:
-    return Case(source, rows, stream=stream, kind="template")
+    return Case(source, rows, stream=stream, slow="HSGP" in source, kind="template")
 
 
 def stale(source: str, change: str, rows: str = ROWS) -> Case:
@@ -119,11 +119,11 @@ def stale(source: str, change: str, rows: str = ROWS) -> Case:
 
 
 def mean(source: str, rows: str = ROWS) -> Case:
-    return Case(source, rows, kind="mean")
+    return Case(source, rows, slow=True, kind="mean")
 
 
 def idiom(source: str, rows: str = ROWS, stream: bool = False) -> Case:
-    return Case(source, rows, stream=stream, kind="idiom")
+    return Case(source, rows, stream=stream, slow="gp." in source, kind="idiom")
 
 
 HORSESHOE = (
@@ -454,3 +454,4 @@ weight = np.ones(60)
 ]  # fmt: skip
 
 KNOWN: list[Case] = [*REPORTED, *FURTHER]
+QUICK: list[Case] = [case for case in REPORTED if not case.slow]
