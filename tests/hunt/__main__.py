@@ -7,6 +7,7 @@ prints what it counted. A failure is printed as source that can be pasted. Exit 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import traceback
@@ -23,17 +24,33 @@ from tests.hunt.judge import Verdict, judged
 from tests.hunt.known import KNOWN
 
 Answer = tuple[int, Case | None, list[Verdict]]
+LIMIT = 60.0  # seconds for a case without NUTS
 SHRINKS = 60  # attempts at a shorter failure
+
+
+class OverTime(BaseException):
+    """A case took too long. No `Exception`, so that nothing takes it for an engine's."""
+
+
+def over_time(*_: object) -> None:
+    """What the alarm does."""
+    raise OverTime
 
 
 def answered(number: int, case: Case, nuts: bool) -> list[Verdict]:
     """Verdicts on a case; a fault of the hunt's own is one, too, so that it is seen."""
+    signal.signal(signal.SIGALRM, over_time)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT * (4 if nuts else 1))
     try:
         return judged(case, nuts, seed=number % 2**31)
+    except OverTime:
+        return [Verdict("hunt", "hunt", "unjudged", f"more than {LIMIT:g} seconds")]
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {str(error)[:200]} ({where.name}:{where.lineno})"
         return [Verdict("hunt", "hunt", "unjudged", text)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def one(number: int, nuts_share: float, shrink: bool) -> Answer:
