@@ -123,8 +123,8 @@ class Posterior:
             return {k: moments(v) for k, v in found.items()}
         method, known, rest = self.plan.method, self.known, self.plan.outcomes.rest
         coefficients = {
-            k: described(known.mean[s].reshape(method.shapes[k]), known.covariance[s, s])
-            for k, s in method.slices.items()
+            k: described(mean, covariance)
+            for k, (mean, covariance) in method.moments(known.mean, known.covariance).items()
         }
         if isinstance(known, StudentT):
             coefficients[method.scale_name] = power_of_gamma(known, 1.0 / method.exponent)

@@ -114,14 +114,28 @@ class AffineBelief:
         """P(arm has the largest such draw) at x (n, d): (n, K)."""
         return self.inner.best(self.features(x)[0], alpha)
 
+    def observed(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any, own: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows z (n, D), their posteriors' numbers and rewards (n,) of the inner regression. Where
+        a row has a precision of its own, p = πw, it is one of variance 1/w in √π z and √π y.
+
+        own: the rows' arms, of arms that share a model.
+        """
+        z, offset = self.features(x, own)
+        if self.plan.method.noise is not None:
+            return z, arm, reward - offset
+        y, precision = self.plan.method.observations(x, reward, weight, own)
+        root = np.sqrt(precision if weight is None else precision / weight)
+        return z * root[:, None], arm, (y - offset) * root
+
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
-        z, offset = self.features(x)
-        self.inner.update(z, arm, reward - offset, weight)
+        self.inner.update(*self.observed(x, arm, reward, weight), weight)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
@@ -129,8 +143,8 @@ class AffineBelief:
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         """The arms that are due afresh, from all rows: see `update`."""
-        z, offset = self.features(x)
-        self.inner.reweigh(due, z, arm, reward - offset, weight)
+        z, _, rest = self.observed(x, arm, reward, weight)
+        self.inner.reweigh(due, z, arm, rest, weight)
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""
@@ -146,7 +160,7 @@ class AffineBelief:
 
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
-        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.form.noise
+        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.noise or 1.0
         G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / (arm[kernel.W_BAR] * noise)
         L = self.prior.cholesky
         mean = self.prior.mean + self.whiten @ kernel.theta_of(arm, D)

@@ -96,7 +96,7 @@ class Declared:
         found = self.plan(n_arms, n_features)
         if self.frozen and found.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
-        if streams(found):
+        if streams(found, normalize):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.model.takes_arm else AffineBelief
@@ -111,15 +111,11 @@ def believed(model: RewardModel, n_arms: int, n_features: int, **settings: Any) 
     return ridge(declared.plan(n_arms, n_features)) or declared
 
 
-def streams(found: Plan) -> bool:
-    """Whether a posterior is updated row by row: exact, with an affine mean reward, scalar noise
-    that the weights divide, and a proper prior."""
+def streams(found: Plan, normalize: bool = False) -> bool:
+    """Whether a posterior is updated row by row: exact, each row an observation of an affine mean
+    reward, and a proper prior. Weights that are normalised must divide the rows' variances."""
     engine = found.method
-    if not (found.closed_form and engine.affine and engine.form.noise is not None):
-        return False
-    if found.model.takes_weight != found.uses_weight:
-        return False
-    if found.engine == "normal_inverse_gamma" and engine.noise_prior is None:
+    if not (found.closed_form and engine.streams) or (normalize and not engine.form.by_weight):
         return False
     try:
         prior = engine.prior()
@@ -136,7 +132,9 @@ def ridge(found: Plan) -> Ridge | None:
     of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma.
     """
     engine = found.method
-    if found.model.takes_arm or not (streams(found) and engine.identity_map) or not engine.ridge:
+    if found.model.takes_arm or found.model.takes_weight != found.uses_weight:
+        return None
+    if not (streams(found) and engine.identity_map and engine.ridge):
         return None
     if found.engine == "exact_gaussian":
         return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)

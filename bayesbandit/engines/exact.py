@@ -18,7 +18,13 @@ from scipy.linalg.lapack import dpotrf
 
 from bayesbandit.checks import finite
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers, distribution, read, row_dimension
+from bayesbandit.engines.density import (
+    containers,
+    distribution,
+    is_zero_sum,
+    read,
+    row_dimension,
+)
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.recognise import TOLERANCE, Form, recognise
 
@@ -78,8 +84,32 @@ class Exact:
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         self.quadratic, self.form = quadratic, form
         self.names, self.shapes, self.dim = quadratic.names, quadratic.shapes, quadratic.dim
-        self.slices, self.split = quadratic.slices, quadratic.split
+        self.slices, self.linear = quadratic.slices, quadratic.density.linear
+        self.shapes = {k: self._declared(k, v) for k, v in quadratic.shapes.items()}
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
+
+    def _declared(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A variable's own shape, where its value has this one."""
+        return self.quadratic.density.shapes.get(name, shape)
+
+    def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """θ (…, D) by declared variable, each (…, *shape)."""
+        found = self.quadratic.split(theta)
+        for k, T in self.linear.items():
+            flat = theta[..., self.slices[k]] @ T.T
+            found[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
+        return found
+
+    def moments(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
+        found = {}
+        for k, centre in self.split(mean).items():
+            T, s = self.linear.get(k), self.slices[k]
+            inner = covariance[s, s]
+            found[k] = centre, inner if T is None else T @ inner @ T.T
+        return found
 
     @property
     def additive(self) -> bool:
@@ -95,6 +125,30 @@ class Exact:
     def row_wise(self) -> bool:
         """Whether each row speaks of θ through its own mean reward alone."""
         return self.form.row_wise
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may come one by one: each an observation of its own mean reward, A θ + b,
+        of a precision that is known of it (`observations`)."""
+        return self.affine and self.row_wise
+
+    def observations(
+        self, x: Any, reward: Any, weight: Any = None, arm: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p (n,)."""
+        data = self.data(x, reward, weight, arm)
+        given = (1.0,) * len(self.quadratic.given)
+        shift, curvature, _ = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
+        precision = -curvature
+        if not (np.isfinite(shift).all() and np.isfinite(precision).all()):
+            row = int(np.argmin(np.isfinite(shift) & np.isfinite(precision)))
+            raise ValueError(
+                f"the log density of a reward of {data[1][row]:g} in context "
+                f"{data[0][row].tolist()} is not finite"
+            )
+        if (precision < 0.0).any():
+            raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
     @cached_property
     def identity_map(self) -> bool:
@@ -160,7 +214,12 @@ class Exact:
 
     def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
         """θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
-        parts = [np.asarray(draws[k]).reshape(-1, s.stop - s.start) for k, s in self.slices.items()]
+        parts = []
+        for k, s in self.slices.items():
+            T, values = self.linear.get(k), np.asarray(draws[k])
+            parts.append(values.reshape(-1, s.stop - s.start if T is None else len(T)))
+            if T is not None:
+                parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
     def solve(
@@ -325,7 +384,7 @@ def eligible(model: pm.Model, engine: str, positive: str = "") -> None:
             raise refuse(v, "discrete")
         if row_dimension(model) in (model.named_vars_to_dims.get(v.name) or ()):
             raise refuse(v, "one value for each row")
-        if transform is not None and v.name != positive:
+        if not (transform is None or v.name == positive or is_zero_sum(transform)):
             raise refuse(v, f"{transform.name} transform")
     reward = containers(model).get("reward")
     if reward is not None and np.isnan(reward.get_value(borrow=True)).any():

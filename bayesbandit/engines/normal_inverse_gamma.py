@@ -12,7 +12,7 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -114,20 +114,30 @@ class NormalInverseGamma(Exact):
     def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
         super().__init__(quadratic, form)
         self.scale_name, self.exponent = scale_name, exponent
+        self.unit_powers = False  # `unit_powers`, once it is proved
         self._prior = self._prior_statistics()
+
+    @property
+    def streams(self) -> bool:
+        return super().streams and self.unit_powers
 
     @property
     def ridge(self) -> float | None:
         """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
-        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.form.noise
+        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.noise
         return None if lam is None or noise is None else noise * lam
 
     @property
     def noise_prior(self) -> tuple[float, float] | None:
         """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
-        if self.form.noise is None:
+        if self.noise is None:
             return None
-        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.form.noise
+        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.noise
+
+    @property
+    def noise(self) -> float | None:
+        """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
+        return self.form.noise if self.unit_powers else None
 
     def scale(self, sigma2: np.ndarray) -> np.ndarray:
         """The declared scale variable where σ² = 1/q is given."""
@@ -248,8 +258,7 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     k = exponent(quadratic, form.trial, name)
     engine = NormalInverseGamma(quadratic, form, name, k)
     conjugate(engine, rng)
-    if not unit_powers(engine, s):
-        engine.form = replace(form, noise=None)
+    engine.unit_powers = unit_powers(engine, s)
     return engine
 
 
@@ -308,7 +317,7 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
 def unit_powers(engine: NormalInverseGamma, s: Any) -> bool:
     """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights: a row
     adds ½ log q, whatever its weight."""
-    if engine.form.noise is None:
+    if not engine.row_wise or not engine.form.by_weight:
         return False
     slope = RowNoise(engine.quadratic).level_slope(s)
     if slope is None:
