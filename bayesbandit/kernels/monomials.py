@@ -6,8 +6,8 @@ In δ (D,), real, and u (P,), the logarithms of positive variables,
 
 where Q_t is the square of an affine form of δ, a sum of such squares, or 1. Terms come in this
 order: rows (each a square of a dense form), groups of rows with the same φ (as statistics), sparse
-squares, and monomials (Q = 1).A sweep draws δ given u, which is Gaussian, each u_i given the rest, which is of the kind of
-`log_scale`, and then steps along the moves of `orbits`.
+squares, and monomials (Q = 1). A sweep draws δ given u, which is Gaussian, each u_i given the rest,
+which is of the kind of `log_scale`, and then steps along the moves of `orbits`.
 """
 
 import math
