@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import ancestors, toposort
+from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
@@ -42,17 +42,11 @@ PRODUCTS = {"Dot", "Dot22", "Matmul", "BatchedDot"}
 
 
 class Algebra:
-    """Graphs whose values are computed in the algebra.
+    """Graphs whose values are computed in the algebra; what does not depend on any of their inputs
+    is computed once."""
 
-    unknown: the inputs that are variables. What depends neither on them nor on `data` is computed
-    once.
-    """
-
-    def __init__(
-        self, outputs: Sequence[Variable], unknown: Sequence[Variable], data: Sequence[Variable]
-    ) -> None:
-        self.outputs = list(outputs)
-        given = [*unknown, *data]
+    def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
+        self.outputs, given = list(outputs), list(inputs)
         self.nodes = list(toposort(self.outputs, blockers=given))
         self._fixed: dict[Variable, Value] = {}
         depend = set(given)
@@ -64,7 +58,7 @@ class Algebra:
         self.nodes = [node for node in self.nodes if not depend.isdisjoint(node.inputs)]
 
     def __call__(self, values: Mapping[Variable, Value]) -> list[Value]:
-        """The outputs, given sums for the unknown inputs and arrays for the data."""
+        """The outputs, given sums for the inputs that are variables and arrays for the data."""
         known = dict(self._fixed)
         known.update(values)
         with np.errstate(all="ignore"):
@@ -126,7 +120,7 @@ def apply(node: Apply, values: list[Value]) -> list[Value]:
     if name in PRODUCTS:
         return [lifted(values[0]).dot(lifted(values[1]))]
     if name in ("Solve", "SolveTriangular") and isinstance(values[0], np.ndarray):
-        return [solved(node, op, values)]
+        return [solved(op, values)]
     if name in ("IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"):
         return [put(node, op, values)]
     raise Leaves(f"unrecognised operation {name}")
@@ -181,6 +175,8 @@ def elementwise(node: Apply, values: list[Value]) -> Value:
             a = a.broadcast(np.broadcast_shapes(a.shape, e.shape)).power(float(e.flat[0]))
         case "Abs" if a.above_zero:
             pass
+        case "Sign" if a.above_zero:
+            return np.ones(a.shape)
         case _:
             raise Leaves(f"function {name.lower()}")
     return a
@@ -194,8 +190,3 @@ def reduction(op: Any, value: Value, name: str) -> Value:
     if not isinstance(value, Sum) or kind != "Add":
         raise Leaves(f"reduction {name.lower()}")
     return value.over(range(len(value.shape)) if op.axis is None else op.axis)
-
-
-def depends(graphs: Sequence[Variable], on: Sequence[Variable | None]) -> bool:
-    """Whether some graphs depend on any of these inputs."""
-    return not {v for v in on if v is not None}.isdisjoint(ancestors(list(graphs)))

@@ -20,10 +20,20 @@ SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NEQ": "N
 
 @dataclass(frozen=True)
 class Inside:
-    """A condition: that some elements are within these walls."""
+    """A condition: that some elements are within these walls; `single` where each element of the
+    condition speaks of one wall."""
 
     shape: tuple[int, ...]
     walls: tuple[Wall, ...]
+    single: bool = False
+
+    def negated(self) -> Inside:
+        """That they are not."""
+        if not self.single:
+            raise Leaves("branch")
+        walls = ((i, high, np.inf) if low == -np.inf else (i, -np.inf, low)
+                 for i, low, high in self.walls)  # fmt: skip
+        return Inside(self.shape, tuple(walls), True)
 
 
 Value = Any  # an array, a Sum, or an Inside
@@ -40,9 +50,10 @@ def switch(condition: Value, yes: Value, no: Value) -> Value:
     """One or the other; −∞ where a condition on variables does not hold makes a wall."""
     yes, no = lifted(yes), lifted(no)
     if isinstance(condition, Inside):
-        numbers = no.constant
-        if numbers is None or not (numbers == -np.inf).all():
-            raise Leaves("branch")
+        if not nowhere(no):
+            if not nowhere(yes):
+                raise Leaves("branch")
+            condition, yes, no = condition.negated(), no, yes
         shape = np.broadcast_shapes(condition.shape, yes.shape, no.shape)
         yes = yes.broadcast(shape)
         return Sum(shape, yes.terms, yes.walls + condition.walls)
@@ -62,6 +73,12 @@ def switch(condition: Value, yes: Value, no: Value) -> Value:
         whole = value.broadcast(shape)
         parts.append(Sum(shape, tuple(t.gathered(places, where) for t in whole.terms)))
     return parts[0] + parts[1]
+
+
+def nowhere(value: Sum) -> bool:
+    """Whether it is −∞."""
+    numbers = value.constant
+    return numbers is not None and bool((numbers == -np.inf).all())
 
 
 def both(values: Sequence[Value]) -> Value:
@@ -105,4 +122,4 @@ def comparison(name: str, a: Value, b: Value) -> Value:
     places = np.broadcast_to(elements.reshape(a.shape), shape).ravel()
     low, high = (np.broadcast_to(v, shape).ravel() for v in (low, high))
     walls = zip(places.tolist(), low.tolist(), high.tolist(), strict=True)
-    return Inside(shape, tuple(dict.fromkeys(walls)))
+    return Inside(shape, tuple(dict.fromkeys(walls)), True)

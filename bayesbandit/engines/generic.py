@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 
-from bayesbandit.engines.algebra import Algebra, depends
+from bayesbandit.engines.algebra import Algebra
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.density import Density
 from bayesbandit.engines.layout import Layout, layout
@@ -48,13 +48,11 @@ class Reading:
         self.block = tuple(k for k in density.values if k not in rest)
         self.names = [t.label for t in density.terms] + ["'mean_reward'"]
         inputs = density.inputs
-        if depends([density.mean], [inputs.get("reward"), inputs.get("weight")]):
-            raise self.refusal("'mean_reward': depends on the rewards or their weights")
         unknown = [*density.values.values(), density.given_mean]
         self._each: list[Algebra] = []
         for graph, name in zip(self.graphs, self.names, strict=True):
             try:
-                self._each.append(Algebra([graph], unknown, list(inputs.values())))
+                self._each.append(Algebra([graph], [*unknown, *inputs.values()]))
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
 
@@ -86,7 +84,7 @@ class Reading:
         """Every term of the log density as a sum of monomials, where mean rewards A θ + b are reals
         behind θ; A (n, D), b (n,)."""
         n = len(data[0])
-        places, D, _ = self.places(n)
+        places, D, P = self.places(n)
         values: dict[Any, Any] = {
             v: (real if k in self.block else positive)(places[k])
             for k, v in self.density.values.items()
@@ -95,22 +93,29 @@ class Reading:
         for role, v in self.density.inputs.items():
             rows = data[list(DATA).index(role)]
             values[v] = np.asarray(rows, dtype=v.type.dtype)
-        sums = []
+        inputs, sums = self.density.inputs, []
+        apart = values | {inputs["reward"]: real(D + n + np.arange(n))}
+        if "weight" in inputs:
+            apart[inputs["weight"]] = positive(P + np.arange(n))
         for each, name in zip(self._each, self.names, strict=True):
             try:
-                [value] = each(values)
+                [value] = each(apart if each is self._each[-1] else values)
                 sums.append(value if isinstance(value, Sum) else constant(value))
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
             except (ValueError, IndexError) as error:
                 raise self.refusal(f"{name}: {str(error).splitlines()[0]}") from None
         *sums, mean = sums
-        return sums, *self._affine(mean, n, D)
+        return sums, *self._affine(mean, n, D, P)
 
-    def _affine(self, mean: Sum, n: int, D: int) -> tuple[np.ndarray, np.ndarray]:
+    def _affine(self, mean: Sum, n: int, D: int, P: int) -> tuple[np.ndarray, np.ndarray]:
         A, b = np.zeros((n, D)), np.zeros(n)
         row = np.arange(n)
         for t in mean.broadcast((n,)).terms:
+            if any((i >= P).any() for i, _ in t.powers) or (
+                t.real is not None and t.real.max() >= D
+            ):
+                raise self.refusal("'mean_reward': depends on the rewards or their weights")
             if t.powers or t.logs or t.square is not None:
                 raise self.refusal("'mean_reward': not affine in the Gaussian variables")
             if t.real is None:

@@ -176,12 +176,14 @@ def derived(apart: Blocks) -> Gibbs:
     own = density.own
     n = len(own["x"])
     columns = (own.get("reward"), own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, int)))
-    problem(reading, (own["x"], *columns))  # type: ignore[arg-type]
+    whole = problem(reading, (own["x"], *columns))  # type: ignore[arg-type]
     form = Form(
         "statistics of conditional posteriors do not add up", False, features(quadratic, rng),
         None, trial(density, ROWS, rng),
     )  # fmt: skip
-    kernel, sigma2 = None, None if apart.by_row or apart.between else scalar_noise(reading)
+    kernel, sigma2 = None, None
+    if not (apart.by_row or whole.layout.walled):
+        sigma2 = scalar_noise(reading)
     if sigma2 is not None:
         kernel = recognised(quadratic, sigma2, form.trial, rng)
     return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel)

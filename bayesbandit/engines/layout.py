@@ -51,6 +51,11 @@ class Layout:
     def dim(self) -> int:
         return len(self.centre)
 
+    @property
+    def walled(self) -> bool:
+        """Whether a variable is bounded but for being positive."""
+        return bool(np.isfinite([self.terms.low, self.terms.high]).any())
+
     def log_density(self, theta: Array, u: Array) -> float:
         """At θ (D,) and u (P,), but for the Jacobian of the logarithm."""
         t, delta, P = self.terms, theta - self.centre, padded(self.dim)

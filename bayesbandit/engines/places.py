@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
-from pytensor.tensor.blockwise import Blockwise
 
 from bayesbandit.engines.branches import Inside, Value, lifted
 from bayesbandit.engines.monomials import Sum, Wall, constant
@@ -83,12 +82,15 @@ def put(node: Apply, op: Any, values: list[Value]) -> Sum:
     return placed(np.asarray(storage[0][0]), [x, y])
 
 
-def solved(node: Apply, op: Any, values: list[Value]) -> Sum:
-    """A⁻¹b for numbers A."""
+def solved(op: Any, values: list[Value]) -> Sum:
+    """A⁻¹b for numbers A, one matrix; b may be many vectors, or one matrix."""
     A, b = np.asarray(values[0]), lifted(values[1])
-    if A.ndim != 2 or (isinstance(node.op, Blockwise) and len(b.shape) > 2):
+    A = A.reshape(A.shape[-2:]) if A.size == A.shape[-1] * A.shape[-2] else A
+    if A.ndim != 2 or (op.b_ndim == 2 and len(b.shape) != 2):
         raise Leaves("solution of many systems")
-    whole = type(op)(**{k: getattr(op, k) for k in op.__props__ if k != "b_ndim"}, b_ndim=2)
+    properties = {k: getattr(op, k) for k in op.__props__} | {"b_ndim": 2}
+    whole, unit = type(op)(**properties), np.eye(len(A))
     storage: list[list[Any]] = [[None]]
-    whole.perform(whole.make_node(A, np.eye(len(A))), [A, np.eye(len(A))], storage)
-    return constant(storage[0][0]).dot(b)
+    whole.perform(whole.make_node(A, unit), [A, unit], storage)
+    inverse = np.asarray(storage[0][0])
+    return constant(inverse).dot(b) if op.b_ndim == 2 else b.dot(constant(inverse.T))

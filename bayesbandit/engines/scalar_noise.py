@@ -47,7 +47,7 @@ def scalar_noise(reading: Reading) -> Monomial | None:
             v = inputs[role]
             values[v] = np.zeros((ROWS, *v.type.shape[1:]), dtype=v.type.dtype)
     try:
-        [found] = Algebra([terms[0].given_mean], list(values), [])(values)
+        [found] = Algebra([terms[0].given_mean], list(values))(values)
     except (Leaves, ValueError, IndexError):
         return None
     weighted = reading.density.inputs.get("weight") in set(ancestors([terms[0].given_mean]))
