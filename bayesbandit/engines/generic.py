@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.algebra import Algebra
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
@@ -56,6 +57,18 @@ class Reading:
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
 
+    @cached_property
+    def _fixed(self) -> dict[int, Sum]:
+        """Those of `_fixable` that are known."""
+        return {}
+
+    @cached_property
+    def _fixable(self) -> set[int]:
+        """Terms that no row enters."""
+        rows = {*self.density.inputs.values(), self.density.given_mean}
+        rows |= {v for v in self.density.values.values() if None in v.type.shape}
+        return {k for k, g in enumerate(self.graphs) if rows.isdisjoint(ancestors([g]))}
+
     @property
     def graphs(self) -> list[Any]:
         return [t.given_mean for t in self.density.terms] + [self.density.mean]
@@ -97,10 +110,15 @@ class Reading:
         apart = values | {inputs["reward"]: real(D + n + np.arange(n))}
         if "weight" in inputs:
             apart[inputs["weight"]] = positive(P + np.arange(n))
-        for each, name in zip(self._each, self.names, strict=True):
+        for k, (each, name) in enumerate(zip(self._each, self.names, strict=True)):
+            if k in self._fixed:
+                sums.append(self._fixed[k])
+                continue
             try:
                 [value] = each(apart if each is self._each[-1] else values)
                 sums.append(value if isinstance(value, Sum) else constant(value))
+                if k in self._fixable:
+                    self._fixed[k] = sums[-1]
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
             except (ValueError, IndexError) as error:

@@ -21,7 +21,7 @@ from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact import Exact
 from bayesbandit.engines.generic import Problem, Reading, problem
 from bayesbandit.engines.quadratic import Data, Quadratic
-from bayesbandit.engines.recognise import Form, features, trial
+from bayesbandit.engines.recognise import Form, close, features, trial
 from bayesbandit.engines.scalar_noise import scalar_noise
 from bayesbandit.engines.scale_mixtures import recognised
 from bayesbandit.engines.shrinkage import Shrinkage
@@ -102,6 +102,8 @@ class Gibbs(Exact):
             n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
             if whole is not None and not (seen <= n < 2 * seen):
                 whole.check(last[0], np.random.default_rng(0))
+                if special:
+                    self._compare(whole, last[0])
                 seen = n
             for state in last:
                 state[TESTED] = np.array(seen)
@@ -119,6 +121,16 @@ class Gibbs(Exact):
             return whole.sample(state, draws, tune, self.names, rng, progress)
 
         return sample
+
+    def _compare(self, whole: Problem, state: State) -> None:
+        """Refuses rows of which the kernel does not have what the log density says."""
+        assert self.kernel is not None
+        told = self.kernel.problem(*self.mean_map(whole.data), whole.data)
+        ours = self.kernel.natural(told, state)
+        precision, shift = whole.natural(whole.flat(state)[1])
+        theirs = precision, shift + precision @ whole.layout.centre
+        if not all(close(a, b, 1e-8) for a, b in zip(ours, theirs, strict=True)):
+            raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> State:
         """Where a chain may begin: positive variables about 1, the block at 0."""

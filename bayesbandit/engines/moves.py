@@ -56,9 +56,9 @@ def candidates(layout: Layout, owner: Array) -> Iterator[tuple[Array, bool]]:
     t = layout.terms
     of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
     sizes = np.bincount(owner)
-    for i in range(len(owner)):
+    for i in np.flatnonzero(sizes[owner] <= FEW):
         mine = t.element == i
-        if sizes[owner[i]] > FEW or mine.sum() < 2:
+        if mine.sum() < 2:
             continue
         alone = np.zeros(len(owner))
         alone[i] = 1.0
