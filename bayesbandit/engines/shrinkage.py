@@ -104,7 +104,7 @@ class Shrinkage:
         return told
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Precision (D, D) and shift (D,) of θ given the other variables, as the kernel has them."""
+        """Precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""
         d, wide, sigma2 = len(self.location), dict(values), float(self.sigma2(values))
         if self.local:
             wide[self.local] = np.ones(d)

@@ -8,8 +8,8 @@ the mean square of all z-scores is about 1.
 Where NUTS gets another declaration of the same model: of the LASSO, τ² integrated out, because its
 trajectories diverge as τ² goes to 0; of the Student-t mixture, q integrated out. Under half-Cauchy
 scales, centred or not, they diverge by the hundred: here the horseshoe's are InverseGamma(5, 4), in
-the model's own form, which Gibbs samples by its generic sweep. The horseshoe itself, and its compiled kernel,
-are held to the truth by `test_calibration.py`.
+the model's own form, by the generic sweep. The horseshoe itself, and its kernel, are held to the
+truth by `test_calibration.py`.
 """
 
 import numpy as np
