@@ -70,6 +70,13 @@ class Density:
         """d, the width of a context."""
         return self.own["x"].shape[1]
 
+    def value(self, name: str, draws: np.ndarray) -> np.ndarray:
+        """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
+        if name not in self.linear:
+            return draws
+        flat = draws.reshape(len(draws), -1) @ self.linear[name]
+        return flat.reshape(len(draws), *self.values[name].type.shape)
+
     def label(self, name: str) -> str:
         """How a refusal names a free variable: its name and its distribution."""
         return next(term.label for term in self.terms if term.name == name)

@@ -50,7 +50,8 @@ class Likelihood:
 
     def __init__(self, model: pm.Model) -> None:
         with COMPILE:
-            density, row = read(model), row_dimension(model)
+            self.density = density = read(model)
+            row = row_dimension(model)
             dims = {k: model.named_vars_to_dims.get(k) or () for k in density.values}
             self._by_row = {k: d.index(row) for k, d in dims.items() if row in d}
             self.names, self.roles = tuple(density.values), tuple(density.inputs)
@@ -196,7 +197,7 @@ class Likelihood:
 
     def _arguments(self, draws: Draws, rows: Rows) -> list[np.ndarray]:
         n = len(rows["reward"])
-        values = [self._of_rows(k, draws[k], n) for k in self.names]
+        values = [self._of_rows(k, self.density.value(k, draws[k]), n) for k in self.names]
         data = {"weight": np.ones(n), **rows}
         given = [*values, *(data[role] for role in self.roles)]
         return [np.asarray(v, t) for v, t in zip(given, self._types, strict=True)]

@@ -220,20 +220,24 @@ def planned(
         kept = None if found is None else _plans.get(key)
         if kept is None:
             kept = _plan(model, built, engine, refusals)
-        elif kept.model is not model or kept.refusals[: len(refusals)] != refusals:
-            kept = _of(kept, model, refusals)
-        if found is not None and not any(r.of_rows for r in kept.refusals[len(refusals) :]):
+            if found is None:
+                return kept
+            same = found, model.name, engine, kept.engine  # what was compiled is compiled once
+            kept = _of(_plans[same], model, kept.refusals) if same in _plans else kept
+            _keep(same, kept)
+        rest = kept.refusals[len(refusals) :]
+        if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
+            kept = _of(kept, model, (*refusals, *rest))
+        if not any(refusal.of_rows for refusal in rest):
             _keep(key, kept)
         return kept
 
 
 def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
-    """The same plan of another declaration that builds the same, with its own refusals first."""
+    """The same plan of another declaration that builds the same, with its own refusals."""
     other = copy(plan)
-    out = {refusal.engine for refusal in refusals}
-    rest = (refusal for refusal in plan.refusals if refusal.engine not in out)
     object.__setattr__(other, "model", model)
-    object.__setattr__(other, "refusals", (*refusals, *rest))
+    object.__setattr__(other, "refusals", refusals)
     return other
 
 

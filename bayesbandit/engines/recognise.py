@@ -61,7 +61,7 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
     return Form(
         why,
         row_wise,
-        None if why else features(quadratic),
+        features(quadratic),
         rows.variance(given) if rows else None,
         finite_trial(quadratic, given),
         rows is not None and rows.by_weight,
@@ -200,6 +200,8 @@ def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MOST:
+        return None
+    if _mixed([density.mean], density):
         return None
     slopes, offsets = [], []
     for k in range(K):

@@ -11,7 +11,7 @@ import pytest
 
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import explain, plan
-from bayesbandit.model import RewardModel
+from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.priors import Prior
 from tests import declarations as declared
 
@@ -60,11 +60,18 @@ def test_reasons_name_the_variable_and_the_operation():
     assert "not exact_gaussian: 'theta' ~ Laplace: non-polynomial function abs of 'theta'" in text
 
 
-def test_a_scale_that_no_mixture_fits_goes_to_nuts_with_the_reason():
-    half_normal = Prior("HalfNormal", sigma=1)
-    found = plan(declared.conjugate.with_priors(variance=half_normal), 3)
+@reward_model(theta=declared.NORMAL, scale=Prior("HalfNormal", sigma=1))
+def beside(x, reward, theta, scale):
+    """Noise of variance scale² + 1."""
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(scale**2 + 1), observed=reward)
+    return mu
+
+
+def test_noise_that_is_no_product_goes_to_nuts_with_the_reason():
+    found = plan(beside, 3)
     assert found.engine == "nuts"
-    assert "'variance' ~ HalfNormal: not gamma, inverse gamma" in str(found.refusals[-1])
+    assert "gibbs: 'reward' ~ Normal: power 0.5 of a sum" in str(found.refusals[-1])
 
 
 def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
