@@ -110,7 +110,13 @@ class Posterior:
         return self.plan.outcomes.mean_reward(draws, x)
 
     def _contexts(self, x: Any) -> np.ndarray:
-        return checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
+        x = checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
+        if (why := self.plan.row_mixing) and not np.array_equal(x, self.rows["x"]):
+            raise ValueError(
+                f"{self.plan.model.name}: the mean reward of a context depends on other rows "
+                f"({why}), so that it is known at the fitted rows alone"
+            )
+        return x
 
     # ---- variables -------------------------------------------------------------------------------
 

@@ -17,13 +17,10 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from bayesbandit.checks import finite
+from bayesbandit.engines.admission import eligible, on_own_rows
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import (
-    containers,
-    distribution,
-    is_zero_sum,
     read,
-    row_dimension,
 )
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.recognise import TOLERANCE, Form, recognise
@@ -342,50 +339,3 @@ def match(model: pm.Model) -> ExactGaussian | Refusal:
     except NotThisEngine as error:
         return error.refusal
     return engine
-
-
-def on_own_rows(engine: Any) -> None:
-    """Refuses an engine whose posterior of the model's own rows, if it has any, is improper or not
-    that of its log density. Template rows may be such as the model has no density for."""
-    own = engine.quadratic.density.own
-    if not len(own["x"]):
-        return
-    try:
-        engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
-    except NotThisEngine:
-        raise
-    except ValueError as error:
-        if "finite" not in str(error):
-            raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
-
-
-def eligible(model: pm.Model, engine: str, positive: str = "") -> None:
-    """Refuses variables that are discrete, imputed, transformed or one for each row.
-
-    positive: a variable that may be positive by a log transform.
-    """
-
-    def refuse(variable: Any, why: str) -> NotThisEngine:
-        return NotThisEngine(
-            Refusal(engine, f"'{variable.name}' ~ {distribution(variable)}: {why}")
-        )
-
-    if not model.free_RVs:
-        raise NotThisEngine(Refusal(engine, "the model has no free variable"))
-    observed = {v.name for v in model.observed_RVs}
-    for v in model.free_RVs:
-        transform = model.rvs_to_transforms[v]
-        if (
-            v.name.endswith("_unobserved")
-            and v.name.replace("_unobserved", "_observed") in observed
-        ):
-            raise refuse(v, "missing rewards are imputed")
-        if not str(v.dtype).startswith("float"):
-            raise refuse(v, "discrete")
-        if row_dimension(model) in (model.named_vars_to_dims.get(v.name) or ()):
-            raise refuse(v, "one value for each row")
-        if not (transform is None or v.name == positive or is_zero_sum(transform)):
-            raise refuse(v, f"{transform.name} transform")
-    reward = containers(model).get("reward")
-    if reward is not None and np.isnan(reward.get_value(borrow=True)).any():
-        raise NotThisEngine(Refusal(engine, f"'{reward.name}': missing rewards"))

@@ -20,9 +20,10 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.stats import gamma
 
+from bayesbandit.engines.admission import eligible, on_own_rows
 from bayesbandit.engines.base import COMPILE, Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
-from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, eligible, on_own_rows, ridge
+from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, ridge
 from bayesbandit.engines.quadratic import PYTHON, Data, Natural, Quadratic
 from bayesbandit.engines.recognise import TOLERANCE, Form, RowNoise, close, part, recognise
 from bayesbandit.engines.structure import Degrees, analytic

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,11 +20,11 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
+from bayesbandit.engines.admission import check_mean, check_random
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.engines.density import containers, lowered
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.influence import Influence
 from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
@@ -177,10 +176,11 @@ class Plan:
         return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if not self.reads_rows:
-            return plan, (self.model, self.n_features, self.n_arms, self.asked)
-        rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
-        return _replanned, (self.model, rows, self.n_arms, self.asked)
+        rows = None
+        if self.reads_rows:
+            rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        built = digest(self.built)
+        return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, built)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self  # nothing in it changes
@@ -235,9 +235,8 @@ def planned(
 
 def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
     """The same plan of another declaration that builds the same, with its own refusals."""
-    other = copy(plan)
-    object.__setattr__(other, "model", model)
-    object.__setattr__(other, "refusals", refusals)
+    other = object.__new__(Plan)
+    vars(other).update(vars(plan) | {"model": model, "refusals": refusals})
     return other
 
 
@@ -253,11 +252,19 @@ def size(plan: Plan) -> int:
     return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
 
 
-def _replanned(
-    model: RewardModel, rows: dict[str, np.ndarray], n_arms: int | None, engine: str
-) -> Plan:
-    weight, arm = rows.get("weight"), rows.get("arm")
-    return planned(model, model.build(rows["x"], rows["reward"], weight, arm, n_arms), engine)
+def _again(
+    model: RewardModel, d: int, n_arms: int | None, engine: str,
+    rows: dict[str, np.ndarray] | None, before: str | None,
+) -> Plan:  # fmt: skip
+    """A stored plan, made again; its declaration must build what it did."""
+    if rows is None:
+        built = template(model, d, n_arms)
+    else:
+        weight, arm = rows.get("weight"), rows.get("arm")
+        built = model.build(rows["x"], rows["reward"], weight, arm, n_arms)
+    if digest(built) != before:
+        raise ValueError(f"{model.name} builds another model than when this was stored")
+    return planned(model, built, engine)
 
 
 def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> str:
@@ -285,27 +292,6 @@ def _plan(model: RewardModel, built: pm.Model, asked: str, refusals: tuple[Refus
         raise NotThisEngine(refusals[0])
     reason = "no engine fits" if asked == "auto" else "no closed form fits"
     raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
-
-
-def check_mean(built: pm.Model, asked: str) -> None:
-    """Refuses a mean reward that depends on rewards or weights, whatever the engine."""
-    mean = lowered([built["mean_reward"]])[0]
-    found = Influence([mean], {v: (role,) for role, v in containers(built).items()}).of(mean)
-    if why := found & {"reward", "weight"}:
-        said = " and ".join(sorted(f"{role}s" for role in why))
-        reason = f"'mean_reward': depends on the {said}, which no future row has"
-        raise NotThisEngine(Refusal(asked, reason))
-
-
-def check_random(built: pm.Model, asked: str) -> None:
-    """Refuses a log density that draws random numbers, as of a minibatch."""
-    from pymc.data import MinibatchOp
-
-    observed = [built.rvs_to_values[v] for v in built.observed_RVs]
-    for v in ancestors([*built.basic_RVs, *built.potentials, *observed]):
-        if v.owner is not None and isinstance(v.owner.op, MinibatchOp):
-            reason = "the log density is of a random minibatch: declare it on the rows themselves"
-            raise NotThisEngine(Refusal(asked, reason))
 
 
 def template(model: RewardModel, n_features: int, n_arms: int | None) -> pm.Model:

@@ -63,7 +63,7 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
         row_wise,
         features(quadratic),
         rows.variance(given) if rows else None,
-        finite_trial(quadratic, given),
+        finite_trial(quadratic, given, not why),
         rows is not None and rows.by_weight,
     )
 
@@ -95,11 +95,12 @@ def positive(density: Density, n: int) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def finite_trial(quadratic: Quadratic, given: Given) -> Data:
-    """`trial`, or where the log density is not finite there, at positive contexts and rewards."""
+def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
+    """`trial`, or where the log density is not finite there, at positive contexts and rewards; all
+    of the model's rows where they are not `apart` from each other."""
     density, theta = quadratic.density, np.zeros((1, quadratic.dim))
-    own = trial(density)
-    if np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
+    own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
+    if not apart or np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
         return own
     other = trial(density, own=positive(density, len(own[0])))
     return other if np.isfinite(quadratic.log_densities(theta, other, given)[1]).all() else own

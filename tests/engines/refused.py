@@ -124,7 +124,6 @@ REFUSED = {
     "truncated": (prior("TruncatedNormal", 0, 1, lower=0), "~ TruncatedNormal: interval transform"),
     "positive": (prior("HalfNormal", 1), "'theta' ~ HalfNormal: log transform"),
     "ordered": (ordered, "'theta' ~ Normal: ordered transform"),
-    "zero sum": (prior("ZeroSumNormal", 1), "'theta' ~ ZeroSumNormal: zerosum transform"),
     "poisson prior": (prior("Poisson", 3), "'theta' ~ Poisson: discrete"),
     "bernoulli prior": (prior("Bernoulli", 0.5), "'theta' ~ Bernoulli: discrete"),
     "student likelihood": (

@@ -98,6 +98,12 @@ def arms(x, reward, weight, arm):
     return observe((x * theta[arm]).sum(axis=1), sigma2, reward, weight)
 
 
+def by_context(x, reward, weight):
+    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
+    mu = x @ pm.Normal("theta", 0.2, pt.sqrt(sigma2), dims="feature")
+    return observe(mu, sigma2 * pt.exp(x[:, 0]), reward, weight)
+
+
 def joint(x, reward, weight):
     sigma2 = pm.InverseGamma("sigma2", *PRIOR)
     mu = x @ pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")
