@@ -101,7 +101,9 @@ def arms(x, reward, weight, arm):
 def by_context(x, reward, weight):
     sigma2 = pm.InverseGamma("sigma2", *PRIOR)
     mu = x @ pm.Normal("theta", 0.2, pt.sqrt(sigma2), dims="feature")
-    return observe(mu, sigma2 * pt.exp(x[:, 0]), reward, weight)
+    sigma = pt.sqrt(sigma2 / weight) * pt.exp(0.5 * x[:, 0])
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
 
 
 def joint(x, reward, weight):
