@@ -17,7 +17,9 @@ LARGEST = 1e50  # the greatest size of a context's or reward's number: products 
 
 
 def floats(values: Any, what: str) -> np.ndarray:
-    """`values` as a contiguous float64 array; says what could not be read as numbers."""
+    """`values` as a contiguous float64 array; says what could not be read as numbers, and in which
+    column of a table."""
+    array = None
     try:
         array = _filled(values)
         texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
@@ -25,7 +27,51 @@ def floats(values: Any, what: str) -> np.ndarray:
             raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{what} must be numbers: {error}") from error
+        why = str(error)
+        if array is not None and array.ndim == 2:
+            why = _strange(array, getattr(values, "columns", range(array.shape[1]))) or why
+        raise ValueError(f"{what} must be numbers: {why}") from error
+
+
+def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
+    """The column of an array (n, d) with a value that is no number, and the value; of texts, rather
+    one that does not even look like a number."""
+    texts = None
+    for name, column in zip(columns, array.T.tolist(), strict=True):
+        for value in column:
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError):
+                return f"column {name!r} has {value!r}"
+            if texts is None and isinstance(value, str | bytes):
+                texts = f"column {name!r} has {value!r}"
+    return texts
+
+
+def aligned(x: Any, features: Sequence[Any] | None) -> Any:
+    """Contexts with the columns in the order of `features`, where both carry names.
+
+    A table without names, or one where nothing is known of names, is taken by position; so is a
+    pandas Series whose index has none of the names.
+    """
+    names = getattr(x, "columns", None)
+    if names is None and getattr(x, "ndim", None) == 1:
+        names = getattr(x, "index", None)
+        if features is None or names is None or set(names).isdisjoint(features):
+            return x
+    if features is None or names is None or list(names) == list(features):
+        return x
+    missing = [name for name in features if name not in set(names)]
+    unknown = [name for name in names if name not in set(features)]
+    twice = [name for name in features if list(names).count(name) > 1]
+    for what, found in (("lack", missing), ("have the unknown", unknown), ("repeat", twice)):
+        if found:
+            listed = ", ".join(map(repr, found))
+            raise ValueError(
+                f"contexts {what} column{'s' if len(found) > 1 else ''} {listed}; "
+                f"the fit was on {', '.join(map(repr, features))}"
+            )
+    return x[list(features)]
 
 
 def _filled(values: Any) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from bayesbandit.engines.approximate import silenced
 from bayesbandit.engines.base import COMPILE
 from bayesbandit.engines.density import containers, row_dimension
+from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.model import DATA
 
 if TYPE_CHECKING:
@@ -28,12 +29,15 @@ def datatree(
     names: Sequence[str],
     seed: int,
     attributes: Mapping[str, Any],
+    stats: Mapping[str, np.ndarray],
 ) -> xr.DataTree:
-    """Posterior, prior, posterior predictive, pointwise log likelihood, observed and constant data.
+    """Posterior, prior, posterior predictive, pointwise log likelihood and log prior, sample stats,
+    observed and constant data.
 
     draws: free variables and deterministic quantities by name, (chain, draw, *shape); `names` are
     the free variables. unweighted: the same model with every weight 1, for the log likelihood: how
-    well a row is predicted does not depend on how much it counted.
+    well a row is predicted does not depend on how much it counted. stats: by ArviZ's names,
+    (chain, draw); without "lp" there, it is the log density of the variables as declared.
     """
     import arviz as az
     import pymc as pm
@@ -44,10 +48,15 @@ def datatree(
     coords = {k: np.asarray(v) for k, v in model.coords.items() if v is not None}
     coords[row] = np.arange(len(data["x"]))
     observed = [str(v.name) for v in model.observed_RVs]
+    if "lp" not in stats:
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
+        lp = Likelihood(model).log_density({k: flat[k] for k in names}, data)
+        stats = {**stats, "lp": lp.reshape(draws[names[0]].shape[:2])}
     dims |= {name: [row] for name in observed if model[name].ndim == 1}
     tree = az.from_dict(
         {
             "posterior": dict(draws),
+            "sample_stats": dict(stats),
             "observed_data": {
                 str(v.name): np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs
             },
@@ -75,6 +84,9 @@ def datatree(
                 missing = error
         else:
             _without("prior", missing)
+        groups["log_prior"] = pm.stats.compute_log_prior(
+            tree, model=model, extend_inferencedata=False, **quiet
+        )
         if not observed:
             _without("posterior_predictive and log_likelihood", "no variable is observed")
         else:

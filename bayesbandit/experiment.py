@@ -136,8 +136,8 @@ class Experiment:
         first = self.environments[0]
         bandit = factory(first.arms, first.n_features, seed=0)
         parts = [*map(repr, (bandit.model, bandit.policy, bandit.balance))]
-        if digest := getattr(bandit.model, "fingerprint", ""):  # of a declaration
-            parts.append(digest)
+        if fingerprint := getattr(bandit.model, "fingerprint", None):  # of a declaration
+            parts.append(fingerprint(len(first.arms), first.n_features))
         return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(parts))
 
     def _factories(self) -> dict[str, Factory]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.compilation import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -167,7 +168,7 @@ class RewardModel:
         coords = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
             coords["arm"] = range(n_arms)
-        with pm.Model(coords=coords, model=None) as model:
+        with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
                 for role, v in rows.items()
@@ -180,6 +181,8 @@ class RewardModel:
             try:
                 mean = self.function(**inputs)
             except Exception as error:
+                if advice := self._dims_wanted(rows, n_arms):
+                    raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 raise
             self._check_outcome(model, mean, rows["reward"])
@@ -188,6 +191,38 @@ class RewardModel:
                 mean = pm.math.zeros_like(inputs["reward"]) + mean
             pm.Deterministic("mean_reward", mean, dims="row")
         return model
+
+    def _dims_wanted(self, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
+        """Which prior without dimensions, as which the declaration fails, it takes for a vector."""
+        import pymc as pm
+
+        from bayesbandit.priors import dims_of, variable, with_dims
+
+        d, K = rows["x"].shape[1], n_arms
+        coords = {"feature": range(d)} | ({"arm": range(K)} if self.takes_arm else {})
+        vectors = [("arm", "feature"), ("arm",)] if self.takes_arm else []
+        plain = [k for k, p in self.priors.items() if hasattr(p, "dims") and not dims_of(p)]
+        for name, dims in ((k, v) for k in plain for v in [*vectors, ("feature",)]):
+            given = {**self.priors, name: with_dims(self.priors[name], dims)}
+            with pm.Model(coords=coords, model=None):
+                roles = [role for role in rows if self.takes_weight or role != "weight"]
+                inputs = {role: pm.Data(DATA[role], rows[role]) for role in roles}
+                lengths = {"feature": d, "arm": K, "row": inputs["x"].shape[0]}
+                try:
+                    for k, prior in given.items():
+                        inputs[k] = variable(k, prior, (self.dims or {})[k], lengths)
+                    mean = self.function(**inputs)
+                    drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
+                except Exception:  # not this one
+                    continue
+            if np.shape(drawn) not in ((), rows["reward"].shape):
+                continue
+            wanted = repr(dims[0]) if len(dims) == 1 else repr(dims)
+            return (
+                f"prior {name!r} of {self.name} has no dims and is one number, where the "
+                f"declaration takes a vector: bb.Prior(…, dims={wanted})"
+            )
+        return None
 
     def explain(self, n_features: int, n_arms: int | None = None) -> str:
         """The engine that the model gets, and one line for each faster one saying why not."""

@@ -65,7 +65,10 @@ class Posterior:
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean(self, x: Any) -> np.ndarray:
-        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms."""
+        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms.
+
+        A data frame's columns are found by name, in any order, where the fit was on a data frame.
+        """
         return self._moments(x)[0]
 
     def sd(self, x: Any) -> np.ndarray:
@@ -107,7 +110,13 @@ class Posterior:
         return self.plan.outcomes.mean_reward(draws, x)
 
     def _contexts(self, x: Any) -> np.ndarray:
-        return checks.contexts(x, self.plan.n_features)
+        x = checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
+        if (why := self.plan.row_mixing) and not np.array_equal(x, self.rows["x"]):
+            raise ValueError(
+                f"{self.plan.model.name}: the mean reward of a context depends on other rows "
+                f"({why}), so that it is known at the fitted rows alone"
+            )
+        return x
 
     # ---- variables -------------------------------------------------------------------------------
 
@@ -120,8 +129,8 @@ class Posterior:
             return {k: moments(v) for k, v in found.items()}
         method, known, rest = self.plan.method, self.known, self.plan.outcomes.rest
         coefficients = {
-            k: described(known.mean[s].reshape(method.shapes[k]), known.covariance[s, s])
-            for k, s in method.slices.items()
+            k: described(mean, covariance)
+            for k, (mean, covariance) in method.moments(known.mean, known.covariance).items()
         }
         if isinstance(known, StudentT):
             coefficients[method.scale_name] = power_of_gamma(known, 1.0 / method.exponent)
@@ -176,7 +185,8 @@ class Posterior:
         features: Sequence[Any] | None = None, arms: Sequence[Any] | None = None,
     ) -> xr.DataTree:  # fmt: skip
         """The posterior for ArviZ: groups posterior, prior, posterior_predictive, log_likelihood
-        (pointwise, every weight 1), observed_data and constant_data.
+        (pointwise, every weight 1), log_prior, sample_stats (at least `lp`), observed_data and
+        constant_data.
 
         chains, draws: of a closed form, from which draws are independent; a sampled posterior has
         its own. features, arms: their names. The engine and its diagnostics are attributes.
@@ -198,14 +208,15 @@ class Posterior:
         }
         names = list(values)
         weighted, plain = self._built(self.rows.get("weight")), self._built(None)
-        tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes())
+        stats = self.known.stats if isinstance(self.known, SampledDraws) else {}
+        tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes(), stats)
         features = self.features if features is None else features
         coords = {"feature": features, "arm": arms}
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})
 
     def _built(self, weight: np.ndarray | None) -> pm.Model:
-        x, reward, arm = (self.rows.get(role) for role in ("x", "reward", "arm"))
-        return self.plan.model.build(x, reward, weight, arm, self.plan.n_arms)
+        """The model on these rows, as it was built when they were fitted."""
+        return self.plan.on({**self.rows, "weight": weight})
 
     def _attributes(self) -> dict[str, Any]:
         """Engine and diagnostics as plain numbers and texts, which files can hold."""

@@ -39,7 +39,12 @@ def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]
         unknown = [d for d in _all_dims(value) if d not in allowed]
         if unknown:
             names = _listed(allowed)
-            raise ValueError(f"{what} has the dimension {unknown[0]!r}; allowed: {names}")
+            raise ValueError(
+                f"{what} has the dimension {unknown[0]!r}; allowed: {names}. A dimension that the "
+                "declaration adds itself is there for priors made in its body alone: "
+                f"pm.modelcontext(None).add_coord({unknown[0]!r}, …), and then "
+                f"bb.Prior(…, dims={unknown[0]!r}).create_variable(name)"
+            )
         return value
     number = isinstance(value, Real | np.number) and not isinstance(value, bool | np.bool_)
     if not (number or isinstance(value, np.ndarray | list | tuple)):
@@ -56,6 +61,13 @@ def dims_of(value: Any) -> tuple[str, ...]:
     """The dimensions that a prior names; a number has none."""
     dims = getattr(value, "dims", None) or ()
     return (dims,) if isinstance(dims, str) else tuple(dims)
+
+
+def with_dims(value: Any, dims: tuple[str, ...]) -> Any:
+    """A copy of the prior with these dimensions."""
+    value = deepcopy(value)
+    value.dims = dims
+    return value
 
 
 def _all_dims(value: Any) -> Iterable[str]:

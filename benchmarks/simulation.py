@@ -33,7 +33,8 @@ class Case:
     """An engine on a declared model, with the rows' form and how its chain is run.
 
     said: what is special about the model's priors. thin: every such draw of the chain is kept.
-    swept: Gibbs in Python where there is also a compiled kernel, or where there is none.
+    swept: Gibbs by the generic sweep where there is also a kernel of its own, or where there is
+        none.
     """
 
     engine: str
@@ -94,7 +95,7 @@ class Simulation:
         if case.engine in EXACT:
             fitted = bb.fit(self.told, **rows, engine=case.engine, n_arms=case.n_arms)
             return fitted.samples(DRAWS, rng)
-        options: dict[str, Any] = {"compiled": not case.swept} if case.engine == "gibbs" else {}
+        options: dict[str, Any] = {"generic": case.swept} if case.engine == "gibbs" else {}
         draws = self.plan.method.sample(
             rows, draws=DRAWS * case.thin, chains=1, tune=case.tune,
             seed=int(rng.integers(2**31)), **options,

@@ -1,6 +1,7 @@
 """`fit`: what it takes, what it refuses, and that it is right where the answer is known."""
 
 import numpy as np
+import nutpie
 import pandas as pd
 import pytest
 
@@ -94,12 +95,37 @@ def test_laplace_is_an_approximation_on_request():
         ({"chains": 0}, "chains must be an integer ≥ 1"),
         ({"seed": -1}, "seed must be an integer ≥ 0"),
         ({"seed": 0.5}, "seed must be an integer ≥ 0"),
+        ({"tune": -1}, "tune must be an integer ≥ 0; got -1"),
+        ({"cores": 0}, "cores must be an integer ≥ 1; got 0"),
+        ({"target_accept": 1.0}, "target_accept must be a finite number > 0 and < 1; got 1.0"),
+        ({"tune": 5}, "tune is a knob of 'gibbs' and 'nuts'; the engine of known is 'exact_gau"),
+        ({"cores": 2, "engine": "laplace"}, "cores is a knob of 'nuts'.* known is 'laplace'"),
+        ({"tune": 0, "engine": "nuts"}, "tune, of 'nuts', must be an integer ≥ 1; got 0"),
     ],
 )
 def test_what_is_wrong_is_said_at_the_door(change, complaint):
     x, reward, weight = declared.rows()
     with pytest.raises(ValueError, match=complaint):
         fit(declared.known, **{"x": x, "reward": reward, "weight": weight} | change)
+
+
+X = declared.rows()[0]
+
+
+@pytest.mark.parametrize(
+    ("x", "complaint"),
+    [
+        (pd.DataFrame(X, columns=["age", "dose", "size"]).assign(dose="red"), "'dose' has 'red'"),
+        (pd.DataFrame(X).assign(day=pd.Timestamp("2020-01-01")), "column 'day' has Timestamp"),
+        (pd.DataFrame(X).assign(n=pd.array([1, None] * 20, dtype="Int64")), "column 'n' has <NA>"),
+        (np.c_[X.astype(object), ["a"] * 40], "column 3 has 'a'"),
+        (np.c_[X, ["a"] * 40], "column 3 has 'a'"),
+        (X.astype(str), "column 0 has '0.12573"),
+    ],
+)
+def test_what_is_no_number_is_named_with_its_column(x, complaint):
+    with pytest.raises(ValueError, match=f"contexts must be numbers: .*{complaint}"):
+        fit(declared.known, x, declared.rows()[1])
 
 
 def test_only_a_reward_model_is_fitted():
@@ -113,6 +139,42 @@ def test_a_data_frame_names_the_features():
     posterior = fit(declared.known, frame, pd.Series(reward), weight)
     assert posterior.features == ("age", "dose", "weight")
     np.testing.assert_array_equal(posterior.mean(frame), posterior.mean(x))
+
+
+@pytest.mark.parametrize("knob", [{"target_accept": 0.9}, {"cores": 1}])
+def test_a_knob_of_another_sampler_is_refused(knob):
+    with pytest.raises(ValueError, match="is a knob of 'nuts'; the engine of lasso is 'gibbs'"):
+        fit(declared.lasso, *declared.rows(), **knob)
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+def test_sweeps_before_the_draws_are_thrown_away():
+    """With one seed, 10 sweeps before 20 draws are the first 10 of 30."""
+    rows = declared.rows()
+    late = fit(declared.lasso, *rows, seed=1, draws=20, chains=1, tune=10)
+    early = fit(declared.lasso, *rows, seed=1, draws=30, chains=1, tune=0)
+    np.testing.assert_array_equal(late.known.values["theta"], early.known.values["theta"][:, 10:])
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+def test_nuts_takes_all_knobs(monkeypatch):
+    asked = {}
+
+    def record(compiled, **settings):
+        asked.update(settings)
+        return sample(compiled, **settings)
+
+    sample = nutpie.sample
+    monkeypatch.setattr(nutpie, "sample", record)
+    rows = declared.rows()
+    how = {"draws": 30, "chains": 2, "seed": 1, "engine": "nuts", "tune": 60}
+    close = fit(declared.known, *rows, **how, target_accept=0.99, cores=1)
+    assert {k: asked[k] for k in ("tune", "target_accept", "cores")} == {
+        "tune": 60, "target_accept": 0.99, "cores": 1,
+    }  # fmt: skip
+    loose = fit(declared.known, *rows, **how, target_accept=0.6)
+    assert close.known.acceptance > loose.known.acceptance
+    assert close.known.stats["step_size"].mean() < loose.known.stats["step_size"].mean()
 
 
 @pytest.mark.slow

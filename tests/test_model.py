@@ -12,7 +12,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.model import DATA
+from bayesbandit.model import DATA, RewardModel
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 QUICK = {"mode": "FAST_COMPILE"}
@@ -308,3 +308,93 @@ def test_a_model_goes_to_another_process():
     run = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
     want = [repr(robust.with_priors(sigma=0.5)), repr(bb.load_model("ridge"))]
     assert run.stdout.decode().splitlines() == want
+
+
+LEVELS = ["a", "b", "c", "d"]
+OF_GROUP = bb.Prior("Normal", mu=0, sigma=2, dims="group")
+
+
+@bb.reward_model()
+def grouped(x, reward, weight):
+    """An effect of each level of the last column, by a prior made in the body."""
+    pm.modelcontext(None).add_coord("group", LEVELS)
+    effect = OF_GROUP.create_variable("effect")
+    mu = effect[x[:, -1].astype("int64")]
+    pm.Normal("reward", mu, 0.5 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+def test_a_dimension_that_the_declaration_adds():
+    """Priors of it, made in the body, are as any others: the posterior is in closed form."""
+    rng = np.random.default_rng(0)
+    x = np.c_[rng.normal(size=30), np.arange(30) % 3]
+    reward = x[:, 1] + rng.normal(size=30)
+    posterior = bb.fit(grouped, x, reward)
+    assert posterior.engine == "exact_gaussian"
+    mean, covariance = posterior.coefficients["effect"]
+    precision = np.array([10, 10, 10, 0]) / 0.25 + 1 / 4
+    total = [reward[x[:, 1] == k].sum() / 0.25 for k in range(4)]
+    np.testing.assert_allclose(mean, total / precision, rtol=1e-9)
+    np.testing.assert_allclose(covariance, np.diag(1 / precision), rtol=1e-9, atol=1e-15)
+    tree = posterior.to_datatree(1, 10)
+    assert list(tree["posterior"]["effect"].coords["group"].values) == LEVELS
+    assert tree["log_prior"]["effect"].dims == ("chain", "draw", "group")
+    bandit = bb.Bandit(2, grouped, bb.Thompson(), n_features=2, seed=0)
+    bandit.update(x, np.zeros(30, int), reward)
+    np.testing.assert_allclose(bandit.posterior(0).mean(x), posterior.mean(x), rtol=1e-9)
+
+
+def test_outside_the_body_there_is_no_such_dimension_yet():
+    def mean(x, reward, effect):
+        return x @ effect
+
+    complaint = (
+        r"prior 'effect' of mean has the dimension 'group'; allowed: feature, row\. .* made in its "
+        r"body alone: pm\.modelcontext\(None\)\.add_coord\('group', …\), and then "
+        r"bb\.Prior\(…, dims='group'\)\.create_variable\(name\)"
+    )
+    with pytest.raises(ValueError, match=complaint):
+        bb.reward_model(effect=OF_GROUP)(mean)
+
+
+def linear(x, reward, theta, sigma):
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+def by_arm(x, reward, arm, theta, sigma):
+    mu = (x * theta[arm]).sum(axis=-1)
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+def offset(x, reward, arm, theta, sigma):
+    mu = x[:, 0] + theta[arm]
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize(
+    ("function", "dims"),
+    [(linear, "'feature'"), (by_arm, r"\('arm', 'feature'\)"), (offset, "'arm'")],
+    ids=["linear", "by_arm", "offset"],
+)
+def test_a_prior_without_dims_that_is_taken_for_a_vector_is_named(function, dims):
+    scalar = bb.Prior("Normal", mu=0, sigma=1)
+    model = RewardModel(function, {"theta": scalar, "sigma": bb.Prior("HalfNormal")})
+    arm = np.arange(6) % 2 if model.takes_arm else None
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    complaint = rf"prior 'theta' of {model.name} .*dims={dims}\)"
+    with pytest.raises(ValueError, match=complaint) as found:
+        model.build(x, np.ones(6), arm=arm)
+    assert isinstance(found.value.__cause__, ValueError | IndexError)
+
+
+def test_an_error_of_the_declarations_own_stays_what_it_is():
+    def broken(x, reward, theta):
+        raise KeyError("own")
+
+    model = bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1))(broken)
+    with pytest.raises(KeyError, match="own"):
+        model.build(np.ones((6, 3)), np.ones(6))

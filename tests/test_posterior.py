@@ -1,10 +1,14 @@
 """Posteriors: moments against draws, variables, and what ArviZ makes of them."""
 
+import warnings
+
 import arviz as az
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.stats import invgamma, norm
 
 from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws
@@ -17,7 +21,7 @@ from tests import declarations as declared
 matplotlib.use("Agg")
 
 GROUPS = {"posterior", "prior", "prior_predictive", "posterior_predictive", "log_likelihood",
-          "observed_data", "constant_data"}  # fmt: skip
+          "log_prior", "sample_stats", "observed_data", "constant_data"}  # fmt: skip
 MODELS = [
     declared.known,
     declared.conjugate,
@@ -149,7 +153,9 @@ def test_what_cannot_be_drawn_is_left_out_and_said():
     posterior, _ = fitted(declared.potential)
     with pytest.warns(UserWarning, match="without posterior_predictive and log_likelihood"):
         tree = posterior.to_datatree(chains=1, draws=50)
-    assert set(tree.children) == {"posterior", "prior", "observed_data", "constant_data"}
+    assert set(tree.children) == GROUPS - {
+        "prior_predictive", "posterior_predictive", "log_likelihood"
+    }  # fmt: skip
     flat, _ = fitted(declared.known.with_priors(theta=Prior("Flat", dims="feature")))
     with pytest.warns(UserWarning, match="the tree is without prior"):
         tree = flat.to_datatree(chains=1, draws=50)
@@ -199,3 +205,109 @@ def test_good_diagnostics_do_not(recwarn):
     posterior, _ = sampled(np.random.default_rng(0).normal(size=(4, 500, 3)), divergences=0)
     posterior.diagnostics.warn("known by nuts")
     assert not [w for w in recwarn if issubclass(w.category, PoorDiagnostics)]
+
+
+FRAME = pd.DataFrame(declared.rows()[0], columns=["age", "dose", "weight"])
+
+
+@pytest.mark.parametrize("how", [{}, {"engine": "laplace"}], ids=["exact", "sampled"])
+def test_columns_are_found_by_name_in_any_order(how):
+    """The posterior of a frame, asked about another: names decide where both have them."""
+    _, reward, weight = declared.rows()
+    posterior = fit(declared.known, FRAME, reward, weight, seed=1, **how)
+    other = FRAME[["weight", "age", "dose"]]
+    for moment in (posterior.mean, posterior.sd):
+        np.testing.assert_array_equal(moment(other), moment(FRAME))
+        np.testing.assert_array_equal(moment(FRAME.iloc[3][::-1]), moment(FRAME.iloc[[3]]))
+        np.testing.assert_array_equal(moment(FRAME.to_numpy()), moment(FRAME))
+    draws = [posterior.draw(x, 7, np.random.default_rng(0)) for x in (other, FRAME)]
+    np.testing.assert_array_equal(*draws)
+    assert posterior.mean(FRAME.to_numpy()[:, ::-1]) != pytest.approx(posterior.mean(FRAME))
+    nameless = fit(declared.known, FRAME.to_numpy(), reward, weight, seed=1, **how)
+    np.testing.assert_array_equal(nameless.mean(other), nameless.mean(other.to_numpy()))
+
+
+@pytest.mark.parametrize(
+    ("x", "complaint"),
+    [
+        (FRAME[["age", "weight"]], "contexts lack column 'dose'; the fit was on 'age', 'dose'"),
+        (FRAME[["age"]], "contexts lack columns 'dose', 'weight'"),
+        (FRAME.rename(columns={"age": "Age"}), "contexts lack column 'age'"),
+        (FRAME.assign(height=1.0), "contexts have the unknown column 'height'"),
+        (FRAME[["age", "dose", "weight", "age"]], "contexts repeat column 'age'"),
+        (pd.DataFrame(FRAME.to_numpy()), "contexts lack columns 'age', 'dose', 'weight'"),
+        (FRAME.iloc[0][["age", "dose"]], "contexts lack column 'weight'"),
+        (FRAME.to_numpy()[:, :2], r"contexts must have shape \(3,\) or \(n, 3\); got \(40, 2\)"),
+        (FRAME[["weight", "age", "dose"]].assign(dose="red"), "column 'dose' has 'red'"),
+    ],
+)
+def test_other_columns_than_the_fits_are_refused(x, complaint):
+    posterior = fit(declared.known, FRAME, *declared.rows()[1:])
+    for ask in (posterior.mean, posterior.sd, lambda x: posterior.draw(x, 2, None)):
+        with pytest.raises(ValueError, match=complaint):
+            ask(x)
+
+
+def sensitivity(model, engine):
+    posterior, _ = fitted(model, draws=500, chains=2, engine=engine)
+    tree = posterior.to_datatree(chains=2, draws=500)
+    assert tree["log_prior"]["theta"].dims == ("chain", "draw", "feature")
+    found = az.psense_summary(tree, round_to=6)
+    assert list(found.index) == ["theta[0]", "theta[1]", "theta[2]"]
+    return found["prior"]
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+@pytest.mark.parametrize("engine", ["exact_gaussian", "gibbs", "nuts"])
+def test_prior_and_likelihood_are_power_scaled(engine):
+    """ArviZ's sensitivity analysis takes the tree as it is, and finds the narrow prior."""
+    if engine == "nuts":
+        assert (sensitivity(declared.known, engine) < 0.05).all()
+        return
+    kind, name = ("Laplace", "b") if engine == "gibbs" else ("Normal", "sigma")
+    narrow, wide = (
+        declared.known.with_priors(theta=Prior(kind, mu=0, **{name: scale}, dims="feature"))
+        for scale in (0.05, 50.0)
+    )
+    assert (sensitivity(narrow, engine) > 0.05).any()
+    assert (sensitivity(wide, engine) < 0.02).all()
+
+
+@pytest.mark.parametrize("model", [declared.known, declared.conjugate, declared.pooled,
+                                   declared.lasso, declared.noncentred],
+                         ids=lambda m: m.name)  # fmt: skip
+def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
+    how = {"draws": 20, "chains": 2} if model is declared.lasso else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorDiagnostics)
+        posterior, _ = fitted(model, **how)
+    tree = posterior.to_datatree(chains=2, draws=20, features=["a", "b", "c"])
+    x, reward, weight = declared.rows()
+    arm = np.arange(40) % 2 if model.takes_arm else None
+    plain = remove_value_transforms(model.build(x, reward, weight, arm))
+    terms = plain.compile_fn(plain.logp(plain.free_RVs, sum=False), mode="FAST_COMPILE")
+    total = plain.compile_logp(jacobian=False, mode="FAST_COMPILE")
+    for draw in ((0, 0), (1, 7)):
+        point = {str(plain.rvs_to_values[v].name): tree["posterior"][v.name].values[draw]
+                 for v in plain.free_RVs}  # fmt: skip
+        for v, value in zip(plain.free_RVs, terms(point), strict=True):
+            np.testing.assert_allclose(tree["log_prior"][v.name].values[draw], value, rtol=1e-9)
+        lp = tree["sample_stats"]["lp"].values[draw]
+        np.testing.assert_allclose(lp, total(point), rtol=1e-9)
+    assert tree["sample_stats"]["lp"].dims == ("chain", "draw")
+
+
+def test_the_no_u_turn_sampler_tells_arviz_of_itself():
+    x, reward, weight = declared.rows()
+    posterior = fit(declared.known, x, reward, weight, engine="nuts", seed=1)
+    stats = posterior.to_datatree()["sample_stats"]
+    wanted = {"lp", "diverging", "energy", "tree_depth", "step_size", "acceptance_rate"}
+    assert wanted <= set(stats.data_vars)
+    assert all(stats[name].dims == ("chain", "draw") for name in wanted)
+    assert float(stats["acceptance_rate"].mean()) == posterior.diagnostics.acceptance
+    theta = posterior.known.values["theta"]  # of a model without a transformation
+    weighted = -0.5 * weight * (reward - theta @ x.T) ** 2 / declared.SIGMA**2
+    expected = weighted.sum(axis=-1) - 0.5 * (theta**2).sum(axis=-1) / 4.0
+    off = stats["lp"].values - expected
+    np.testing.assert_allclose(off, off[0, 0], atol=1e-8)
+    assert az.bfmi(posterior.to_datatree()) is not None

@@ -56,7 +56,7 @@ def learn(bandit: Bandit, rows: np.ndarray) -> None:
 def _stream(bandit: Bandit, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
-    z, reward, arms, settings = bandit.belief.regression(x, arm, reward)
+    z, reward, arms, settings = bandit.belief.regression(x, arm, reward, weight)
     forks.reserve(bandit, len(rows))
     kept, count = bandit.history.rows, bandit.history.count
     rounds.observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)

@@ -117,29 +117,43 @@ class AffineBelief:
         """P(arm has the largest such draw) at x (n, d): (n, K)."""
         return self.inner.best(self.features(x)[0], alpha)
 
+    def observed(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any, own: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows z (n, D), their posteriors' numbers and rewards (n,) of the inner regression. Where
+        a row has a precision of its own, p = πw, it is one of variance 1/w in √π z and √π y.
+
+        own: the rows' arms, of arms that share a model.
+        """
+        z, offset = self.features(x, own)
+        if self.plan.method.noise is not None:
+            return z, arm, reward - offset
+        y, precision = self.plan.method.observations(x, reward, weight, own)
+        root = np.sqrt(precision if weight is None else precision / weight)
+        return z * root[:, None], arm, (y - offset) * root
+
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
-        z, offset = self.features(x)
-        self.inner.update(z, arm, reward - offset, weight)
+        self.inner.update(*self.observed(x, arm, reward, weight), weight)
 
     def regression(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What the kernel takes for these rounds: see `LinearBelief.regression`."""
-        z, offset = self.features(x)
-        return np.ascontiguousarray(z), reward - offset, self.inner.arms, self.inner.settings
+        z, _, rest = self.observed(x, arm, reward, weight)
+        return np.ascontiguousarray(z), rest, self.inner.arms, self.inner.settings
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         """The arms that are due afresh, from all rows: see `update`."""
-        z, offset = self.features(x)
-        self.inner.reweigh(due, z, arm, reward - offset, weight)
+        z, _, rest = self.observed(x, arm, reward, weight)
+        self.inner.reweigh(due, z, arm, rest, weight)
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""
@@ -161,7 +175,7 @@ class AffineBelief:
 
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
-        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.form.noise
+        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.noise or 1.0
         G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / (arm[kernel.W_BAR] * noise)
         L = self.prior.cholesky
         mean = self.prior.mean + self.whiten @ kernel.theta_of(arm, D)

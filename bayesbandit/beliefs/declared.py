@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -17,7 +16,9 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.plan import ENGINES, Plan, plan
+from bayesbandit.engines.digest import digest
+from bayesbandit.engines.plan import ENGINES, Plan, plan, template
+from bayesbandit.engines.symbolic import reads_rows
 from bayesbandit.model import RewardModel
 
 GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise
@@ -54,13 +55,12 @@ class Declared:
         if self.tune is not None:
             integer(self.tune, "tune", least=0)
 
-    @property
-    def fingerprint(self) -> str:
-        """What tells the declaration from another of the same name: of its file, or its code."""
-        code = self.model.function.__code__
-        file = Path(code.co_filename)
-        text = file.read_bytes() if file.is_file() else code.co_code
-        return f"declared as {hashlib.sha256(text).hexdigest()[:16]}"
+    def fingerprint(self, n_arms: int, n_features: int) -> str:
+        """What tells the declaration from another of the same name, in every process: what it
+        builds. One that cannot be seen whole is like no other."""
+        K = n_arms if self.model.takes_arm else None
+        found = digest(template(self.model, n_features, K))
+        return f"declared as {found[:16] if found else f'unseen {uuid4()}'}"
 
     def next_due(self, n: int) -> int:
         """The number of rounds at which a posterior of n rounds is next computed anew."""
@@ -71,8 +71,22 @@ class Declared:
         return n + self.refit_every
 
     def plan(self, n_arms: int, n_features: int) -> Plan:
-        """The engine for so many arms and features."""
-        return plan(self.model, n_features, n_arms if self.model.takes_arm else None, self.engine)
+        """The engine for so many arms and features; refused where rows that come one by one cannot
+        be played by the declaration."""
+        K = n_arms if self.model.takes_arm else None
+        if why := reads_rows(self.model, n_features, K):
+            raise ValueError(
+                f"{self.model.name} reads its rows while it is built ({why}), so that every round "
+                "would make it another model: compute with x and reward as they are, and give "
+                "constants for what is read"
+            )
+        found = plan(self.model, n_features, K, self.engine)
+        if found.row_mixing:
+            raise ValueError(
+                f"{self.model.name}: the mean reward of a context depends on other rows "
+                f"({found.row_mixing}); a bandit decides for one context at a time"
+            )
+        return found
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
@@ -82,7 +96,7 @@ class Declared:
         found = self.plan(n_arms, n_features)
         if self.frozen and found.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
-        if streams(found):
+        if streams(found, normalize):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.model.takes_arm else AffineBelief
@@ -97,15 +111,11 @@ def believed(model: RewardModel, n_arms: int, n_features: int, **settings: Any) 
     return ridge(declared.plan(n_arms, n_features)) or declared
 
 
-def streams(found: Plan) -> bool:
-    """Whether a posterior is updated row by row: exact, with an affine mean reward, scalar noise
-    that the weights divide, and a proper prior."""
+def streams(found: Plan, normalize: bool = False) -> bool:
+    """Whether a posterior is updated row by row: exact, each row an observation of an affine mean
+    reward, and a proper prior. Weights that are normalised must divide the rows' variances."""
     engine = found.method
-    if not (found.closed_form and engine.affine and engine.form.noise is not None):
-        return False
-    if found.model.takes_weight != found.uses_weight:
-        return False
-    if found.engine == "normal_inverse_gamma" and engine.noise_prior is None:
+    if not (found.closed_form and engine.streams) or (normalize and not engine.form.by_weight):
         return False
     try:
         prior = engine.prior()
@@ -122,7 +132,9 @@ def ridge(found: Plan) -> Ridge | None:
     of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma.
     """
     engine = found.method
-    if found.model.takes_arm or not (streams(found) and engine.identity_map) or not engine.ridge:
+    if found.model.takes_arm or found.model.takes_weight != found.uses_weight:
+        return None
+    if not (streams(found) and engine.identity_map and engine.ridge):
         return None
     if found.engine == "exact_gaussian":
         return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)

@@ -25,12 +25,12 @@ class GaussianBelief(LinearBelief):
         self.place = place
         ridge, prior = regression(plan, intercept=engine.dim > plan.n_features)
         column = np.argsort(place)
-        m, Lam = prior.mean[column], engine.form.noise * prior.precision[np.ix_(column, column)]
+        m, Lam = prior.mean[column], engine.noise * prior.precision[np.ix_(column, column)]
         super().__init__(ridge, n_arms, plan.n_features, normalize, (m, Lam))
 
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
-        D, arm, noise = self.n_columns, self.arms[k], self.plan.method.form.noise
+        D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
         G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / arm[kernel.W_BAR]
         Lam = self.settings[kernel.GRID + 1 :][: D * D].reshape(D, D)
         precision = ((G + Lam) / noise)[np.ix_(self.place, self.place)]
@@ -45,7 +45,7 @@ class GaussianBelief(LinearBelief):
 def columns(plan: Plan) -> np.ndarray | None:
     """Which column of [x 1] each coordinate of θ is multiplied by (D,), where each column has one
     coordinate; None where the mean reward is another."""
-    if plan.model.takes_arm or plan.method.form.features is None:
+    if plan.model.takes_arm or plan.method.form.features is None or plan.method.noise is None:
         return None
     C, a = plan.method.form.features
     map, D = np.vstack([C, a]), len(a)
@@ -55,8 +55,9 @@ def columns(plan: Plan) -> np.ndarray | None:
 
 
 def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
-    """The noise of a declared model as that of a ridge regression, and the prior of its θ."""
-    engine, noise = plan.method, plan.method.form.noise
+    """The noise of a declared model as that of a ridge regression, 1 where rows have their own, and
+    the prior of its θ."""
+    engine, noise = plan.method, plan.method.noise or 1.0
     if plan.engine == "exact_gaussian":
         return Ridge(noise, noise, intercept), engine.gaussian(engine.prior())
     prior = engine.student(engine.prior())

@@ -86,12 +86,12 @@ class JointBelief(AffineBelief):
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
-        self.rounds.append(x, arm, reward, weight)
         self._learn(x, arm, reward, weight)
+        self.rounds.append(x, arm, reward, weight)
 
     def _learn(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
-        z, offset = self.features(x, arm)
-        self.inner.update(z, np.zeros(len(x), dtype=np.int64), reward - offset, weight)
+        one = np.zeros(len(x), dtype=np.int64)
+        self.inner.update(*self.observed(x, one, reward, weight, arm), weight)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(

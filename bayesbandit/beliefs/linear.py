@@ -250,7 +250,7 @@ class LinearBelief:
         )
 
     def regression(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
         return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.beliefs.watch import Watch
 from bayesbandit.engines.base import NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
@@ -63,6 +64,7 @@ class SampledBelief:
         self.spec, self.normalize, self.seed = spec, normalize, seed
         self.n_features = self.n_columns = n_features
         self.joint = spec.model.takes_arm
+        self.watch = Watch()
         self.rounds = Rounds(n_features)
         self._set_arms(n_arms)
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
@@ -72,6 +74,7 @@ class SampledBelief:
         self.plan: Plan = plan(
             spec.model, self.n_features, n_arms if self.joint else None, spec.engine
         )
+        self.plan.prepare()  # not when the first decision waits for it
         self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
 
     def __repr__(self) -> str:
@@ -113,6 +116,7 @@ class SampledBelief:
                 values = {}
         else:
             sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
+            self.watch(self.plan, sampled, g, rows["x"])
             values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
         if spec.frozen:  # one draw, at random, from which the sampler goes on
             i = rng.integers(spec.draws)
@@ -235,9 +239,18 @@ class SampledBelief:
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1)."""
+        """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1); nothing of them
+        where a reward has likelihood 0, whatever the variables are."""
+        self.admit(x, arm, reward)
         self.rounds.append(x, arm, reward, weight)
         self.n += np.bincount(arm, minlength=len(self.n))
+
+    def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
+        """Refuse rewards that are impossible under the model: there would be no posterior."""
+        if not self.plan.closed_form:
+            rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
+            draws = [chain.values for chain in self.chains]
+            self.plan.likelihood.check(self.spec.model.name, rows, draws)
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,

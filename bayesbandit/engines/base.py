@@ -12,15 +12,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-COMPILE = threading.RLock()  # PyTensor compiles for one thread at a time
+from bayesbandit.compilation import COMPILE
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an engine does not fit a model: the variable and the operation, in one sentence."""
+    """Why an engine does not fit a model: the variable and the operation, in one sentence.
+
+    of_rows: whether it is for the rows at hand alone, and other rows may be answered.
+    """
 
     engine: str
     reason: str
+    of_rows: bool = False
 
     def __str__(self) -> str:
         return f"{self.engine}: {self.reason}"

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace
+from pytensor.tensor.basic import get_underlying_scalar_constant_value
+from pytensor.tensor.exceptions import NotScalarConstantError
 
 from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.density import Density, Term, containers, distribution, read, row_dimension
 from bayesbandit.engines.mixtures import mixed
-from bayesbandit.engines.structure import Degrees, analytic
+from bayesbandit.engines.structure import Degrees
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -31,13 +33,15 @@ class Blocks:
     """A density's variables, apart.
 
     rest: those not in the block. auxiliary: to each variable that was mixed over, the declared one
-    that it belongs to. by_row: those with a value for each row.
+    that it belongs to. by_row: those with a value for each row. between: the bounds of those that
+    are not merely positive.
     """
 
     density: Density
     rest: tuple[str, ...]
     auxiliary: Mapping[str, str]
     by_row: tuple[str, ...]
+    between: Mapping[str, tuple[float, float]]
 
 
 def blocks(model: pm.Model) -> Blocks:
@@ -52,13 +56,12 @@ def blocks(model: pm.Model) -> Blocks:
     if len(rest) == len(density.values):
         raise _refuse("no real variable that could be Gaussian given the rest")
     seeds = {density.values[k]: 1.0 for k in rest}
-    for term in density.terms:
-        if why := Degrees([term.graph], seeds, analytic).fault(term.graph, most=1):
-            raise _refuse(f"{term.label}: {why}")
     if Degrees([density.mean], seeds).of(density.mean):
         names = Degrees([density.mean], seeds).names([density.mean])
         raise _refuse(f"'mean_reward': depends on {names}, not on Gaussian variables alone")
-    return Blocks(density, tuple(rest), auxiliary, tuple(by_row))
+    between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
+    between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
+    return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
 
 
 def eligible(model: pm.Model) -> None:
@@ -73,12 +76,28 @@ def eligible(model: pm.Model) -> None:
             raise _refuse(f"{label}: missing rewards are imputed")
         if not str(v.dtype).startswith("float"):
             raise _refuse(f"{label}: discrete")
-        if transform is not None and transform.name != "log":
+        if transform is not None and bounds(v, transform) is None:
             raise _refuse(f"{label}: {transform.name} transform")
         if row in dims and (transform is None or len(dims) > 1):
             raise _refuse(f"{label}: one value for each row")
     if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
         raise _refuse("'observed_reward': missing rewards")
+
+
+def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
+    """Between what a transformed variable is: positive by a logarithm, or between constants of an
+    interval; None where it may be negative, or its bounds are no constants."""
+    if transform.name == "log":
+        return 0.0, np.inf
+    if transform.name != "interval":
+        return None
+    lower, upper = transform.args_fn(*variable.owner.inputs)
+    try:
+        low = -np.inf if lower is None else float(get_underlying_scalar_constant_value(lower))
+        high = np.inf if upper is None else float(get_underlying_scalar_constant_value(upper))
+    except NotScalarConstantError:
+        return None
+    return (low, high) if low >= 0.0 else None
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply
+from pytensor.graph.fg import Output
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
@@ -42,10 +48,11 @@ class Term:
 class Density:
     """The terms of a log density, and the mean reward, as functions of values and data.
 
-    values: one input for each free variable, of known shape. inputs: x (n, d), reward (n,),
-    weight (n,), arm (n,), by role, each present only if the model has it. given_mean: an input that
-    stands for the mean reward. own: the model's own data, at the time it was read. n_arms: K, where
-    the declaration takes the arm.
+    values: one input for each free variable, of known shape. linear: of those that sum to zero,
+    the matrix from the value, flat, to the declared variable, of `shapes`. inputs: x (n, d),
+    reward (n,), weight (n,), arm (n,), by role, each present only if the model has it. given_mean:
+    an input that stands for the mean reward. own: the model's own data, at the time it was read.
+    n_arms: K, where the declaration takes the arm.
     """
 
     terms: tuple[Term, ...]
@@ -55,11 +62,20 @@ class Density:
     inputs: dict[str, Graph]
     own: dict[str, np.ndarray]
     n_arms: int | None
+    linear: dict[str, np.ndarray] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
         """d, the width of a context."""
         return self.own["x"].shape[1]
+
+    def value(self, name: str, draws: np.ndarray) -> np.ndarray:
+        """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
+        if name not in self.linear:
+            return draws
+        flat = draws.reshape(len(draws), -1) @ self.linear[name]
+        return flat.reshape(len(draws), *self.values[name].type.shape)
 
     def label(self, name: str) -> str:
         """How a refusal names a free variable: its name and its distribution."""
@@ -92,34 +108,64 @@ class Mark(Op):
         return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
 
 
-def marked(model: pm.Model) -> pm.Model:
-    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
-    from pymc.model.fgraph import fgraph_from_model, model_from_fgraph
+def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
+    """The model as one graph, and the copies in it of the model's variables. Of its deterministic
+    quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
 
     graph, copies = fgraph_from_model(model)
+    mean = copies[model["mean_reward"]]
+    for v in list(graph.outputs):
+        if isinstance(v.owner.op, ModelDeterministic) and v is not mean:
+            graph.remove_output(graph.outputs.index(v))
+            graph.replace(v, v.owner.inputs[0], reason="deterministic", import_missing=True)
+    return graph, copies
+
+
+def marked(model: pm.Model) -> pm.Model:
+    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    from pymc.model.fgraph import model_from_fgraph
+
+    graph, copies = graph_of(model)
+    MergeOptimizer().rewrite(graph)  # what is written twice, as the mean that is returned, is one
     mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
-    graph.replace(mean, Mark()(mean), reason="mark", import_missing=True)
+    mark = Mark()(mean)
+    for node, i in list(graph.clients[mean]):
+        if not isinstance(node.op, Output):
+            graph.change_node_input(node, i, mark, reason="mark", import_missing=True)
     return model_from_fgraph(graph, mutate_fgraph=True)
 
 
 def read(model: pm.Model) -> Density:
-    """The model's log density, in its variables' own (untransformed) values.
+    """The model's log density, in its variables' own (untransformed) values; those that sum to zero
+    by as many as are free.
 
     All other shared values (fixed designs, lengths of dimensions) become constants.
     """
     from pymc.model.transform.conditioning import remove_value_transforms
 
     order = [v.name for v in model.free_RVs]  # a copy of the model may have another
-    model = remove_value_transforms(marked(model))
+    model = marked(model)
+    zero_sum = {v.name for v in model.free_RVs if is_zero_sum(model.rvs_to_transforms[v])}
+    bounded = [v for v in model.free_RVs if v.name not in zero_sum]
+    model = remove_value_transforms(model, bounded) if bounded else model
     free = [model[name] for name in order]
     found = containers(model)
     own = {role: np.asarray(v.get_value()) for role, v in found.items()}
     inputs = {role: _input(role, v) for role, v in found.items()}
     shapes = lengths(model)
+    linear = {name: basis(model.rvs_to_transforms[model[name]], shapes[name]) for name in zero_sum}
+    declared = {name: shapes[name] for name in zero_sum}
+    for name in zero_sum:
+        shapes[name] = fewer(model.rvs_to_transforms[model[name]], shapes[name])
     values = {v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free}
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
+    raw = [unchecked(g) if v is not None and v.name in zero_sum else g
+           for g, v in zip(raw, [*variables, *model.potentials, None], strict=True)]  # fmt: skip
+    whole: Graph = rewrite_graph(raw, include=(), custom_rewrite=dfs_rewriter(whole_to_floating))
+    raw = list(whole)
     swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
     for v in free:
         swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
@@ -129,7 +175,7 @@ def read(model: pm.Model) -> Density:
     graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
-    whole: Graph = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
+    whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
     cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(whole)
     cut = lowered(cut)
@@ -144,7 +190,53 @@ def read(model: pm.Model) -> Density:
     n_arms = None
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
-    return Density(terms, mean, m, values, inputs, own, n_arms)
+    return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
+
+
+def is_zero_sum(transform: Any) -> bool:
+    """Whether a transform is that of a variable which sums to zero along some axes."""
+    return getattr(transform, "name", "") == "zerosum"
+
+
+def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the value of a variable of this shape that sums to zero."""
+    axes = {axis % len(shape) for axis in transform.zerosum_axes}
+    return tuple(k - (i in axes) for i, k in enumerate(shape))
+
+
+def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T z."""
+    few = fewer(transform, shape)
+    z = pt.tensor("z", shape=few)
+    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
+    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)
+
+
+def unchecked(graph: Graph) -> Graph:
+    """The log density of a variable that sums to zero, without PyMC's check that it does."""
+    checks = [
+        v
+        for v in ancestors([graph])
+        if v.owner is not None
+        and isinstance(v.owner.op, CheckAndRaise)
+        and "mean(value" in v.owner.op.msg
+    ]
+    return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
+
+
+@node_rewriter([Elemwise])
+def whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
+    """Whole numbers that meet floating ones are made floating before they do.
+
+    PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
+    """
+    whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
+    switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
+    if node.outputs[0].type.dtype != "float64" or not any(whole) or switch:
+        return None
+    inputs = [v.astype("float64") if is_whole else v
+              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    return list(node.op.make_node(*inputs).outputs)
 
 
 def lowered(graphs: Graph) -> Graph:

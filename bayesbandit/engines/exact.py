@@ -17,10 +17,13 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
 from bayesbandit.checks import finite
+from bayesbandit.engines.admission import eligible, on_own_rows
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers, distribution, read, row_dimension
+from bayesbandit.engines.density import (
+    read,
+)
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
-from bayesbandit.engines.recognise import Form, recognise
+from bayesbandit.engines.recognise import TOLERANCE, Form, recognise
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -78,8 +81,32 @@ class Exact:
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         self.quadratic, self.form = quadratic, form
         self.names, self.shapes, self.dim = quadratic.names, quadratic.shapes, quadratic.dim
-        self.slices, self.split = quadratic.slices, quadratic.split
+        self.slices, self.linear = quadratic.slices, quadratic.density.linear
+        self.shapes = {k: self._declared(k, v) for k, v in quadratic.shapes.items()}
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
+
+    def _declared(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A variable's own shape, where its value has this one."""
+        return self.quadratic.density.shapes.get(name, shape)
+
+    def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """θ (…, D) by declared variable, each (…, *shape)."""
+        found = self.quadratic.split(theta)
+        for k, T in self.linear.items():
+            flat = theta[..., self.slices[k]] @ T.T
+            found[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
+        return found
+
+    def moments(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
+        found = {}
+        for k, centre in self.split(mean).items():
+            T, s = self.linear.get(k), self.slices[k]
+            inner = covariance[s, s]
+            found[k] = centre, inner if T is None else T @ inner @ T.T
+        return found
 
     @property
     def additive(self) -> bool:
@@ -95,6 +122,30 @@ class Exact:
     def row_wise(self) -> bool:
         """Whether each row speaks of θ through its own mean reward alone."""
         return self.form.row_wise
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may come one by one: each an observation of its own mean reward, A θ + b,
+        of a precision that is known of it (`observations`)."""
+        return self.affine and self.row_wise
+
+    def observations(
+        self, x: Any, reward: Any, weight: Any = None, arm: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p (n,)."""
+        data = self.data(x, reward, weight, arm)
+        given = (1.0,) * len(self.quadratic.given)
+        shift, curvature, _ = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
+        precision = -curvature
+        if not (np.isfinite(shift).all() and np.isfinite(precision).all()):
+            row = int(np.argmin(np.isfinite(shift) & np.isfinite(precision)))
+            raise ValueError(
+                f"the log density of a reward of {data[1][row]:g} in context "
+                f"{data[0][row].tolist()} is not finite"
+            )
+        if (precision < 0.0).any():
+            raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
     @cached_property
     def identity_map(self) -> bool:
@@ -160,7 +211,12 @@ class Exact:
 
     def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
         """θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
-        parts = [np.asarray(draws[k]).reshape(-1, s.stop - s.start) for k, s in self.slices.items()]
+        parts = []
+        for k, s in self.slices.items():
+            T, values = self.linear.get(k), np.asarray(draws[k])
+            parts.append(values.reshape(-1, s.stop - s.start if T is None else len(T)))
+            if T is not None:
+                parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
     def solve(
@@ -170,7 +226,8 @@ class Exact:
         L = factor(finite(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
-            raise self.quadratic.refusal(f"{label}: improper, the posterior precision is singular")
+            reason = f"{label}: improper, the posterior precision is singular"
+            raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
@@ -185,7 +242,7 @@ class ExactGaussian(Exact):
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         super().__init__(quadratic, form)
-        self._prior = form.prior or quadratic.natural(form.trial)[0]
+        self._prior = quadratic.prior()
 
     @property
     def noise(self) -> float | None:
@@ -222,8 +279,36 @@ class ExactGaussian(Exact):
         return Rows(x, -curvature, slope, value)
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
-        """The posterior given rows x (n, d), reward, weight, arm (n,)."""
-        return self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        known = self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+        self.checked(known, self.data(x, reward, weight, arm))
+        return known
+
+    def checked(self, known: Gaussian, data: Data) -> None:
+        """The identity test: at the mean and up to four sds from it, the model's log density of
+        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds."""
+        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
+            [[0.0], [1.0], [4.0]]
+        )
+        theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
+        slopes, values = self.quadratic.at(theta, data)
+        expected = (known.mean - theta) @ known.precision
+        off = slopes - expected
+        size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
+        sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
+        least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
+        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
+        gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
+        if not np.isfinite(values[0]):
+            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
+        wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
+                                             TOLERANCE * np.abs(values)))  # fmt: skip
+        if wrong.any():
+            reason = (
+                "on these rows the log density differs from its closed form: by "
+                f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
+            )
+            raise self.quadratic.refusal(reason, of_rows=True)
 
     def gaussian(self, natural: Natural) -> Gaussian:
         """The distribution that has these natural parameters; refused where it is improper."""
@@ -249,47 +334,8 @@ def match(model: pm.Model) -> ExactGaussian | Refusal:
         with COMPILE:
             eligible(model, ENGINE)
             quadratic = Quadratic(read(model), ENGINE)
-            engine = ExactGaussian(quadratic, recognise(quadratic, (), np.random.default_rng(0)))
-        proper(engine)
+            engine = ExactGaussian(quadratic, recognise(quadratic))
+        on_own_rows(engine)
     except NotThisEngine as error:
         return error.refusal
     return engine
-
-
-def proper(engine: ExactGaussian) -> None:
-    """Refuses an improper prior that the model's own rows, if it has any, leave improper."""
-    own = engine.quadratic.density.own
-    if len(own["x"]) and isinstance(factor(engine.prior().precision), int):
-        engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
-
-
-def eligible(model: pm.Model, engine: str, positive: str = "") -> None:
-    """Refuses variables that are discrete, imputed, transformed or one for each row.
-
-    positive: a variable that may be positive by a log transform.
-    """
-
-    def refuse(variable: Any, why: str) -> NotThisEngine:
-        return NotThisEngine(
-            Refusal(engine, f"'{variable.name}' ~ {distribution(variable)}: {why}")
-        )
-
-    if not model.free_RVs:
-        raise NotThisEngine(Refusal(engine, "the model has no free variable"))
-    observed = {v.name for v in model.observed_RVs}
-    for v in model.free_RVs:
-        transform = model.rvs_to_transforms[v]
-        if (
-            v.name.endswith("_unobserved")
-            and v.name.replace("_unobserved", "_observed") in observed
-        ):
-            raise refuse(v, "missing rewards are imputed")
-        if not str(v.dtype).startswith("float"):
-            raise refuse(v, "discrete")
-        if row_dimension(model) in (model.named_vars_to_dims.get(v.name) or ()):
-            raise refuse(v, "one value for each row")
-        if transform is not None and v.name != positive:
-            raise refuse(v, f"{transform.name} transform")
-    reward = containers(model).get("reward")
-    if reward is not None and np.isnan(reward.get_value(borrow=True)).any():
-        raise NotThisEngine(Refusal(engine, f"'{reward.name}': missing rewards"))

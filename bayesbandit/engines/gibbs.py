@@ -1,37 +1,38 @@
 """The Gibbs engine for conditionally Gaussian models, derived from the declaration.
 
 One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
-variable is positive and, given everything else, a power of it is generalised inverse Gaussian
-(`conditionals`), which the gradient says. Laplace, Student-t, half-Cauchy and the like are mixtures
-of these (`mixtures`). Scalar noise with a diagonal scale mixture as prior is left to the compiled
-kernel (`shrinkage`).
+variable is positive, and the log density a sum of monomials of these, alone or times squares of
+what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
+half-Cauchy and the like are mixtures of such (`mixtures`). Scalar noise with a diagonal scale
+mixture as prior is left to a kernel of its own (`shrinkage`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.engines.base import NotThisEngine, Refusal, one_thread
+from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal, one_thread
 from bayesbandit.engines.blocks import ENGINE, Blocks, blocks
-from bayesbandit.engines.conditionals import MEAN, Conditional, trial
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact import Exact
+from bayesbandit.engines.generic import Problem, Reading, problem
 from bayesbandit.engines.quadratic import Data, Quadratic
-from bayesbandit.engines.recognise import Form, features, noise, recognise, tested
+from bayesbandit.engines.recognise import Form, close, features, trial
+from bayesbandit.engines.scalar_noise import scalar_noise
 from bayesbandit.engines.scale_mixtures import recognised
 from bayesbandit.engines.shrinkage import Shrinkage
-from bayesbandit.engines.sparsity import SparsePrior
-from bayesbandit.engines.swept import Sweep
 
 if TYPE_CHECKING:
     import pymc as pm
 
 TUNE, TUNE_WARM = 500, 50
-ROWS = 5  # of the data at which a model is tested
+TESTED = "rows tested"  # in a state: how many there were when the identity was tested
+ROWS = 5  # at which a map from contexts to features is read
 
 State = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
 
@@ -43,9 +44,7 @@ class Gibbs(Exact):
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: to each variable that was mixed over, the declared one that it belongs to; neither
-    part of `names` nor of the draws. kernel: the compiled sampler, where the model has its form.
-    prior_given: the block's natural parameters. scalar_noise: whether rewards are N(mean reward,
-    σ²/weight), whatever is given.
+    part of `names` nor of the draws. kernel: the sampler of scalar noise, where the model has it.
     """
 
     engine = ENGINE
@@ -54,20 +53,13 @@ class Gibbs(Exact):
         self,
         quadratic: Quadratic,
         form: Form,
-        conditionals: Sequence[Conditional],
+        reading: Reading,
         auxiliary: Mapping[str, str],
         by_row: Sequence[str],
         kernel: Shrinkage | None,
-        prior_given: SparsePrior,
-        scalar_noise: bool,
     ) -> None:
         super().__init__(quadratic, form)
-        self.conditionals, self.auxiliary, self.kernel = (
-            tuple(conditionals),
-            dict(auxiliary),
-            kernel,
-        )
-        self.prior_given, self.scalar_noise = prior_given, scalar_noise
+        self.reading, self.auxiliary, self.kernel = reading, dict(auxiliary), kernel
         self.by_row, self.block = tuple(by_row), quadratic.names
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in auxiliary)
@@ -79,14 +71,15 @@ class Gibbs(Exact):
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
         tune: int | None = None, seed: int | np.random.SeedSequence = 0,
-        start: Sequence[State] | None = None, compiled: bool = True,
+        start: Sequence[State] | None = None, generic: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> SampledDraws:  # fmt: skip
         """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
-        whose number of chains may differ; without it, random ones. compiled: False for the sweep in
-        Python also where there is a kernel. progress: told the number of sweeps as they are done.
+        whose number of chains may differ; without it, random ones. generic: whether to sweep as
+        any model is swept also where there is a kernel. progress: told the number of sweeps as they
+        are done. Rows on which the log density is not what the sampler takes it for are refused.
         """
         rows = self.data(**data)
         if tune is None:
@@ -94,22 +87,51 @@ class Gibbs(Exact):
         kept: list[State] = []
         last: list[State] = []
         with one_thread():
-            chain = self._chain(rows, compiled)
+            special = self.kernel is not None and not generic
+            whole = None if special and start else problem(self.reading, rows)
+            chain = self._chain(rows, whole, special)
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
                 state = (
                     self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
                 )
+                if i == 0 and whole is not None:
+                    self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
                 values, state = chain(state, draws, tune, rng, progress or silent)
                 kept.append(values)
                 last.append(state)
+            n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
+            if whole is not None and not (seen <= n < 2 * seen):
+                whole.check(last[0], np.random.default_rng(0))
+                if special:
+                    self._compare(whole, last[0])
+                seen = n
+            for state in last:
+                state[TESTED] = np.array(seen)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
 
-    def _chain(self, data: Data, compiled: bool) -> Chain:
+    def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
         """What draws a chain from the posterior given these rows."""
-        if self.kernel is None or not compiled:
-            return Sweep(self, data).sample
-        return partial(self.kernel.sample, self.kernel.problem(*self.mean_map(data), data))
+        if special:
+            assert self.kernel is not None
+            told = self.kernel.problem(*self.mean_map(data), data)
+            return partial(self.kernel.sample, told)
+        assert whole is not None
+
+        def sample(state, draws, tune, rng, progress):  # type: ignore[no-untyped-def]
+            return whole.sample(state, draws, tune, self.names, rng, progress)
+
+        return sample
+
+    def _compare(self, whole: Problem, state: State) -> None:
+        """Refuses rows of which the kernel does not have what the log density says."""
+        assert self.kernel is not None
+        told = self.kernel.problem(*self.mean_map(whole.data), whole.data)
+        ours = self.kernel.natural(told, state)
+        precision, shift = whole.natural(whole.flat(state)[1])
+        theirs = precision, shift + precision @ whole.layout.centre
+        if not all(close(a, b, 1e-8) for a, b in zip(ours, theirs, strict=True)):
+            raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> State:
         """Where a chain may begin: positive variables about 1, the block at 0."""
@@ -131,13 +153,6 @@ class Gibbs(Exact):
         """The mean rewards A θ + b of rows: A (n, D), b (n,)."""
         return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
-    def given(self, state: State, rows: slice = slice(None)) -> list[np.ndarray]:
-        """The values of the variables that the block is given, as `Quadratic` takes them."""
-        return [
-            state[k][rows] if k in self.by_row else state[k]
-            for k in (v.name for v in self.quadratic.given)
-        ]
-
     def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
         """All variables' shapes with n rows."""
         return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
@@ -158,35 +173,33 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 def match(model: pm.Model) -> Gibbs | Refusal:
     """The Gibbs engine for a built model, or why it has a variable that it cannot draw."""
     try:
-        return derived(blocks(model))
+        with COMPILE:
+            return derived(blocks(model))
     except NotThisEngine as error:
         return error.refusal
 
 
 def derived(apart: Blocks) -> Gibbs:
     """The engine of a density whose variables are a block and positive ones."""
-    density, rest, by_row = apart.density, apart.rest, apart.by_row
-    rng = np.random.default_rng(0)
-    quadratic = Quadratic(density, ENGINE, given=rest)
-    shapes = {
-        k: tuple(ROWS if m is None else m for m in v.type.shape) for k, v in density.values.items()
-    }
-    values = trial(shapes, rest, rng)
-    points: list[Any] = [[v[k] for k in rest] for v in (values, trial(shapes, rest, rng))]
-    given = points[0]
-    if by_row:
-        why = f"'{by_row[0]}' has a value for each row"
-        data = tested(quadratic, given, rng)
-        form = Form(why, False, features(quadratic, rng), None, data)
-    else:
-        form = recognise(quadratic, given, rng)
-    if quadratic.through_mean is not None:
-        theta = np.concatenate([np.ravel(values[k]) for k in quadratic.names])
-        values[MEAN] = quadratic.mean_reward(theta[None], form.trial)[0]
-    conditionals = [Conditional(density, name, ENGINE, values, form.trial) for name in rest]
-    kernel = None if by_row else recognised(quadratic, form, rng)
-    scalar = form.noise is not None and all(noise(quadratic, g, rng) for g in points)
-    return Gibbs(
-        quadratic, form, conditionals, apart.auxiliary, by_row, kernel,
-        SparsePrior(quadratic, points), scalar,
+    density, rng = apart.density, np.random.default_rng(0)
+    quadratic = Quadratic(density, ENGINE, given=apart.rest)
+    if quadratic.not_affine:
+        raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")
+    reading = Reading(density, apart.rest, ENGINE, apart.between)
+    own = density.own
+    n = len(own["x"])
+    columns = (own.get("reward"), own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, int)))
+    try:
+        whole = problem(reading, (own["x"], *columns))  # type: ignore[arg-type]
+    except NotThisEngine as error:
+        raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
+    form = Form(
+        "statistics of conditional posteriors do not add up", False, features(quadratic),
+        None, trial(density, ROWS),
     )  # fmt: skip
+    kernel, sigma2 = None, None
+    if not (apart.by_row or whole.layout.walled):
+        sigma2 = scalar_noise(reading)
+    if sigma2 is not None:
+        kernel = recognised(quadratic, sigma2, form.trial, rng)
+    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel)

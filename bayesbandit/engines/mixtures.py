@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
 
-from bayesbandit.engines.density import distribution, row_dimension
+from bayesbandit.engines.density import distribution, graph_of, row_dimension
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -72,14 +72,13 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
     from pymc.model.fgraph import (
         ModelFreeRV,
         ModelObservedRV,
-        fgraph_from_model,
         model_free_rv,
         model_from_fgraph,
         model_observed_rv,
     )  # fmt: skip
 
     row = row_dimension(model)
-    graph, _ = fgraph_from_model(model)
+    graph, _ = graph_of(model)
     auxiliary: dict[str, str] = {}
     for node in list(graph.toposort()):
         if not isinstance(node.op, ModelFreeRV | ModelObservedRV):

@@ -12,19 +12,22 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.stats import gamma
 
-from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
+from bayesbandit.engines.admission import eligible, on_own_rows
+from bayesbandit.engines.base import COMPILE, Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
-from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, eligible, factor, ridge
-from bayesbandit.engines.quadratic import Data, Natural, Quadratic
-from bayesbandit.engines.recognise import Form, by_rows, close, not_additive, recognise
+from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, ridge
+from bayesbandit.engines.quadratic import PYTHON, Data, Natural, Quadratic
+from bayesbandit.engines.recognise import TOLERANCE, Form, RowNoise, close, part, recognise
 from bayesbandit.engines.structure import Degrees, analytic
+from bayesbandit.model import DATA
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -112,20 +115,30 @@ class NormalInverseGamma(Exact):
     def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
         super().__init__(quadratic, form)
         self.scale_name, self.exponent = scale_name, exponent
-        self._prior = self.statistics(form.trial, PRIOR)
+        self.unit_powers = False  # `unit_powers`, once it is proved
+        self._prior = self._prior_statistics()
+
+    @property
+    def streams(self) -> bool:
+        return super().streams and self.unit_powers
 
     @property
     def ridge(self) -> float | None:
         """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
-        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.form.noise
+        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.noise
         return None if lam is None or noise is None else noise * lam
 
     @property
     def noise_prior(self) -> tuple[float, float] | None:
         """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
-        if self.form.noise is None:
+        if self.noise is None:
             return None
-        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.form.noise
+        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.noise
+
+    @property
+    def noise(self) -> float | None:
+        """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
+        return self.form.noise if self.unit_powers else None
 
     def scale(self, sigma2: np.ndarray) -> np.ndarray:
         """The declared scale variable where σ² = 1/q is given."""
@@ -138,29 +151,68 @@ class NormalInverseGamma(Exact):
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
         """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
         `additive`."""
-        return self.statistics(self.data(x, reward, weight, arm), LIKELIHOOD)
+        return self.statistics(self.data(x, reward, weight, arm))
 
-    def statistics(self, data: Data, part: int) -> NaturalGamma:
-        """Statistics of the prior (0) or of the likelihood (1)."""
-        zero, k = np.zeros((1, self.dim)), self.exponent
-        if part == LIKELIHOOD and self.row_wise:
+    def statistics(self, data: Data) -> NaturalGamma:
+        """Statistics of the likelihood of rows."""
+        zero = np.zeros((1, self.dim))
+        if self.row_wise:
             rows = self.quadratic.rows(data, (1.0,))
             natural, means = rows.natural(), self.quadratic.mean_reward(zero, data)[0]
-            at = [self.quadratic.curvature(means, data, (q ** (1.0 / k),))[2] for q in PRECISIONS]
+            at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
         else:
-            natural = self.quadratic.natural(data, (1.0,))[part]
+            natural = self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
             at = [
-                float(self.quadratic.log_densities(zero, data, (q ** (1.0 / k),))[part][0])
-                for q in PRECISIONS
+                float(self.quadratic.log_densities(zero, data, (s,))[LIKELIHOOD][0])
+                for s in self._scales
             ]
+        return NaturalGamma(natural.precision, natural.shift, *read_off(at))
+
+    def _prior_statistics(self) -> NaturalGamma:
+        """Statistics of the prior: a density in s becomes one in q."""
+        zero, k = np.zeros((1, self.dim)), self.exponent
+        natural = self.quadratic.prior((1.0,))
+        at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
         power, rate, constant = read_off(at)
-        if part == PRIOR:  # a density in s becomes one in q
-            power, constant = power + 1.0 / k - 1.0, constant - math.log(abs(k))
-        return NaturalGamma(natural.precision, natural.shift, power, rate, constant)
+        return NaturalGamma(
+            natural.precision, natural.shift,
+            power + 1.0 / k - 1.0, rate, constant - math.log(abs(k)),
+        )  # fmt: skip
+
+    @property
+    def _scales(self) -> list[float]:
+        """s at `PRECISIONS`."""
+        return [q ** (1.0 / self.exponent) for q in PRECISIONS]
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
-        """The posterior given rows x (n, d), reward, weight, arm (n,)."""
-        return self.student(self.prior() + self.likelihood(x, reward, weight, arm))
+        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        known = self.student(self.prior() + self.likelihood(x, reward, weight, arm))
+        self.checked(known, self.data(x, reward, weight, arm))
+        return known
+
+    def checked(self, known: StudentT, data: Data) -> None:
+        """The identity test: at some θ and s from the middle and the tails of the posterior, the
+        model's log density is that of `known`, to rounding or to 1e-5."""
+        quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
+        q = gamma.ppf(quantiles, known.shape) / known.scale
+        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
+            [[0.0], [1.0], [4.0]]
+        )
+        half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
+        theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
+        values = np.array([
+            self.quadratic.at(theta[[i]], data, (q[i] ** (1.0 / k),))[1][0] for i in range(3)
+        ])  # fmt: skip
+        if not np.isfinite(values[0]):
+            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
+        power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
+        closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
+        gap = (values - values[0]) - (closed - closed[0])
+        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
+        if not (np.abs(gap) <= least).all():
+            by = f"{np.abs(gap).max():.2g}"
+            reason = f"on these rows the log density differs from its closed form by {by}"
+            raise self.quadratic.refusal(reason, of_rows=True)
 
     def student(self, natural: NaturalGamma) -> StudentT:
         """The distribution that has these statistics; refused where it is improper."""
@@ -169,7 +221,8 @@ class NormalInverseGamma(Exact):
         b = natural.rate - 0.5 * float(half @ half)
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
-            raise self.quadratic.refusal(f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
+            reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
+            raise self.quadratic.refusal(reason, of_rows=True)
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)
@@ -181,9 +234,7 @@ def match(model: pm.Model) -> NormalInverseGamma | Refusal:
     try:
         with COMPILE:
             engine = matched(model)
-        own, improper = engine.quadratic.density.own, factor(engine.prior().precision)
-        if len(own["x"]) and (isinstance(improper, int) or engine.prior().rate <= 0.0):
-            engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
+        on_own_rows(engine)
     except NotThisEngine as error:
         return error.refusal
     return engine
@@ -204,17 +255,11 @@ def matched(model: pm.Model) -> NormalInverseGamma:
         raise _refuse(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
     rng = np.random.default_rng(0)
-    form = recognise(quadratic, (1.0,), rng)
-    again = AGAIN[:1]
-    if not (form.not_additive or (form.row_wise and by_rows(quadratic, form.trial, again))):
-        form = replace(
-            form, row_wise=False, not_additive=not_additive(quadratic, form.trial, again)
-        )
+    form = recognise(quadratic, (1.0,))
     k = exponent(quadratic, form.trial, name)
     engine = NormalInverseGamma(quadratic, form, name, k)
     conjugate(engine, rng)
-    if not unit_powers(engine):
-        engine.form = replace(form, noise=None)
+    engine.unit_powers = unit_powers(engine, s)
     return engine
 
 
@@ -248,7 +293,7 @@ def noise_scale(model: pm.Model) -> str:
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     """k, where all natural parameters are proportional to s^k."""
-    prior, likelihood = quadratic.natural(data, (1.0,))
+    prior, likelihood = quadratic.prior((1.0,)), quadratic.natural(data, (1.0,))[LIKELIHOOD]
     at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
     largest = np.abs(likelihood.precision).argmax()
     ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
@@ -257,7 +302,8 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     if k == 0.0:
         raise _refuse(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     for s in AGAIN:
-        prior_at_s, likelihood_at_s = quadratic.natural(data, (s,))
+        prior_at_s = quadratic.prior((s,))
+        likelihood_at_s = quadratic.natural(data, (s,))[LIKELIHOOD]
         for base, now in ((likelihood, likelihood_at_s), (prior, prior_at_s)):
             precision, shift = now.precision / s**k, now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
@@ -269,29 +315,31 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     return k
 
 
-def unit_powers(engine: NormalInverseGamma) -> bool:
-    """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights."""
-    if engine.form.noise is None:
+def unit_powers(engine: NormalInverseGamma, s: Any) -> bool:
+    """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights: a row
+    adds ½ log q, whatever its weight."""
+    if not engine.row_wise or not engine.form.by_weight:
         return False
-    _, reward, weight, _ = engine.form.trial
-    means = engine.quadratic.mean_reward(np.zeros((1, engine.dim)), engine.form.trial)[0]
-    if not engine.quadratic.takes_weight:
-        weight = np.ones(len(reward))
-    found = engine.statistics(engine.form.trial, LIKELIHOOD)
-    rate = 0.5 * weight @ (reward - means) ** 2 / engine.form.noise
-    return close(np.array([found.power, found.rate]), np.array([0.5 * len(reward), rate]))
+    slope = RowNoise(engine.quadratic).level_slope(s)
+    if slope is None:
+        return False
+    data = part(engine.form.trial, slice(0, 1))
+    inputs = [v for role, v in engine.quadratic.density.inputs.items()]
+    at = dict(zip(DATA, data, strict=True))
+    values = [at[role] for role in engine.quadratic.density.inputs]
+    [a] = Compiled([s, *inputs], [slope], PYTHON)(np.array(1.0), *values)
+    return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
 
 
 def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
     """The identity test: the density is what its statistics say, at random θ and s."""
-    theta, data = rng.normal(size=(3, engine.dim)), engine.form.trial
-    for part in (PRIOR, LIKELIHOOD):
-        stats = engine.statistics(data, part)
+    theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
+    for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)
         for s in (*AGAIN, 1.0):
-            q, k = s**engine.exponent, engine.exponent
-            value = engine.quadratic.log_densities(theta, data, (s,))[part]
-            if part == PRIOR:
+            q = s**k
+            value = engine.quadratic.log_densities(theta, data, (s,))[which]
+            if which == PRIOR:
                 value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
             closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
             if not close(closed, value):

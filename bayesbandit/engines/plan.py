@@ -15,17 +15,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
+from bayesbandit.engines.admission import check_mean, check_random
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers
+from bayesbandit.engines.density import containers, lowered
+from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
-from bayesbandit.engines.source import declaration
-from bayesbandit.model import RewardModel
+from bayesbandit.engines.rows import ALONG, Reach, Rows
+from bayesbandit.engines.symbolic import reads_rows
+from bayesbandit.model import DATA, RewardModel
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -42,16 +47,18 @@ EXACT = ("exact_gaussian", "normal_inverse_gamma")
 AUTO = (*EXACT, "gibbs", "nuts")  # the fastest first
 ENGINES = ("auto", "exact", *MATCH)
 KEPT = 64  # plans in memory, least recently used out first
+MOST = 256_000_000  # bytes of their rows
 
 _plans: OrderedDict[Any, Plan] = OrderedDict()
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An engine for a declared model of d features and K arms, ready for any number of rows.
+    """An engine for a declared model of d features and K arms, ready for other rows of which the
+    declaration builds the same model (`digest`).
 
     engine: its name. method: the engine itself. refusals: one for each faster engine. built: the
-    PyMC model that the engine was derived from, on template data.
+    PyMC model that the engine was derived from.
     """
 
     model: RewardModel
@@ -77,27 +84,75 @@ class Plan:
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
     @cached_property
+    def row_mixing(self) -> str:
+        """The operation by which the mean reward of a row depends on other rows; "" if it does not,
+        whatever they are."""
+        mean = lowered([self.built["mean_reward"]])[0]
+        seeds = dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
+        return Rows([mean], seeds).mixed(mean) or ""
+
+    @cached_property
+    def reads_rows(self) -> str:
+        """How the declaration reads its rows while it is built; "" if it does not."""
+        return reads_rows(self.model, self.n_features, self.n_arms)
+
+    @cached_property
     def outcomes(self) -> Outcomes:
         """Mean rewards and deterministic quantities as functions of draws."""
         with COMPILE:
             return Outcomes(self.built)
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        with COMPILE:
+            return Likelihood(self.built)
 
     def explain(self) -> str:
         """The engine, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
+    def on(self, rows: Mapping[str, Any]) -> pm.Model:
+        """A copy of the built model with other rows, by role; without weights, they are 1."""
+        import pymc as pm
+        from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
+
+        with COMPILE:
+            graph, _ = fgraph_from_model(self.built)
+            for v in graph.outputs:  # PyMC takes two deterministic quantities of one value for one
+                if isinstance(v.owner.op, ModelDeterministic):
+                    own = view_op(v.owner.inputs[0])
+                    graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
+            model = model_from_fgraph(graph, mutate_fgraph=True)
+        n = len(rows["x"])
+        given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
+        with model:
+            pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
+        return model
+
+    def without(self, refusal: Refusal) -> Plan:
+        """The next engine, of a plan that was free to choose, after one has refused these rows."""
+        return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
+
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int, tune: int | None = None, start: Any = None,
+        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
 
-        start: `SampledDraws.state` of an earlier run.
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
         """
         return self.method.sample(
-            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
+            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
         )
+
+    def prepare(self) -> None:
+        """Compile now what would otherwise delay the first decisions."""
+        if not self.closed_form:
+            self.likelihood.prepare()
+        if prepare := getattr(self.method, "prepare", None):
+            prepare(self.model.name)
 
     def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
         """Independent draws of the free variables without data, by name, (size, *shape); none where
@@ -121,7 +176,11 @@ class Plan:
         return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return plan, (self.model, self.n_features, self.n_arms, self.asked)
+        rows = None
+        if self.reads_rows:
+            rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        built = digest(self.built)
+        return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, built)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self  # nothing in it changes
@@ -130,11 +189,11 @@ class Plan:
 def plan(
     model: RewardModel, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
-    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`.
+    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`, made
+    on rows that mean nothing.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
-    whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`. Plans are
-    kept, by declaration and shape.
+    whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
     """
     one_of(engine, "engine", ENGINES)
     d = integer(n_features, "n_features", 1)
@@ -144,14 +203,68 @@ def plan(
         if n_arms is None:
             raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
         n_arms = integer(n_arms, "n_arms", 1)
-    key = declaration(model), d, n_arms, engine
+    return planned(model, template(model, d, n_arms), engine)
+
+
+def planned(
+    model: RewardModel, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
+) -> Plan:
+    """The plan for a model as it was built on some rows; `refusals`: of engines that are out.
+
+    Plans are kept by what was built, of which they are a proof: the declaration is run each time.
+    """
+    one_of(engine, "engine", ENGINES)
+    found, out = digest(built), tuple(refusal.engine for refusal in refusals)
+    key = found, model.name, engine, out
     with COMPILE:
-        if key not in _plans:
-            _plans[key] = _plan(model, d, n_arms, engine)
-            while len(_plans) > KEPT:
-                _plans.popitem(last=False)
-        _plans.move_to_end(key)
-        return _plans[key]
+        kept = None if found is None else _plans.get(key)
+        if kept is None:
+            kept = _plan(model, built, engine, refusals)
+            if found is None:
+                return kept
+            same = found, model.name, engine, kept.engine  # what was compiled is compiled once
+            kept = _of(_plans[same], model, kept.refusals) if same in _plans else kept
+            _keep(same, kept)
+        rest = kept.refusals[len(refusals) :]
+        if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
+            kept = _of(kept, model, (*refusals, *rest))
+        if not any(refusal.of_rows for refusal in rest):
+            _keep(key, kept)
+        return kept
+
+
+def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
+    """The same plan of another declaration that builds the same, with its own refusals."""
+    other = object.__new__(Plan)
+    vars(other).update(vars(plan) | {"model": model, "refusals": refusals})
+    return other
+
+
+def _keep(key: Any, plan: Plan) -> None:
+    _plans[key] = plan
+    _plans.move_to_end(key)
+    while len(_plans) > 1 and (len(_plans) > KEPT or sum(map(size, _plans.values())) > MOST):
+        _plans.popitem(last=False)
+
+
+def size(plan: Plan) -> int:
+    """Bytes of the rows on which a plan was made."""
+    return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
+
+
+def _again(
+    model: RewardModel, d: int, n_arms: int | None, engine: str,
+    rows: dict[str, np.ndarray] | None, before: str | None,
+) -> Plan:  # fmt: skip
+    """A stored plan, made again; its declaration must build what it did."""
+    if rows is None:
+        built = template(model, d, n_arms)
+    else:
+        weight, arm = rows.get("weight"), rows.get("arm")
+        built = model.build(rows["x"], rows["reward"], weight, arm, n_arms)
+    if digest(built) != before:
+        raise ValueError(f"{model.name} builds another model than when this was stored")
+    return planned(model, built, engine)
 
 
 def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> str:
@@ -162,15 +275,19 @@ def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> s
     return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
 
 
-def _plan(model: RewardModel, d: int, n_arms: int | None, asked: str) -> Plan:
-    built = template(model, d, n_arms)
-    candidates = {"auto": AUTO, "exact": EXACT}.get(asked, (asked,))
-    refusals: list[Refusal] = []
-    for name in candidates:
+def _plan(model: RewardModel, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
+    check_mean(built, asked)
+    check_random(built, asked)
+    d = built["x"].get_value(borrow=True).shape[1]
+    n_arms = len(built.coords["arm"]) if model.takes_arm else None
+    out = {refusal.engine for refusal in refusals}
+    for name in {"auto": AUTO, "exact": EXACT}.get(asked, (asked,)):
+        if name in out:
+            continue
         found = MATCH[name](built)
         if not isinstance(found, Refusal):
-            return Plan(model, d, n_arms, asked, name, found, tuple(refusals), built)
-        refusals.append(found)
+            return Plan(model, d, n_arms, asked, name, found, refusals, built)
+        refusals = (*refusals, found)
     if len(refusals) == 1:
         raise NotThisEngine(refusals[0])
     reason = "no engine fits" if asked == "auto" else "no closed form fits"

@@ -129,9 +129,9 @@ class Quadratic:
         self._data = [density.inputs.get(role) for role in DATA]
         self._compile()
 
-    def refusal(self, reason: str) -> NotThisEngine:
+    def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
-        return NotThisEngine(Refusal(self.engine, reason))
+        return NotThisEngine(Refusal(self.engine, reason, of_rows))
 
     @cached_property
     def takes_weight(self) -> bool:
@@ -159,15 +159,15 @@ class Quadratic:
         self._prior = flat[0]
         outputs: list[Variable] = []
         for total in flat:
-            outputs += vectorize_graph([_gradient(total, self._z), total], {self._z: self._Z})
+            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
         self._gradients = Compiled([self._Z, *self.given, *data], outputs, PYTHON)
         M = vectorize_graph(mean, {self._z: self._Z})
         self._means = Compiled([self._Z, *data], [M], PYTHON)
         self.through_mean = self._through_mean()
         if self.through_mean is not None:
             m, cut = self.density.given_mean, self.through_mean
-            slope = _gradient(cut, m)
-            curvature = _gradient(slope.sum(), m)
+            slope = gradient(cut, m)
+            curvature = gradient(slope.sum(), m)
             self._curvature = Compiled([m, *self.given, *data], [slope, curvature, cut], PYTHON)
 
     def _through_mean(self) -> Variable | None:
@@ -195,24 +195,42 @@ class Quadratic:
             parts.append(Natural(-0.5 * (H + H.T), shift[k].copy(), float(constant.item())))
         return parts[0], parts[1]
 
+    def prior(self, given: Given = ()) -> Natural:
+        """Natural parameters of the prior by itself, which no row enters."""
+        slopes, shift = affine(lambda Z: self.prior_slopes(Z, given), self.dim)
+        constant = float(self.prior_values(np.zeros((1, self.dim)), given)[0])
+        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant)
+
     def prior_slopes(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
         """Gradients (S, D) of the prior at Z (S, D)."""
-        [gradient] = self._prior_gradient(Z, *(np.asarray(v, dtype=np.float64) for v in given))
-        return np.broadcast_to(gradient, Z.shape)
+        slopes, _ = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
+        return np.broadcast_to(slopes, Z.shape)
+
+    def prior_values(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
+        """Log densities (S,) of the prior at Z (S, D)."""
+        _, values = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
+        return np.broadcast_to(values, len(Z))
 
     def likelihood_slopes(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
         """Gradients (S, D) of the likelihood at Z (S, D)."""
         return self._stacked(Z, self._arguments(data, given))[:, 1]
 
     @cached_property
-    def _prior_gradient(self) -> Compiled:
-        graph = vectorize_graph(_gradient(self._prior, self._z), {self._z: self._Z})
-        return Compiled([self._Z, *self.given], [graph], PYTHON)
+    def _prior_at(self) -> Compiled:
+        outputs = [gradient(self._prior, self._z), self._prior]
+        graphs = vectorize_graph(outputs, {self._z: self._Z})
+        return Compiled([self._Z, *self.given], list(graphs), PYTHON)
 
     def _stacked(self, Z: np.ndarray, rest: list[np.ndarray]) -> np.ndarray:
         """Gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""
         gradients = self._gradients(Z, *rest)[::2]
         return np.stack([np.broadcast_to(g, Z.shape) for g in gradients], axis=1)
+
+    def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
+        found = self._gradients(Z, *self._arguments(data, given))
+        slopes = np.broadcast_to(found[0], Z.shape) + found[2]
+        return slopes, np.broadcast_to(found[1], len(Z)) + found[3]
 
     def log_densities(
         self, Z: np.ndarray, data: Data, given: Given = ()
@@ -252,6 +270,6 @@ def _total(graphs: list[Any]) -> Any:
     return pt.add(pt.constant(0.0), *[g.sum() for g in graphs])
 
 
-def _gradient(graph: Any, variable: Variable) -> Any:
+def gradient(graph: Any, variable: Variable) -> Any:
     """The gradient, 0 where the graph does not depend on the variable."""
     return pt.grad(graph, variable, disconnected_inputs="ignore")

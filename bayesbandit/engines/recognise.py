@@ -1,21 +1,31 @@
-"""What a quadratic log density allows: settled by numbers at points drawn at random.
+"""What a quadratic log density allows, proved from its graph.
 
-The degrees say that a function is a polynomial, or `analytic` that it is analytic; two of these
-that agree at random points agree everywhere.
+Which rows reach which terms (`rows`), what values depend on and how they scale (`influence`), of
+what degree they are (`structure`): statements about every row that may come. Numbers are read off
+only where the graph says that they are the same for all rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
 
 from bayesbandit.engines.density import Density
-from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
-from bayesbandit.engines.structure import Degrees, analytic
+from bayesbandit.engines.influence import Influence, Scaling
+from bayesbandit.engines.quadratic import Data, Given, Quadratic, gradient
+from bayesbandit.engines.rows import ALONG, Reach, Rows
+from bayesbandit.engines.structure import Degrees
 
 TOLERANCE = 1e-9  # relative to the largest number compared
 MOST = 4_000_000  # numbers that a map from contexts to features may take
+DATA_ROW = Reach(ALONG, 0)
 
 
 @dataclass(frozen=True)
@@ -29,7 +39,8 @@ class Form:
         arms, (C (K, d, D), a (K, D)), for each arm.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
-    trial, prior: the rows at which all this was found, and the prior's natural parameters there.
+    trial: a few of the model's own rows, by which numbers that are the same for all are read off.
+    by_weight: whether a row's precision is its weight times what does not depend on weights.
     """
 
     not_additive: str
@@ -37,7 +48,24 @@ class Form:
     features: tuple[np.ndarray, np.ndarray] | None
     noise: float | None
     trial: Data
-    prior: Natural | None = None
+    by_weight: bool = False
+
+
+def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
+    """The form of a quadratic log density, at values of what it is given."""
+    density = quadratic.density
+    why, row_wise = not_additive(density), False
+    if not why and quadratic.through_mean is not None:
+        row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
+    rows = RowNoise(quadratic) if row_wise else None
+    return Form(
+        why,
+        row_wise,
+        features(quadratic),
+        rows.variance(given) if rows else None,
+        finite_trial(quadratic, given, not why),
+        rows is not None and rows.by_weight,
+    )
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
@@ -48,21 +76,34 @@ def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
     return bool(np.abs(a - b).max(initial=0.0) <= tolerance * largest)
 
 
-def trial(
-    density: Density, n: int, rng: np.random.Generator, own: bool = False, spread: float = 0.7
-) -> Data:
-    """n rows drawn at random, of as many arms as may be; weights are exp(±spread).
+def trial(density: Density, n: int = 5, own: Mapping[str, np.ndarray] | None = None) -> Data:
+    """n rows of the model's own data, of as many arms as may be; random ones where it has none."""
+    own, K = density.own if own is None else own, density.n_arms or 1
+    if not len(own["x"]):
+        own = positive(density, n)
+    rows = np.arange(n) % len(own["x"])
+    weight = own["weight"][rows] if "weight" in own else np.ones(n)
+    arm = own["arm"][rows] if "arm" in own else np.arange(n) % K
+    return own["x"][rows].astype(float), own["reward"][rows].astype(float), weight, arm
 
-    own: contexts and rewards from the model's own data, where a model of log x has a value.
-    """
-    K = density.n_arms or 1
-    arm = np.resize(rng.permutation(K), n)
-    weight = np.exp(rng.uniform(-spread, spread, n))
-    if own:
-        x = rng.permuted(density.own["x"], axis=0)[np.arange(n) % len(density.own["x"])]
-        rewards = density.own["reward"]
-        return x.astype(float), rng.choice(rewards, n).astype(float), weight, arm
-    return rng.normal(size=(n, density.n_features)), rng.normal(size=n), weight, arm
+
+def positive(density: Density, n: int) -> dict[str, np.ndarray]:
+    """n random contexts and rewards that have logarithms."""
+    rng = np.random.default_rng(0)
+    return {
+        "x": np.exp(rng.normal(size=(n, density.n_features))), "reward": np.exp(rng.normal(size=n))
+    }  # fmt: skip
+
+
+def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
+    """`trial`, or where the log density is not finite there, at positive contexts and rewards; all
+    of the model's rows where they are not `apart` from each other."""
+    density, theta = quadratic.density, np.zeros((1, quadratic.dim))
+    own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
+    if not apart or np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
+        return own
+    other = trial(density, own=positive(density, len(own[0])))
+    return other if np.isfinite(quadratic.log_densities(theta, other, given)[1]).all() else own
 
 
 def part(data: Data, rows: slice) -> Data:
@@ -71,124 +112,105 @@ def part(data: Data, rows: slice) -> Data:
     return x[rows], reward[rows], weight[rows], arm[rows]
 
 
-def recognise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> Form:
-    """The form of a quadratic log density, after the identity test that every one must pass."""
-    data, prior, likelihood = examined(quadratic, given, rng)
-    theta, (x, reward, weight, arm) = rng.normal(size=(1, quadratic.dim)), data
-    means = quadratic.mean_reward(theta, data)
-    if not close(means, quadratic.mean_reward(theta, (x, reward + 1.0, 2.0 * weight, arm))):
-        raise quadratic.refusal("'mean_reward': depends on the rewards or their weights")
-    rows = by_rows(quadratic, data, given)
-    row_wise = rows is not None and same(rows.natural(), likelihood)
-    return Form(
-        "" if row_wise else not_additive(quadratic, data, given),
-        row_wise,
-        features(quadratic, rng),
-        noise(quadratic, given, rng) if row_wise else None,
-        data,
-        prior,
-    )
-
-
-def tested(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> Data:
-    """Trial data at which the log density was found to be what its natural parameters say."""
-    return examined(quadratic, given, rng)[0]
-
-
-def examined(
-    quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator
-) -> tuple[Data, Natural, Natural]:
-    """Trial data at which the identity test was passed, and both parts' natural parameters."""
-    density = quadratic.density
-    choices = [trial(density, 5, rng)]
-    if len(density.own["x"]):
-        choices.append(trial(density, 5, rng, own=True))
-    theta = 3.0 * rng.normal(size=(4, quadratic.dim))
-    for data in choices:
-        values = quadratic.log_densities(theta, data, given)
-        if not np.isfinite(values).all():
-            continue
-        prior, likelihood = quadratic.natural(data, given)
-        for natural, value, name in (
-            (prior, values[0], "prior"),
-            (likelihood, values[1], "likelihood"),
-        ):
-            if not close(natural(theta), value):
-                raise quadratic.refusal(
-                    f"the {name} differs from its closed form at random points: "
-                    f"{natural(theta)[0]:.12g} against {value[0]:.12g}"
-                )
-        return data, prior, likelihood
-    raise quadratic.refusal("the log density is not finite at random points, nor at its own data")
-
-
-def not_additive(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> str:
-    """Why stats(a) + stats(b) = stats(a ∪ b) does not hold; "" where it does."""
-    try:
-        parts = [quadratic.natural(part(data, s), given)[1] for s in (slice(0, 1), slice(1, None))]
-        together = quadratic.natural(data, given)[1]
-        maps = [quadratic.mean_reward(np.ones((1, quadratic.dim)), part(data, s))
-                for s in (slice(0, 1), slice(1, None), slice(None))]  # fmt: skip
-    except (ValueError, IndexError) as error:
-        return f"other numbers of rows fail: {str(error).splitlines()[0]}"
-    if not close(np.concatenate(maps[:2], axis=1), maps[2]):
-        return "the mean reward of a row depends on other rows"
-    if not same(parts[0] + parts[1], together):
-        return "the likelihood of rows together is not the product of theirs apart"
+def not_additive(density: Density) -> str:
+    """Why statistics of batches of rows do not add up; "" where they do, whatever the rows are."""
+    if why := _mixed([density.mean], density):
+        return f"the mean reward of a row depends on other rows: {why}"
+    if why := _mixed([term.graph for term in density.terms if term.on_data], density):
+        return f"the likelihood of rows together is not the product of theirs apart: {why}"
     return ""
 
 
-def same(a: Natural, b: Natural) -> bool:
-    """Whether two sets of natural parameters agree."""
-    constants = np.array([a.constant]), np.array([b.constant])
-    return close(a.precision, b.precision) and close(a.shift, b.shift) and close(*constants)
+def _mixed(graphs: list[Variable], density: Density) -> str | None:
+    """The operation that mixes the rows in one of these graphs, if there is one."""
+    seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
+    rows = Rows(graphs, seeds)
+    return next((why for g in graphs if (why := rows.mixed(g))), None)
 
 
-def by_rows(quadratic: Quadratic, data: Data, given: tuple[float, ...]) -> Rows | None:
-    """The rows' statements, where the likelihood is a product over rows, each of its own mean."""
-    if quadratic.through_mean is None:
-        return None
-    n = len(data[0])
-    zero, curvature, _ = quadratic.curvature(np.zeros(n), data, given)
-    slopes = np.stack([quadratic.curvature(e, data, given)[0] for e in np.eye(n)], axis=1)
-    if not close(slopes - zero[:, None], np.diag(curvature)):
-        return None
-    try:
-        whole = quadratic.rows(data, given)
-        apart = [quadratic.rows(part(data, s), given) for s in (slice(0, 1), slice(1, None))]
-    except (ValueError, IndexError):
-        return None
-    for k in ("map", "precision", "shift"):
-        if not close(np.concatenate([getattr(rows, k) for rows in apart]), getattr(whole, k)):
+class RowNoise:
+    """How precise a row is, of a likelihood in which each row has its own mean reward alone.
+
+    In the row's mean reward m its log density is −½ p m² + u m + …. depends_on: the data that p may
+    depend on. by_weight: p is the weight times what does not depend on it. of_reward: u = p·reward.
+    """
+
+    def __init__(self, quadratic: Quadratic) -> None:
+        self.quadratic, density = quadratic, quadratic.density
+        cut: Any = quadratic.through_mean
+        m, inputs = density.given_mean, density.inputs
+        reward, weight = inputs["reward"], inputs.get("weight")
+        slope: Any = pt.grad(cut, m)
+        both = {m: 1.0, reward: 1.0}
+        self.slope, self.curvature, self.of_rewards = simplified(
+            slope, gradient(slope.sum(), m), gradient(slope.sum(), reward)
+        )
+        names = {v: (role,) for role, v in inputs.items() if role != "reward"}
+        graphs = [self.curvature, self.of_rewards]
+        influence = Influence(graphs, names)
+        self.depends_on = frozenset().union(*map(influence.of, graphs))
+        self.by_weight = "weight" not in self.depends_on
+        if weight is not None and not self.by_weight:
+            scaling = Scaling(graphs, {weight: 1.0})
+            self.by_weight = all(scaling.of(g) == 1.0 for g in graphs)
+        self.linear = Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).of(slope) == 1.0
+
+    def level_slope(self, s: Variable) -> Any:
+        """s ∂/∂s of the log density where every mean reward is the reward, if that is as many times
+        one number as there are rows, whatever these are; else None."""
+        density = self.quadratic.density
+        m, inputs = density.given_mean, density.inputs
+        zero = {v: v.zeros_like() for v in (m, inputs["reward"])}
+        through: Any = self.quadratic.through_mean
+        [cut] = clone_replace([through], zero)
+        [slope] = simplified(s * gradient(cut, s))
+        depends_on = Influence(
+            [slope], {v: (role,) for role, v in inputs.items() if role != "reward"} | {s: ("s",)}
+        ).of(slope)
+        free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
+        if depends_on - set(free):
             return None
-    constants = np.array([whole.constant]), np.array([sum(rows.constant for rows in apart)])
-    return whole if close(*constants) else None
+        scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
+        return slope if all(e == 0.0 for e in scalings) else None
+
+    def variance(self, given: Given = ()) -> float | None:
+        """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm, at
+        values of what the log density is given; a declaration without use for weights is taken at
+        weight 1. None where it is another."""
+        if not (self.linear and self.by_weight) or self.depends_on - {"weight"}:
+            return None
+        own = self.quadratic.density.own["x"]
+        x = own[:1] if len(own) else np.ones((1, self.quadratic.density.n_features))
+        one = x.astype(float), np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64)
+        slope, curvature, _ = self.quadratic.curvature(np.zeros(1), one, given)
+        if not (np.isfinite(curvature[0]) and curvature[0] < 0.0 and close(slope, -curvature)):
+            return None
+        return float(-1.0 / curvature[0])
 
 
-def features(
-    quadratic: Quadratic, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray] | None:
+def simplified(*graphs: Any) -> list[Any]:
+    """Equal graphs, without what cancels."""
+    found: Any = rewrite_graph(list(graphs), include=("canonicalize",))
+    return list(found)
+
+
+def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
     """(C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k + a_k)'θ
-    for every arm k."""
+    for every arm k. A mean of degree 1 in x and in θ is known from its values at the corners."""
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MOST:
         return None
-    slopes, offsets = [], []
-    try:
-        for k in range(K):
-            corners, offset = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
-            C, a = corners[1:] - corners[0], corners[0]
-            for n in (1, 4):
-                x = rng.normal(size=(n, d))
-                A, b = quadratic.linear_map(rows_at(x, k))
-                if offset.any() or b.any() or not close(A, x @ C + a):
-                    return None
-            slopes.append(C)
-            offsets.append(a)
-    except (ValueError, IndexError):
+    if _mixed([density.mean], density):
         return None
+    slopes, offsets = [], []
+    for k in range(K):
+        A, b = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
+        if b.any() or not np.isfinite(A).all():
+            return None
+        slopes.append(A[1:] - A[0])
+        offsets.append(A[0])
     if density.n_arms is None:
         return slopes[0], offsets[0]
     return np.stack(slopes), np.stack(offsets)
@@ -198,25 +220,3 @@ def rows_at(x: np.ndarray, arm: int = 0) -> Data:
     """Contexts (n, d) with nothing known of their rewards, all of one arm."""
     n = len(x)
     return x, np.zeros(n), np.ones(n), np.full(n, arm)
-
-
-def noise(quadratic: Quadratic, given: tuple[float, ...], rng: np.random.Generator) -> float | None:
-    """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm.
-
-    A declaration that has no use for weights is taken at weight 1.
-    """
-    assert quadratic.through_mean is not None
-    inputs, cut = quadratic.density.inputs, quadratic.through_mean
-    data = {v: 1.0 for role, v in inputs.items() if role != "arm"}
-    if Degrees([cut], data, analytic).fault(cut, most=1):
-        return None
-    n = max(6, 2 * (quadratic.density.n_arms or 1))
-    x, reward, weight, arm = trial(quadratic.density, n, rng, spread=7.0)
-    if not quadratic.takes_weight:
-        weight = np.ones(n)
-    slope, curvature, _ = quadratic.curvature(np.zeros(n), (x, reward, weight, arm), given)
-    if not (curvature < 0.0).all():
-        return None
-    sigma2 = -weight / curvature
-    same = close(sigma2, np.full(n, sigma2[0])) and close(slope / weight, reward / sigma2[0])
-    return float(sigma2[0]) if same else None

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.engines.quadratic import Quadratic
-from bayesbandit.engines.recognise import Form, close, noise, part
+from bayesbandit.engines.quadratic import Data, Quadratic
+from bayesbandit.engines.recognise import close, part
 from bayesbandit.engines.shrinkage import HalfCauchy, Monomial, Shrinkage
 from bayesbandit.kernels import gibbs
 
@@ -43,12 +43,12 @@ class Roles:
     common_signs: tuple[int, int] = (1, 1)
 
 
-def recognised(quadratic: Quadratic, form: Form, rng: np.random.Generator) -> Shrinkage | None:
-    """The kernel's form of a model, or None."""
-    if not form.row_wise or form.noise is None or quadratic.not_affine is not None:
-        return None
+def recognised(
+    quadratic: Quadratic, sigma2: Monomial, rows: Data, rng: np.random.Generator
+) -> Shrinkage | None:
+    """The kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None."""
     shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
-    search = Search(quadratic, form, shapes)
+    search = Search(quadratic, sigma2, rows, shapes)
     if not search.monomial():
         return None
     points = [{k: np.exp(rng.uniform(-1.0, 1.0, s)) for k, s in shapes.items()}
@@ -66,16 +66,12 @@ class Search:
     """A model's σ² and prior precisions as monomials, and its prior by regression."""
 
     def __init__(
-        self, quadratic: Quadratic, form: Form, shapes: Mapping[str, tuple[int, ...]]
-    ) -> None:
-        self.quadratic, self.shapes = quadratic, shapes
-        self.row = part(form.trial, slice(0, 1))
+        self, quadratic: Quadratic, sigma2: Monomial, rows: Data,
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> None:  # fmt: skip
+        self.quadratic, self.sigma2, self.shapes = quadratic, sigma2, shapes
+        self.row = part(rows, slice(0, 1))
         self.location: np.ndarray | None = None
-
-    def variance(self, values: Mapping[str, np.ndarray]) -> float | None:
-        """σ²."""
-        given: Any = tuple(values[k] for k in self.shapes)
-        return noise(self.quadratic, given, np.random.default_rng(0))
 
     def diagonal(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, float] | None:
         """Prior precisions (D,), and the log density at the prior's mean, `location`, which the
@@ -92,25 +88,22 @@ class Search:
         return P, prior.constant + 0.5 * float(shift @ self.location)
 
     def monomial(self) -> bool:
-        """Finds how σ² and the precisions depend on each variable, and which coordinates move."""
+        """Finds how the precisions depend on each variable, and which coordinates move."""
         base = {k: np.ones(s) for k, s in self.shapes.items()}
-        sigma2, at = self.variance(base), self.diagonal(base)
-        if sigma2 is None or at is None:
+        at = self.diagonal(base)
+        if at is None:
             return False
-        of_sigma2, of_precision = {}, {}
+        of_sigma2, of_precision = self.sigma2.powers, {}
         for k in self.shapes:
             doubled = base | {k: 2.0 * base[k]}
-            v, p = self.variance(doubled), self.diagonal(doubled)
-            if v is None or p is None or not np.array_equal(p[0] == 0.0, at[0] == 0.0):
+            p = self.diagonal(doubled)
+            if p is None or not np.array_equal(p[0] == 0.0, at[0] == 0.0):
                 return False
-            e = round(math.log2(v / sigma2), 9)
             ratio = np.divide(p[0], at[0], out=np.ones_like(at[0]), where=at[0] > 0.0)
             f = np.round(np.log2(ratio), 9)
-            if e:
-                of_sigma2[k] = e
             if f.any():
                 of_precision[k] = f
-        self.sigma2, self.precision = Monomial(sigma2, of_sigma2), Monomial(at[0], of_precision)
+        self.precision = Monomial(at[0], of_precision)
         self.noise = next(iter(of_sigma2), "")
         moves = [f != 0.0 for k, f in of_precision.items() if k != self.noise]
         self.moving = np.any(moves, axis=0) if moves else np.zeros(self.quadratic.dim, bool)
@@ -131,12 +124,11 @@ class Search:
 
     def log_density(self, point: Values) -> float | None:
         """Of the logarithms of the variables; None where the monomials do not hold."""
-        sigma2, at = self.variance(point), self.diagonal(point)
-        if sigma2 is None or at is None:
+        at = self.diagonal(point)
+        if at is None:
             return None
         P, constant = at
-        ratio = sigma2 / float(self.sigma2(point))
-        if abs(ratio - 1.0) > 1e-9 or not close(self.precision(self.wide(point)), P):
+        if not close(self.precision(self.wide(point)), P):
             return None
         jacobian = sum(float(np.log(v).sum()) for v in point.values())
         return constant - 0.5 * float(np.log(P[P > 0.0]).sum()) + jacobian

@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.kernels import gibbs
+from bayesbandit.kernels.cholesky import padded
 
 Problem = gibbs.Statistics | gibbs.Rows
 Values = Mapping[str, np.ndarray]
@@ -101,6 +102,22 @@ class Shrinkage:
         if not self.prior.noise_known:
             gibbs.check_noise(told, self.prior)
         return told
+
+    def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
+        """Precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""
+        d, wide, sigma2 = len(self.location), dict(values), float(self.sigma2(values))
+        if self.local:
+            wide[self.local] = np.ones(d)
+            wide[self.local][self.prior.moving] = np.ravel(values[self.local])
+        if isinstance(problem, gibbs.Rows):
+            x = problem.xt[:, : problem.r.size]
+            G, b = x @ x.T, x @ problem.r
+        else:
+            upper = np.triu(problem.A[:d, :d])
+            G, b = upper + np.triu(upper, 1).T, problem.A[:d, padded(d)]
+        prior = np.diag(np.broadcast_to(self.precision(wide), d))
+        precision = G / sigma2 + prior
+        return precision, b / sigma2 + precision @ self.location
 
     def sample(
         self, problem: Problem, state: Values, draws: int, tune: int, rng: np.random.Generator,

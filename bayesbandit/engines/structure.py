@@ -8,11 +8,12 @@ counts as non-polynomial, so that a model is never taken for Gaussian by mistake
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import get_underlying_scalar_constant_value
@@ -35,6 +36,11 @@ PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
 SOLVES = {"Solve", "SolveTriangular"}  # A, b
 ELEMENTWISE = {"Add", "Sub", "Neg", "Identity"}
 COMPARISONS = {"EQ", "NEQ", "LT", "LE", "GT", "GE"}
+MATRICES = {"Cholesky", "MatrixInverse", "Solve", "SolveTriangular", "CholeskySolve", "Det"}
+MOVES = {
+    *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
+    *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
+}  # the elements of their first input, elsewhere
 SMOOTH = {"Sqrt", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Sigmoid", "Softplus", "Tanh"}
 
 
@@ -103,44 +109,48 @@ def elementwise(node: Apply, d: Sequence[float]) -> Outcome:
         case "Pow" if d[1] == 0:
             k = exponent(node)
             whole = k is not None and k >= 0 and k == int(k)
-            return d[0] * k if k is not None and whole else f"power {k:g}" if k else "power"
+            if k is not None and whole:
+                return d[0] * k if k else 0
+            return f"power {k:g}" if k else "power"
     return f"non-polynomial function {name.lower()}"
 
 
-def analytic(node: Apply, d: Sequence[float]) -> Outcome:
+def analytic(node: Apply, d: Sequence[float], positive: Collection[Variable] = ()) -> Outcome:
     """1 where a node is analytic in what it depends on, or the reason why it may not be.
 
     Two analytic functions that agree at points drawn at random agree everywhere: this is what
-    allows an identity to be settled by numbers. On t > 0, the comparisons t ≥ 0 and log t = −∞ by
-    which a density guards its support are constants.
+    allows an identity to be settled by numbers. Of what is `positive` the sign is a constant, and
+    so are the comparisons t ≥ 0 and log t = −∞ by which a density guards its support.
     """
-    name = type(node.op.scalar_op).__name__ if isinstance(node.op, Elemwise) else ""
-    if name in SMOOTH or name == "TrueDiv":
-        return 1
-    if name == "Pow" and d[1] == 0:
-        return 1
-    if name in COMPARISONS and guards_support(node, d):
-        return 0
+    name = type(node.op.scalar_op).__name__ if isinstance(node.op, Elemwise) else operation(node)[1]
+    if max(d) < math.inf:
+        if name in SMOOTH or name in MATRICES or name == "TrueDiv" or (name == "Pow" and d[1] == 0):
+            return 1
+        if name in ("Sign", "Abs") and node.inputs[0] in positive:
+            return 0 if name == "Sign" else 1
+        if name in COMPARISONS and guards_support(node, positive):
+            return 0
     if isinstance(node.op, CheckAndRaise):
         return d[0]
     outcome = polynomial(node, d)
-    return outcome if isinstance(outcome, str) else min(outcome, 1)
+    return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
 
 
-def guards_support(node: Apply, d: Sequence[float]) -> bool:
-    """Whether a comparison is of t itself with 0, or of log t with an infinity."""
-    if sorted(d) != [0, 1]:
-        return False
-    subject, bound = node.inputs if d[0] else reversed(node.inputs)
-    try:
-        limit = float(get_underlying_scalar_constant_value(bound))
-    except NotScalarConstantError:
-        return False
-    subject = bare(subject)
-    if math.isinf(limit) and subject.owner is not None and isinstance(subject.owner.op, Elemwise):
-        logarithm = type(subject.owner.op.scalar_op).__name__ == "Log"
-        return logarithm and bare(subject.owner.inputs[0]).owner is None
-    return limit == 0 and subject.owner is None
+def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
+    """Whether a comparison is of what is positive with what is not, or of its logarithm with an
+    infinity."""
+    for subject, bound in (node.inputs, node.inputs[::-1]):
+        try:
+            limit = float(get_underlying_scalar_constant_value(bound))
+        except NotScalarConstantError:
+            continue
+        inside = bare(subject)
+        logarithm = inside.owner is not None and isinstance(inside.owner.op, Elemwise)
+        if math.isinf(limit) and logarithm and inside.owner is not None:
+            is_log = type(inside.owner.op.scalar_op).__name__ == "Log"
+            return is_log and inside.owner.inputs[0] in positive
+        return limit <= 0 and subject in positive
+    return False
 
 
 def bare(variable: Variable) -> Variable:
@@ -156,6 +166,28 @@ def bare(variable: Variable) -> Variable:
     return variable
 
 
+def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
+    """Whether a node is positive where `positive` ones, the weights and its constants are."""
+
+    def sure(v: Variable) -> bool:
+        if isinstance(v, Constant):
+            return bool(np.all(np.asarray(v.data) > 0))
+        return v in positive or (v.owner is None and v.name == "weight")
+
+    op, name = operation(node)
+    if isinstance(op, Elemwise):
+        name = type(op.scalar_op).__name__
+        if name == "Exp":
+            return True
+        if name == "Pow":
+            return sure(node.inputs[0])
+        kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
+        return name in kept and all(map(sure, node.inputs))
+    if isinstance(op, CAReduce):
+        return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
+    return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
+
+
 class Degrees:
     """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none.
 
@@ -166,12 +198,13 @@ class Degrees:
         self,
         outputs: Sequence[Variable],
         seeds: Mapping[Variable, float],
-        rule: Callable[[Apply, Sequence[float]], Outcome] = polynomial,
+        rule: Callable[..., Outcome] = polynomial,
     ) -> None:
         self.seeds = dict(seeds)
         self.rule = rule
         self.degree: dict[Variable, float] = dict(seeds)
         self.faults: dict[Apply, str] = {}
+        self.positive = {v for v, k in seeds.items() if k} if rule is analytic else set()
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
         for node in self.nodes:
             self._visit(node)
@@ -183,6 +216,8 @@ class Degrees:
     def _visit(self, node: Apply) -> None:
         d = [self.of(v) for v in node.inputs]
         op, _ = operation(node)
+        if self.rule is analytic and keeps_positive(node, self.positive):
+            self.positive.update(node.outputs)
         if max(d, default=0) == 0:
             return
         if isinstance(op, OpFromGraph):
@@ -192,7 +227,8 @@ class Degrees:
             if inner.faults and max(d) < math.inf:
                 self.faults[node] = next(iter(inner.faults.values()))
             return
-        outcome = self.rule(node, d)
+        more = (self.positive,) if self.rule is analytic else ()
+        outcome = self.rule(node, d, *more)
         if isinstance(outcome, str):
             if max(d, default=0) < math.inf:
                 self.faults[node] = outcome

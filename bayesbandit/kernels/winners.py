@@ -3,6 +3,8 @@
 A tie is split evenly, as if each arm broke it by a number of its own from [0, 1).
 """
 
+from functools import cache
+
 import numpy as np
 from numba import njit
 
@@ -66,11 +68,17 @@ def ranked(values, points, weights, out):
             start = stop
 
 
+@cache
+def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes in (0, 1) and weights of Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
 def independent(values: np.ndarray) -> np.ndarray:
     """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S)."""
-    points, weights = np.polynomial.legendre.leggauss((values.shape[1] + 1) // 2)
     out = np.empty(values.shape[:2])
-    ranked(np.ascontiguousarray(values), 0.5 * (points + 1.0), 0.5 * weights, out)
+    ranked(np.ascontiguousarray(values), *quadrature((values.shape[1] + 1) // 2), out)
     return np.minimum(out, 1.0)  # a sum of shares may be 1 and a rounding error
 
 

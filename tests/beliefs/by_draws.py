@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
@@ -12,13 +13,24 @@ from bayesbandit.model import RewardModel
 from tests.engines import linear, unknown_noise
 
 
+def together(mu, variance, reward):
+    """Rewards of these means and variances, as one observation: rows are not told apart."""
+    pm.MvNormal("reward", mu, cov=pt.diag(variance), observed=reward)
+    return mu
+
+
+def noise_by_context(x, reward, weight):
+    """Exact, but not streamed: the noise depends on x, and all rewards are one observation."""
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    return together(mu, pt.exp(x[:, 0]) / weight, reward)
+
+
 def context_noise(x, reward, weight, arm):
-    """A hierarchy whose posterior is exact, but does not stream: the noise depends on x."""
+    """A hierarchy of arms, likewise."""
     centre = pm.Normal("centre", 0, 1, dims="feature")
     theta = pm.Normal("theta", centre, 0.7, dims=("arm", "feature"))
     mu = (x * theta[arm]).sum(axis=-1)
-    pm.Normal("reward", mu, pm.math.exp(0.3 * x[:, 0]) / pm.math.sqrt(weight), observed=reward)
-    return mu
+    return together(mu, pt.exp(0.6 * x[:, 0]) / weight, reward)
 
 
 D, K = 3, 3
@@ -26,7 +38,7 @@ LOGISTIC = bb.load_model("logistic")
 UNKNOWN = bb.Prior("InverseGamma", alpha=2, beta=1)
 GIBBS = bb.load_model("hierarchical_ridge").with_priors(tau2=UNKNOWN, sigma2=UNKNOWN)
 SHARED = RewardModel(context_noise, {})
-HETEROSCEDASTIC = RewardModel(linear.noise_by_context, {})
+HETEROSCEDASTIC = RewardModel(noise_by_context, {})
 JOINT_NOISE = RewardModel(linear.joint_noise, {})
 ZELLNER = RewardModel(linear.zellner, {})
 POWERS = RewardModel(unknown_noise.powers, {})

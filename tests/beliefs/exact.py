@@ -30,11 +30,16 @@ QUICK = {
     "unknown noise, non-centred": unknown_noise.non_centred,
     "arms that share a mean": linear.arms_share_a_mean,
     "arms, unknown noise": unknown_noise.arms,
+    "noise by context": linear.noise_by_context,
+    "sums to zero": linear.zero_sum,
+    "logarithms of rewards": linear.log_rewards,
+    "clipped rewards": linear.clipped,
+    "unknown noise, by context": unknown_noise.by_context,
+    "noise by arm": linear.noise_by_arm,
 }
 DOES_NOT_STREAM = (
     "no_weights",
-    "custom_by_draws",  # which take weights, but have no use for them
-    "noise_by_context",
+    "custom_by_draws",  # which take weights, but have no use for them: no balance
     "improper",
     "logarithms",
     "jeffreys",
@@ -48,6 +53,11 @@ SLOW = [
 ]
 DECLARED = {name: RewardModel(f, {}) for name, f in QUICK.items()} | MODELS
 FIRST = (  # the others are slow
+    "noise by context",
+    "unknown noise, by context",
+    "sums to zero",
+    "clipped rewards",
+    "noise by arm",
     "squares of features",
     "unknown noise, off centre",
     "hierarchical",

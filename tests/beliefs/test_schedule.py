@@ -265,9 +265,7 @@ def test_the_seed_decides():
     assert (a.values(probe()) != c.values(probe())).all()
 
 
-@pytest.mark.parametrize(
-    "model", [SHARED, bb.load_model("student_t_mixture")], ids=lambda m: m.name
-)
+@pytest.mark.parametrize("model", [GIBBS, bb.load_model("student_t_mixture")], ids=lambda m: m.name)
 def test_the_posterior_is_of_the_rows_that_its_draws_know(model):
     """Also between two refits, where there are more rows than the draws know of."""
     rows = data(n=30, K=1)

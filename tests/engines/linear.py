@@ -247,6 +247,33 @@ def arms_off_centre(x, reward, weight, arm):
     return observe(alpha + 0.3 * z[arm] + x @ theta, reward, weight)
 
 
+def zero_sum(x, reward, weight):
+    theta = pm.ZeroSumNormal("theta", 1.5, dims="feature")
+    return observe(pm.Normal("alpha", 1, 2) + x @ theta, reward, weight)
+
+
+def log_rewards(x, reward, weight):
+    """Of |reward| + 1, so that it has a logarithm."""
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    seen = pt.log(1 + pt.abs(reward))
+    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=seen)
+    return mu
+
+
+def clipped(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=pt.clip(reward, -1, 1))
+    return mu
+
+
+def noise_by_arm(x, reward, weight, arm):
+    theta = pm.Normal("theta", 0, 1, dims=("arm", "feature"))
+    mu = (x * theta[arm]).sum(axis=1)
+    sigma = pt.as_tensor([0.5, 2.0, 1.0, 3.0])[arm]
+    pm.Normal("reward", mu, sigma / pt.sqrt(weight), observed=reward)
+    return mu
+
+
 def features(f):
     """Prior mean and covariance, and columns A(x, arm), of a declaration with noise SIGMA²/w."""
     m, S = {

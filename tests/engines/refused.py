@@ -100,11 +100,6 @@ def wrong_gradient(x, reward, weight):
     return observed(x @ twice(pm.Normal("theta", 0, 1, shape=3)), reward, weight)
 
 
-def mean_of_rewards(x, reward, weight):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    return observed(x @ theta, reward, weight) + reward
-
-
 def singular(x, reward, weight):
     z = pt.concatenate([x, x[:, [0]]], axis=1)
     return observed(z @ pm.Flat("theta", shape=4), reward, weight)
@@ -129,7 +124,6 @@ REFUSED = {
     "truncated": (prior("TruncatedNormal", 0, 1, lower=0), "~ TruncatedNormal: interval transform"),
     "positive": (prior("HalfNormal", 1), "'theta' ~ HalfNormal: log transform"),
     "ordered": (ordered, "'theta' ~ Normal: ordered transform"),
-    "zero sum": (prior("ZeroSumNormal", 1), "'theta' ~ ZeroSumNormal: zerosum transform"),
     "poisson prior": (prior("Poisson", 3), "'theta' ~ Poisson: discrete"),
     "bernoulli prior": (prior("Bernoulli", 0.5), "'theta' ~ Bernoulli: discrete"),
     "student likelihood": (
@@ -196,8 +190,10 @@ REFUSED = {
     "potential": (potential, "potential 'penalty': non-polynomial function abs of 'theta'"),
     "missing rewards": (missing, "'r_unobserved' ~ Normal: missing rewards are imputed"),
     "one for each row": (each_row, "'u' ~ Normal: one value for each row"),
-    "wrong gradient": (wrong_gradient, "the likelihood differs from its closed form at random"),
-    "mean of rewards": (mean_of_rewards, "'mean_reward': depends on the rewards or their weights"),
+    "wrong gradient": (
+        wrong_gradient,
+        "on these rows the log density differs from its closed form",
+    ),
     "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }

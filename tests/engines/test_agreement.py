@@ -8,8 +8,8 @@ the mean square of all z-scores is about 1.
 Where NUTS gets another declaration of the same model: of the LASSO, τ² integrated out, because its
 trajectories diverge as τ² goes to 0; of the Student-t mixture, q integrated out. Under half-Cauchy
 scales, centred or not, they diverge by the hundred: here the horseshoe's are InverseGamma(5, 4), in
-the model's own form, which Gibbs sweeps in Python. The horseshoe itself, and its compiled kernel,
-are held to the truth by `test_calibration.py`.
+the model's own form, by the generic sweep. The horseshoe itself, and its kernel, are held to the
+truth by `test_calibration.py`.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)
 CONTEXTS = np.vstack([np.ones(D), np.eye(D)[:2]])
 CHAINS = 4
-DRAWS = {"nuts": 8000, "compiled": 50_000, "swept": 1000}
+DRAWS = {"nuts": 8000, "compiled": 50_000, "swept": 20_000}
 
 VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
 LIGHT = bb.Prior("InverseGamma", alpha=5, beta=4)
@@ -37,6 +37,7 @@ LASSO, LAPLACE, HORSESHOE, HIERARCHICAL, STUDENT, MIXTURE, RIDGE, KNOWN = map(
      "student_t_mixture", "ridge", "ridge_known_noise"],
 )  # fmt: skip
 GAMMA = bb.Prior("Gamma", alpha=1, beta=1.78)
+HALF = bb.Prior("HalfNormal", sigma=2)
 
 
 @bb.reward_model(lambda2=1.0, sigma2=bb.Prior("InverseGamma", alpha=1, beta=1))
@@ -56,6 +57,12 @@ SAMPLED = {  # by Gibbs, and the same model by NUTS
     "laplace": (LAPLACE, LAPLACE),
     "horseshoe, lighter": (HORSESHOE.with_priors(tau2=LIGHT, lambda2=LIGHT_EACH),) * 2,
     "student_t_mixture": (MIXTURE, STUDENT),
+    "student_t": (STUDENT, STUDENT),
+    "student_t, half-normal σ²": (STUDENT.with_priors(sigma2=HALF),) * 2,
+    "laplace, half-normal σ² and scale": (
+        LAPLACE.with_priors(sigma2=HALF, theta=bb.Prior("Laplace", mu=0, b=HALF)),
+    ) * 2,
+    "hierarchical_ridge, half-normal τ²": (HIERARCHICAL.with_priors(sigma2=HALF, tau2=HALF),) * 2,
     "hierarchical_ridge": (HIERARCHICAL.with_priors(sigma2=VARIANCE, tau2=VARIANCE),) * 2,
 }  # fmt: skip
 CLOSED = {"ridge_known_noise": KNOWN, "ridge": RIDGE, "hierarchical_ridge": HIERARCHICAL}

@@ -1,4 +1,4 @@
-"""Prior means other than 0 reach the compiled kernel: the posterior of sweeps in Python."""
+"""Prior means other than 0 reach the compiled kernel: the posterior of the generic sweeps."""
 
 import numpy as np
 import pytest
@@ -24,11 +24,11 @@ def test_prior_means(name):
     assert method.kernel is not None
     assert method.kernel.location.any()
     runs = {
-        compiled: method.sample(data, 2000, 1, 200, seed=1, compiled=compiled).values
-        for compiled in (True, False)
+        generic: method.sample(data, 2000, 1, 200, seed=1, generic=generic).values
+        for generic in (True, False)
     }
     for variable in method.names:
-        batches = [runs[compiled][variable].reshape(20, 100, -1).mean(axis=1) for compiled in runs]
+        batches = [runs[generic][variable].reshape(20, 100, -1).mean(axis=1) for generic in runs]
         se = np.sqrt(sum(b.var(axis=0, ddof=1) / 20 for b in batches))
         z = (batches[0].mean(axis=0) - batches[1].mean(axis=0)) / se
         assert np.abs(z).max() < 5.0, (variable, z)

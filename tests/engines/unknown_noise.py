@@ -98,6 +98,14 @@ def arms(x, reward, weight, arm):
     return observe((x * theta[arm]).sum(axis=1), sigma2, reward, weight)
 
 
+def by_context(x, reward, weight):
+    sigma2 = pm.InverseGamma("sigma2", *PRIOR)
+    mu = x @ pm.Normal("theta", 0.2, pt.sqrt(sigma2), dims="feature")
+    sigma = pt.sqrt(sigma2 / weight) * pt.exp(0.5 * x[:, 0])
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
 def joint(x, reward, weight):
     sigma2 = pm.InverseGamma("sigma2", *PRIOR)
     mu = x @ pm.Normal("theta", 0, pt.sqrt(sigma2), dims="feature")

@@ -1,0 +1,236 @@
+"""When two declarations are the same: what they build is the same, number for number.
+
+A digest is of the graph of a built model: its operations, constants, fixed data, transforms and
+dimensions, but for the rows themselves. Whatever a declaration read when it was built (a setting, a
+shared variable, a DataFrame) is in it as the number that it was. The same in every process.
+
+What stands behind an operation but is no graph, such as the `logp` of a CustomDist, counts by its
+code and by the values that it refers to; where these cannot be seen, there is no digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache, partial
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.op import HasInnerGraph, Op
+from pytensor.graph.traversal import toposort
+from pytensor.graph.type import Type
+from pytensor.tensor.random.type import RandomType
+
+from bayesbandit.engines.density import containers, row_dimension
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+class Unseen(Exception):
+    """A value of which it cannot be told whether it is the same as another; says what it is."""
+
+
+def digest(model: pm.Model) -> str | None:
+    """What tells a built model from others, whatever its rows; None where that cannot be seen."""
+    try:
+        return hashlib.sha256(repr(_model(model)).encode()).hexdigest()
+    except Unseen:
+        return None
+
+
+def _model(model: pm.Model) -> tuple[Any, ...]:
+    data = containers(model)
+    named = {v: ("row data", role) for role, v in data.items()}
+    named |= {model.rvs_to_values[v]: ("value", v.name) for v in model.free_RVs}
+    random = [*model.free_RVs, *model.observed_RVs]
+    outputs = [
+        *(*random, *model.potentials, *model.deterministics),
+        *(model.rvs_to_values[v] for v in model.observed_RVs),
+    ]
+    row = row_dimension(model)
+    lengths = sorted((str(k), len(v)) for k, v in model.coords.items() if v and k != row)
+    return (
+        [v.name for v in (*random, *model.potentials, *model.deterministics)],
+        [(v.name, _of(model.rvs_to_transforms[v])) for v in model.free_RVs],
+        sorted((k, tuple(map(str, dims))) for k, dims in model.named_vars_to_dims.items()),
+        (data["x"].get_value(borrow=True).shape[1], lengths),
+        _graph(outputs, named),
+    )
+
+
+def _graph(outputs: Sequence[Variable], named: Mapping[Variable, Any]) -> tuple[Any, ...]:
+    """The nodes in order, each by its operation and by where its inputs come from."""
+    at: dict[Variable, Any] = dict(named)
+    nodes = []
+
+    def of(variable: Variable) -> Any:
+        if variable not in at:
+            at[variable] = _root(variable)
+        return at[variable]
+
+    for i, node in enumerate(toposort(outputs, blockers=list(named))):
+        nodes.append((_op(node.op), tuple(of(v) for v in node.inputs)))
+        for j, v in enumerate(node.outputs):
+            at[v] = i, j, str(v.type)
+    return tuple(nodes), tuple(of(v) for v in outputs)
+
+
+def _root(variable: Variable) -> Any:
+    if isinstance(variable, Constant):
+        return "constant", str(variable.type), _of(variable.data)
+    if isinstance(variable, SharedVariable):
+        if isinstance(variable.type, RandomType):
+            return "random numbers"
+        return "shared", str(variable.type), _of(variable.get_value(borrow=True))
+    raise Unseen(f"the input {variable}")
+
+
+def _op(op: Op) -> Any:
+    """An operation: its class, its settings, and the graph or the functions in it."""
+    kind = _class(type(op))
+    settings = getattr(op, "__props__", None)
+    inner: Any = None
+    if isinstance(op, HasInnerGraph):
+        of = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
+        inner = _graph(op.inner_outputs, of)
+    if settings is not None:
+        return kind, tuple(_of(getattr(op, name)) for name in settings), inner
+    return kind, inner if inner is not None or _ours(type(op)) else _of(vars(op))
+
+
+def _ours(kind: type) -> bool:
+    """Whether a class stands in an installed package, under its own name."""
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind and installed(kind.__module__)
+
+
+def _class(kind: type) -> Any:
+    """A class by its name; one that was made on the spot, and a user's, by its functions too."""
+    name = kind.__module__, kind.__qualname__
+    if _ours(kind):
+        return name
+    from pymc.logprob.abstract import _logprob
+
+    members = {k: v for k, v in vars(kind).items() if isinstance(v, FunctionType)}
+    return name, _of(members), _of(_logprob.dispatch(kind)), tuple(map(_class, kind.__bases__))
+
+
+@cache
+def installed(module: str) -> bool:
+    """Whether a module is a part of Python or of an installed package, and not the user's."""
+    if module.partition(".")[0] in (*sys.builtin_module_names, "bayesbandit"):
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    paths = {Path(p).resolve() for p in sysconfig.get_paths().values()}
+    return file is not None and any(p in paths for p in Path(file).resolve().parents)
+
+
+def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
+    """A key of a value: of numbers and arrays what they are, of functions what they do."""
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return type(value).__name__, repr(value)
+    if any(value is other for other in seen):
+        return "itself"
+    within = (*seen, value)
+    match value:
+        case np.ndarray() | np.generic():
+            return _array(np.asarray(value), within)
+        case tuple() | list():
+            return type(value).__name__, tuple(_of(v, within) for v in value)
+        case Mapping():
+            return "mapping", tuple((_of(k, within), _of(v, within)) for k, v in value.items())
+        case set() | frozenset():
+            return "set", tuple(sorted(repr(_of(v, within)) for v in value))
+        case slice():
+            return "slice", tuple(_of(v, within) for v in (value.start, value.stop, value.step))
+        case Constant() | SharedVariable():
+            return _root(value)
+        case Op():
+            return _op(value)
+        case Type() | np.dtype():
+            return str(value)
+        case Enum():
+            return _class(type(value)), value.name
+        case ModuleType():
+            return "module", value.__name__
+        case type():
+            return _class(value)
+        case FunctionType():
+            return _function(value, within)
+        case MethodType():
+            return _of(value.__func__, within), _of(value.__self__, within)
+        case partial():
+            return "partial", _of((value.func, value.args, value.keywords), within)
+        case BuiltinFunctionType() | np.ufunc():
+            return "built in", value.__name__
+    return _object(value, within)
+
+
+def _array(array: np.ndarray, seen: tuple[Any, ...]) -> Any:
+    if array.dtype.kind == "O":
+        return "objects", array.shape, tuple(_of(v, seen) for v in array.ravel())
+    content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return "array", array.shape, array.dtype.str, content
+
+
+def _object(value: Any, seen: tuple[Any, ...]) -> Any:
+    """Tables by what they hold, other objects by their attributes, if these are all."""
+    kind = type(value)
+    if hasattr(value, "to_numpy"):
+        names = [getattr(value, a, None) for a in ("columns", "index", "name")]
+        names = [list(n) if isinstance(n, Iterable) else n for n in names]
+        return _class(kind), _of(names, seen), _of(value.to_numpy(), seen)
+    plain = hasattr(value, "__dict__") and not getattr(kind, "__slots__", ())
+    if not plain or isinstance(value, Variable):
+        raise Unseen(f"{value!r}")
+    return _class(kind), _of(dict(vars(value)), seen)
+
+
+def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
+    if installed(function.__module__ or ""):  # PyMC's way to a user's `logp` is a closure
+        inside = [cell.cell_contents for cell in function.__closure__ or ()]
+        called = [_of(v, seen) for v in inside if callable(v) and not isinstance(v, Variable)]
+        return function.__module__, function.__qualname__, called
+    around = tuple(
+        (name, _of(function.__globals__[name], seen))
+        for name in sorted(set(_names(function.__code__)))
+        if name in function.__globals__
+    )
+    cells = tuple(_cell(cell, seen) for cell in function.__closure__ or ())
+    defaults = _of([*(function.__defaults__ or ()), function.__kwdefaults__ or {}], seen)
+    return function.__name__, _code(function.__code__), around, cells, defaults
+
+
+def _cell(cell: Any, seen: tuple[Any, ...]) -> Any:
+    try:
+        return _of(cell.cell_contents, seen)
+    except ValueError:  # not filled yet
+        return "empty"
+
+
+def _code(code: CodeType) -> tuple[Any, ...]:
+    """What code does, wherever it stands."""
+    constants = tuple(
+        _code(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
+    )
+    names = code.co_names, code.co_varnames, code.co_freevars
+    counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
+    return code.co_code, constants, names, counts, code.co_exceptiontable
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that code and the functions in it refer to."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)

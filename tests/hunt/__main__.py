@@ -1,0 +1,170 @@
+"""Hunt for wrong answers: `uv run python -m tests.hunt --count 10000 --seed 1 --jobs 2`.
+
+Draws declarations, lets the package answer, judges the answers by PyMC's own log density, and
+prints what it counted. A failure is printed as source that can be pasted. Exit code 1 if any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from tests.hunt.case import Case
+from tests.hunt.grammar import declaration, replayed, seeded
+from tests.hunt.judge import Verdict, judged
+from tests.hunt.known import KNOWN
+
+Answer = tuple[int, Case | None, list[Verdict]]
+LIMIT = 60.0  # seconds for a case without NUTS
+SHRINKS = 60  # attempts at a shorter failure
+
+
+class OverTime(BaseException):
+    """A case took too long. No `Exception`, so that nothing takes it for an engine's."""
+
+
+def over_time(*_: object) -> None:
+    """What the alarm does."""
+    raise OverTime
+
+
+def answered(number: int, case: Case, nuts: bool) -> list[Verdict]:
+    """Verdicts on a case; a fault of the hunt's own is one, too, so that it is seen."""
+    signal.signal(signal.SIGALRM, over_time)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT * (4 if nuts else 1))
+    try:
+        return judged(case, nuts, seed=number % 2**31)
+    except OverTime:
+        return [Verdict("hunt", "hunt", "unjudged", f"more than {LIMIT:g} seconds")]
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {str(error)[:200]} ({where.name}:{where.lineno})"
+        return [Verdict("hunt", "hunt", "unjudged", text)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def one(number: int, nuts_share: float, shrink: bool) -> Answer:
+    """The case of a number, judged; shortened if it fails."""
+    warnings.simplefilter("ignore")
+    case = declaration(seeded(number))
+    nuts = bool(np.random.default_rng([number, 1]).random() < nuts_share)
+    verdicts = answered(number, case, nuts)
+    if shrink and any(v.bad for v in verdicts):
+        case, verdicts = shrunk(number, case, verdicts)
+    return number, case if any(v.bad for v in verdicts) else None, verdicts
+
+
+def shrunk(number: int, case: Case, verdicts: list[Verdict]) -> tuple[Case, list[Verdict]]:
+    """A simpler case that fails alike: choices put to 0, one run of them after the other."""
+    bad = {(v.what, v.outcome) for v in verdicts if v.bad}
+    made, tries, width = list(case.choices), 0, max(1, len(case.choices) // 2)
+    while width:
+        for at in range(0, len(made), width):
+            if tries >= SHRINKS or not any(made[at : at + width]):
+                continue
+            tries += 1
+            trial = made[:at] + [0] * len(made[at : at + width]) + made[at + width :]
+            simpler = declaration(replayed(trial))
+            if (simpler.source, simpler.rows) == (case.source, case.rows):
+                made = trial
+                continue
+            found = answered(number, simpler, nuts=False)
+            if bad & {(v.what, v.outcome) for v in found if v.bad}:
+                made, case, verdicts = trial, simpler, found
+        width //= 2
+    return case, verdicts
+
+
+def known(number: int, nuts: bool) -> Answer:
+    """A case of the list, judged."""
+    warnings.simplefilter("ignore")
+    verdicts = answered(0, KNOWN[number], nuts)
+    return number, KNOWN[number] if any(v.bad for v in verdicts) else None, verdicts
+
+
+def hunt(tasks: Iterable[object], jobs: int, minutes: float) -> Iterator[Answer]:
+    """Answers as they come, until the minutes are over."""
+    end = time.monotonic() + 60.0 * minutes
+    workers = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+    yield from workers(timely(tasks, end))
+
+
+def timely(tasks: Iterable[object], end: float) -> Iterator[object]:
+    """Tasks until the time is over."""
+    for task in tasks:
+        if time.monotonic() > end:
+            return
+        yield task
+
+
+def reason(verdict: Verdict) -> str:
+    """The first words of a refusal: its engine and why, without names."""
+    text = verdict.detail.split("; ")[-1] if verdict.engine == "exact" else verdict.detail
+    words = text.replace("later: ", "").split()
+    plain = ["…" if "'" in word or any(ch.isdigit() for ch in word) else word for word in words]
+    return " ".join(plain[:8])
+
+
+def report(count: Counter[tuple[str, str, str]], reasons: Counter[str], cases: int) -> str:
+    """The tables of counts, as Markdown."""
+    outcomes = ["right", "wrong", "crash", "refused", "door", "unmixed", "unjudged", "spared"]
+    lines = [f"{cases} declarations", "", f"| answer | engine | {' | '.join(outcomes)} |"]
+    lines.append("| --- " * (2 + len(outcomes)) + "|")
+    for what, engine in sorted({key[:2] for key in count}):
+        cells = (str(count[what, engine, outcome] or "") for outcome in outcomes)
+        lines.append(f"| {what} | {engine} | {' | '.join(cells)} |")
+    lines += ["", "| refusals | reason |", "| --- | --- |"]
+    lines += [f"| {n} | {why} |" for why, n in reasons.most_common(40)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Runs the hunt; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.hunt")
+    parser.add_argument("--count", type=int, default=100, help="declarations")
+    parser.add_argument("--seed", type=int, help="of the first; fresh where none is given")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
+    parser.add_argument("--known", action="store_true", help="the list of known cases instead")
+    parser.add_argument("--no-shrink", action="store_true", help="print failures as drawn")
+    given = parser.parse_args()
+    seed = given.seed
+    if seed is None:
+        seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"seed {seed}", flush=True)
+    if given.known:
+        tasks = [delayed(known)(i, given.nuts_share > 0.5) for i in range(len(KNOWN))]
+    else:
+        shrink = not given.no_shrink
+        tasks = [delayed(one)(seed + i, given.nuts_share, shrink) for i in range(given.count)]
+    count: Counter[tuple[str, str, str]] = Counter()
+    reasons: Counter[str] = Counter()
+    failures = cases = 0
+    for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):
+        cases += 1
+        for v in verdicts:
+            count[v.what, v.engine, v.outcome] += 1
+            if v.outcome in ("refused", "door", "unjudged"):
+                reasons[f"{v.outcome}: {reason(v)}"] += 1
+        if case is not None:
+            failures += 1
+            print(f"\n#### {number}\n{case}")
+            print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
+    print("\n" + report(count, reasons, cases))
+    print(f"\n{failures} of {cases} declarations failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,419 @@
+"""Fits a case by the public interface, and judges every answer by the declaration's log density."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import kstest
+
+import bayesbandit as bb
+from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.engines.draws import SampledDraws
+from tests.hunt.case import Case, Scene
+from tests.hunt.exact import (
+    EXACT,
+    Moments,
+    Unjudged,
+    Wrong,
+    compare,
+    gaussian,
+    given_scale,
+)
+from tests.hunt.sampled import judge as judge_draws
+from tests.hunt.truth import Truth
+
+CLOSED = ("exact_gaussian", "normal_inverse_gamma")
+TRIED = ("exact", "gibbs")  # where NUTS is spared: those that must not answer, or answer rightly
+BAD = ("wrong", "crash")
+DRAWS = 400  # of each of two chains; four times as many where these look wrong
+RHAT, ESS = 1.05, 60.0  # draws beyond these may look wrong without being so
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One answer, judged. what: "fit", "changed" or "stream". engine: that answered, or was asked.
+
+    outcome: "right"; "wrong"; "crash", an error that names neither the model nor a variable;
+    "refused"; "door", a refusal by the interface; "unmixed", draws that their own diagnostics
+    warned of; "spared", NUTS not run; "unjudged". detail: of it.
+    """
+
+    what: str
+    engine: str
+    outcome: str
+    detail: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether this should never happen."""
+        return self.outcome in BAD
+
+    def __str__(self) -> str:
+        return f"{self.what} by {self.engine}: {self.outcome}: {self.detail}"
+
+
+def judged(case: Case, nuts: bool = False, seed: int = 0) -> list[Verdict]:
+    """What becomes of a case; with `nuts`, also where only NUTS answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scene = case.run()
+        verdicts = list(fits(scene, "fit", nuts, seed))
+        if case.change:
+            scene.change(case.change)
+            verdicts += fits(scene, "changed", nuts, seed)
+        if case.stream and any(v.engine != "nuts" and v.what == "fit" for v in verdicts):
+            verdicts += streams(scene, seed)
+    return verdicts
+
+
+class Unmixed(Unjudged):
+    """Draws look wrong, and their own diagnostics say that they may be."""
+
+
+# ---- one posterior -------------------------------------------------------------------------------
+
+
+def fits(scene: Scene, what: str, nuts: bool, seed: int) -> Iterator[Verdict]:
+    """`bb.fit` on the rows by the engine that "auto" takes, or by those that are cheap to ask."""
+    model, d = scene.model, scene.rows["x"].shape[1]
+    engines: tuple[str, ...] = ("auto",)
+    if not nuts:
+        try:
+            first = model.explain(n_features=d, n_arms=scene.K).splitlines()[0]
+        except Exception:
+            first = ""  # `fit` will say so, too
+        if first.endswith(": nuts"):
+            yield Verdict(what, "nuts", "spared")
+            engines = TRIED
+    for engine in engines:
+        yield fitted(scene, what, engine, seed)
+
+
+def fitted(scene: Scene, what: str, engine: str, seed: int) -> Verdict:
+    """One fit, judged; draws that look wrong are drawn once more, four times as many."""
+    try:
+        truth = Truth(scene.model, scene.rows, scene.K)
+        truth.logp(np.zeros(truth.dim))
+    except Exception as error:
+        return raised(scene, what, "build", error)
+    for draws in (DRAWS, 4 * DRAWS):
+        try:
+            posterior = fit(scene, engine, seed + draws, draws)
+        except Exception as error:
+            return raised(scene, what, engine, error)
+        verdict = verdict_on(truth, posterior, what, seed)
+        if posterior.engine in CLOSED or verdict.outcome not in ("wrong", "unmixed"):
+            break
+        if "certain" in verdict.detail:
+            break
+    return verdict
+
+
+def fit(scene: Scene, engine: str, seed: int, draws: int) -> Any:
+    """The posterior by `bb.fit`."""
+    rows = scene.rows
+    n_arms = scene.K if scene.model.takes_arm else None
+    return bb.fit(
+        scene.model, rows["x"], rows["reward"], rows.get("weight"), engine, seed=seed,
+        draws=draws, chains=2, n_arms=n_arms, arm=rows.get("arm"),
+    )  # fmt: skip
+
+
+def verdict_on(truth: Truth, posterior: Any, what: str, seed: int) -> Verdict:
+    """Whether a posterior is the truth's."""
+    engine = posterior.engine
+    try:
+        judge(truth, posterior, np.random.default_rng(seed))
+    except Wrong as error:
+        return Verdict(what, engine, "wrong", str(error))
+    except Unjudged as error:
+        outcome = "unmixed" if isinstance(error, Unmixed) else "unjudged"
+        return Verdict(what, engine, outcome, str(error))
+    except NotThisEngine as error:
+        return Verdict(what, engine, "refused", f"later: {error}")
+    return Verdict(what, engine, "right")
+
+
+def judge(truth: Truth, posterior: Any, rng: np.random.Generator) -> None:
+    """Raises `Wrong` where a posterior, or what it predicts, is not the truth's."""
+    theta = np.zeros(truth.dim)
+    if truth.logp(theta) != truth.logp(theta):
+        raise Wrong("answered, although the log density is random")
+    if isinstance(getattr(posterior, "known", None), SampledDraws):
+        sampled(truth, posterior, rng)
+        return
+    if posterior.engine == "exact_gaussian":
+        start, spread = reported(truth, posterior)
+        right = gaussian(truth, start, spread)
+        settled = True
+    else:
+        right, settled = scaled(truth, posterior, rng)
+    predictions(truth, posterior, right, settled, rng)
+    said = posterior.coefficients
+    if set(truth.names) <= set(said):
+        for name in truth.names:
+            if truth.transformed[truth.names.index(name)] and not settled:
+                continue
+            mean, covariance = right.of(truth, name)
+            value, spread_said = said[name]
+            if np.size(value) != np.size(mean):
+                continue
+            if settled:
+                compare(f"'{name}'", (value, spread_said), (mean, as_said(covariance, spread_said)))
+    if hasattr(posterior, "samples"):
+        drawn(truth, posterior, right, settled, rng)
+
+
+def as_said(covariance: np.ndarray, said: Any) -> np.ndarray:
+    """A covariance, or a number's sd, as the posterior has it."""
+    return covariance if np.ndim(said) == 2 else np.sqrt(np.diag(covariance))
+
+
+def reported(truth: Truth, posterior: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where to begin, and with which steps: at what the posterior says, if that is θ itself."""
+    said = posterior.coefficients
+    if not set(truth.names) <= set(said) or any(truth.transformed):
+        return np.zeros(truth.dim), None
+    means = [np.ravel(said[name][0]) for name in truth.names]
+    spreads = [np.asarray(said[name][1], dtype=float) for name in truth.names]
+    sds = [np.sqrt(np.diag(s)) if s.ndim == 2 else np.ravel(s) for s in spreads]
+    start, spread = np.concatenate(means), np.concatenate(sds)
+    if len(start) != truth.dim:
+        return np.zeros(truth.dim), None
+    if not (np.isfinite(start).all() and np.isfinite(spread).all() and (spread > 0).all()):
+        raise Wrong("the reported moments are not finite")
+    return start, spread
+
+
+def scaled(truth: Truth, posterior: Any, rng: np.random.Generator) -> tuple[Moments, bool]:
+    """The moments of a posterior that is Gaussian given one positive variable."""
+    which = [i for i, t in enumerate(truth.transformed) if t]
+    if len(which) != 1 or truth.sizes[which[0]] != 1:
+        raise Wrong("the answer has one scale; the declaration has not")
+    name = truth.names[which[0]]
+    index = int(sum(truth.sizes[: which[0]]))
+    start = np.zeros(truth.dim)
+    if hasattr(posterior, "samples"):
+        draws = posterior.samples(1000, rng)
+        theta = truth.unconstrained(draws)
+        if not np.isfinite(theta).all():
+            raise Wrong("draws are outside of the support")
+        start, u = np.median(theta, axis=0), theta[:, index]
+        right = given_scale(truth, index, start, float(np.median(u)), float(u.std()))
+        p = kstest(u, lambda v: np.interp(v, right.u, right.cdf)).pvalue
+        if p < 1e-9:
+            raise Wrong(f"draws of '{name}' are not of its marginal: p = {p:.1g}")
+    else:
+        coarse = given_scale(truth, index, start, 0.0, 2.0)
+        centre = float(coarse.probability @ coarse.u)
+        sd = float(np.sqrt(coarse.probability @ (coarse.u - centre) ** 2))
+        right = given_scale(truth, index, start, centre, max(sd, 0.05))
+    return right.moments, right.settled
+
+
+def drawn(
+    truth: Truth, posterior: Any, right: Moments, settled: bool, rng: np.random.Generator
+) -> None:
+    """Holds independent draws against the right mean and variances."""
+    if not settled:
+        return
+    size = 500
+    draws = posterior.samples(size, rng)
+    flat = np.concatenate([np.reshape(draws[k], (size, -1)) for k in truth.names], axis=1)
+    sd = np.sqrt(np.diag(right.covariance))
+    ok = sd > 1e-9 * (1.0 + np.abs(right.mean))
+    z = ((flat.mean(axis=0) - right.mean) / sd)[ok] * np.sqrt(size)
+    if np.abs(z).max(initial=0.0) > 8.0:
+        raise Wrong(f"draws are off the mean by {np.abs(z).max():.1f} standard errors")
+
+
+def sampled(truth: Truth, posterior: Any, rng: np.random.Generator) -> None:
+    """Draws, and the means that they predict."""
+    values = {k: np.asarray(v) for k, v in posterior.known.values.items()}
+    if not set(truth.names) <= set(values):
+        raise Wrong(f"no draws of {set(truth.names) - set(values)}")
+    chains, size = next(iter(values.values())).shape[:2]
+    flat = {k: values[k].reshape(chains * size, *values[k].shape[2:]) for k in truth.names}
+    if not all(np.isfinite(v).all() for v in flat.values()):
+        raise Wrong("draws are not finite")
+    # a mean and its own draws
+    mean_function(truth, {k: v[0] for k, v in flat.items()}, rng)
+    x = contexts(truth, rng)
+    some = rng.choice(chains * size, min(200, chains * size), replace=False)
+    predicted = np.array([over_arms(truth, {k: v[s] for k, v in flat.items()}, x) for s in some])
+    said_mean, said_sd = posterior.mean(x), posterior.sd(x)
+    with np.errstate(all="ignore"):
+        error = np.abs(said_mean - predicted.mean(axis=0))
+        spread = np.maximum(predicted.std(axis=0), said_sd) + 1e-9 * np.abs(said_mean)
+    if not np.isfinite(said_mean).all() or (error > 8.0 * spread / np.sqrt(len(some) / 20)).any():
+        raise Wrong("predicted means are not those of the draws")
+    theta = truth.unconstrained(flat).reshape(chains, size, truth.dim)
+    poor = unmixed(posterior.diagnostics)
+    try:
+        judge_draws(truth, theta, rng)
+    except Wrong as error:
+        if poor and "zero density" not in str(error):
+            raise Unmixed(f"{poor}; {error}") from None
+        raise
+
+
+def unmixed(diagnostics: Any) -> str:
+    """What a sampler itself says against its draws, if it is enough to excuse them."""
+    rhat = max((v for v in diagnostics.rhat.values() if v == v), default=1.0)
+    ess = min((v for v in diagnostics.ess.values() if v == v), default=np.inf)
+    return f"R-hat {rhat:.2f}, {ess:.0f} effective draws" if rhat > RHAT or ess < ESS else ""
+
+
+# ---- predictions ---------------------------------------------------------------------------------
+
+
+def contexts(truth: Truth, rng: np.random.Generator, n: int = 7) -> np.ndarray:
+    """Contexts unlike the rows: each column's values by themselves, those that are no ids a half
+    as large again."""
+    x = truth.rows["x"]
+    new = np.stack([rng.choice(column, n) for column in x.T], axis=1)
+    whole = (x == np.floor(x)).all(axis=0) | (x > 0).all(axis=0)
+    return np.where(whole, new, 1.5 * new)
+
+
+def over_arms(truth: Truth, draw: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Mean rewards (n,), or (n, K) of a model over arms, under one draw."""
+    if not truth.model.takes_arm:
+        return truth.mean_reward(draw, x)
+    K = truth.n_arms or 1
+    return np.stack([truth.mean_reward(draw, x, arm=k) for k in range(K)], axis=1)
+
+
+def mean_function(truth: Truth, draw: Mapping[str, np.ndarray], rng: np.random.Generator) -> None:
+    """A mean that depends on rewards or weights is no function of the context: nothing that is
+    predicted by it can be right."""
+    x = contexts(truth, rng)
+    try:
+        base = over_arms(truth, draw, x)
+        other = truth.mean_reward(draw, x, reward=[7.0, 1e5, -3.0])
+        heavy = truth.mean_reward(draw, x, weight=[2.0, 1e5, 1e-5])
+    except Exception as error:
+        raise Unjudged(f"no prediction: {type(error).__name__}") from None
+    base = base if base.ndim == 1 else base[:, 0]
+    for moved, of in ((other, "rewards"), (heavy, "weights")):
+        if not np.allclose(base, moved, rtol=1e-9, atol=1e-12, equal_nan=True):
+            raise Wrong(f"answered, although the returned mean depends on the {of}")
+
+
+def predictions(
+    truth: Truth, posterior: Any, right: Moments, settled: bool, rng: np.random.Generator
+) -> None:
+    """Holds mean rewards at new contexts against PyMC's, where these are affine in θ."""
+    zero = truth.constrained(np.zeros(truth.dim))
+    shapes = {k: v.shape for k, v in zero.items()}
+    sizes = [int(np.prod(s)) for s in shapes.values()]
+
+    def split(vector: np.ndarray) -> dict[str, np.ndarray]:
+        parts = np.split(vector, np.cumsum(sizes)[:-1])
+        return {k: p.reshape(s) for (k, s), p in zip(shapes.items(), parts, strict=True)}
+
+    mean_function(truth, split(right.mean), rng)
+    x = contexts(truth, rng)
+    rows_alone = np.stack(
+        [over_arms(truth, split(right.mean), x[i : i + 1])[0] for i in range(len(x))]
+    )
+    together = over_arms(truth, split(right.mean), x)
+    if not np.allclose(rows_alone, together, rtol=1e-9, atol=1e-9 * np.abs(together).max()):
+        raise Unjudged("the mean of a context depends on others")
+    unit = np.sqrt(np.diag(right.covariance))
+    A = np.stack(
+        [(over_arms(truth, split(right.mean + s * e), x) - together) / s
+         for s, e in zip(unit, np.eye(len(unit)), strict=True) if s > 0], axis=-1,
+    )  # fmt: skip
+    keep = unit > 0
+    far = right.mean + 3.0 * unit * rng.normal(size=len(unit))
+    affine = np.allclose(
+        over_arms(truth, split(far), x), together + A @ (far - right.mean)[keep],
+        rtol=1e-6, atol=1e-6 * np.abs(A @ unit[keep]).max(),
+    )  # fmt: skip
+    if not affine:
+        return
+    sd = np.sqrt(
+        np.maximum(np.einsum("...i,ij,...j->...", A, right.covariance[np.ix_(keep, keep)], A), 0)
+    )
+    said, spread = posterior.mean(x), posterior.sd(x)
+    alone = np.stack([posterior.mean(x[i : i + 1])[0] for i in range(len(x))])
+    floor = 1e-9 * np.abs(together).max() + EXACT * sd.max()
+    if not np.allclose(said, alone, rtol=1e-7, atol=floor):
+        raise Wrong("contexts together are predicted unlike each alone")
+    if np.shape(said) != np.shape(together):
+        raise Wrong(f"predicted means have shape {np.shape(said)}, right {np.shape(together)}")
+    if settled and np.isfinite(spread).all():
+        loose = sd > 1e-6 * sd.max()
+        compare("mean reward", (said[loose], spread[loose]), (together[loose], sd[loose]), 2e-3)
+    elif not np.allclose(said, together, atol=floor + 1e-2 * sd.max()):
+        raise Wrong("mean reward: not the right one")
+
+
+# ---- streams -------------------------------------------------------------------------------------
+
+
+def streams(scene: Scene, seed: int) -> Iterator[Verdict]:
+    """A bandit that is fed with the rows in random batches, at two moments."""
+    model, rows, rng = scene.model, dict(scene.rows), np.random.default_rng(seed)
+    n, d = rows["x"].shape
+    arms = scene.K if model.takes_arm else 1
+    arm = rows.get("arm", np.zeros(n, dtype=np.int64))
+    weighted = model.takes_weight and "weight" in rows and np.ptp(rows["weight"]) > 0
+    weight = rows["weight"] / rows["weight"].min() if weighted else np.ones(n)
+    balance = bb.InversePropensity(clip=1e-12) if weighted else bb.Unweighted()
+    try:
+        bandit = bb.Bandit(
+            arms, model, bb.Thompson(), balance, n_features=d, seed=seed,
+            refit_every=1, draws=1000, history=None,
+        )  # fmt: skip
+    except Exception as error:
+        yield raised(scene, "stream", "bandit", error)
+        return
+    if getattr(getattr(bandit.belief, "plan", None), "engine", "") == "nuts":
+        return
+    cuts = np.unique(np.sort(rng.integers(1, n + 1, size=min(n, 6))))
+    cuts = np.unique(np.append(cuts, n))
+    moments = {int(cuts[len(cuts) // 2]), n}
+    done = 0
+    for cut in map(int, cuts):
+        batch = slice(done, cut)
+        try:
+            bandit.update(rows["x"][batch], arm[batch], rows["reward"][batch], 1.0 / weight[batch])
+            posterior = bandit.posterior(0) if cut in moments else None
+        except Exception as error:
+            yield raised(scene, "stream", "bandit", error)
+            return
+        done = cut
+        if posterior is None:
+            continue
+        seen = {k: v[:cut] for k, v in rows.items()}
+        if weighted:
+            seen["weight"] = 1.0 / (1.0 / weight[:cut])
+        truth = Truth(model, seen, scene.K)
+        if model.takes_arm is False and arms > 1:
+            raise AssertionError("rows are of one arm")
+        verdict = verdict_on(truth, posterior, "stream", seed)
+        yield verdict
+        if verdict.outcome != "right":
+            return
+
+
+# ---- refusals and crashes ------------------------------------------------------------------------
+
+
+def raised(scene: Scene, what: str, engine: str, error: Exception) -> Verdict:
+    """A refusal with a reason; or a crash: an error that names neither model nor variable."""
+    text = " ".join(str(error).split())
+    if isinstance(error, NotThisEngine):
+        return Verdict(what, engine, "refused", text)
+    if isinstance(error, ValueError | TypeError):
+        named = re.search(r"'\w+'", text) or scene.model.name in text
+        if named and "already exists" not in text:
+            return Verdict(what, engine, "door", text[:200])
+    return Verdict(what, engine, "crash", f"{type(error).__name__}: {text[:300]}")

@@ -1,0 +1,92 @@
+"""Draws of logarithms of scales against the densities that they claim."""
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy import stats
+
+from bayesbandit.kernels import log_scale
+
+INF = np.inf
+
+
+@njit
+def chain(a, q, e, S, low, high, size, stays, rng):
+    """Draws, each given the one before: g about s is again such a sum."""
+    out, s = np.empty(size), 0.0
+    for i in range(size):
+        s = stays * s
+        moved = S * np.exp(e * s)
+        s += log_scale.draw(a + 2.0 * q * s, q, e, moved, low - s, high - s, rng)
+        out[i] = s
+    return out
+
+
+def law(draws, a, q, e, S, low, high):
+    """The Kolmogorov–Smirnov p-value of draws against g, by quadrature."""
+    span = 0.3 * np.ptp(draws)
+    grid = np.linspace(max(draws.min() - span, low), min(draws.max() + span, high), 200_001)
+    with np.errstate(over="ignore"):
+        g = (a + q * grid) * grid + S @ np.exp(np.outer(e, grid))
+    p = np.exp(g - g.max())
+    cdf = np.append(0.0, np.cumsum(0.5 * (p[1:] + p[:-1])))
+    return stats.kstest(draws, lambda s: np.interp(s, grid, cdf / cdf[-1])).pvalue
+
+
+CONCAVE = {
+    "gamma": (2.0, 0.0, [1.0], [-3.0], -INF, INF),
+    "inverse gamma": (-1.5, 0.0, [-1.0], [-30.0], -INF, INF),
+    "half-normal sd": (-200.0, 0.0, [-2.0, 2.0], [-100.0, -0.5], -INF, INF),
+    "far": (-200.0, 0.0, [-2.0, 1.0], [-1e22, -0.5], -INF, INF),
+    "long tail": (0.05, 0.0, [1.0, -1.0], [-1.0, -1e-30], -INF, INF),
+    "log-normal": (-20.0, -0.5, [-2.0], [-40.0], -INF, INF),
+    "uniform": (-20.0, 0.0, [-2.0], [-40.0], -INF, 0.3),
+    "pressed to its wall": (-200.0, 0.0, [-2.0], [-1000.0], -INF, 0.3),
+    "pressed to the lower one": (-200.0, 0.0, [-2.0], [-10.0], -0.1, 0.3),
+    "flat between walls": (0.0, 0.0, [1.0], [0.0], -2.0, 0.5),
+    "three powers": (3.0, -0.1, [1.0, 2.0, -3.0], [-1.0, -0.2, -0.7], -INF, INF),
+}
+
+
+@pytest.mark.parametrize("name", CONCAVE)
+def test_concave_densities(name, rng):
+    a, q, e, S, low, high = CONCAVE[name]
+    e, S = np.array(e), np.array(S)
+    draws = chain(a, q, e, S, low, high, 20_000, 0.0, rng)
+    assert law(draws, a, q, e, S, low, high) > 1e-3
+    assert (draws >= low).all()
+    assert (draws <= high).all()
+
+
+@pytest.mark.parametrize("p", [-3.0, -0.5, 0.0, 0.5, 2.0])
+@pytest.mark.parametrize("b", [0.01, 1.0, 30.0])
+def test_generalised_inverse_gaussian(p, b, rng):
+    draws = chain(p, 0.0, np.array([1.0, -1.0]), np.array([-b / 2, -b / 2]), -INF, INF, 5000, 0.0,
+                  rng)  # fmt: skip
+    assert stats.kstest(np.exp(draws), stats.geninvgauss(p, b).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("a", "q", "e", "S", "low"),
+    [
+        (3.0, -0.1, [1.0, 2.0], [2.0, -1.0], -INF),
+        (2.0, 0.0, [1.0, 2.0, -1.0], [4.0, -1.0, -0.1], -INF),
+        (2.0, 0.0, [1.0, 2.0, -1.0], [4.0, -1.0, -0.1], -0.2),
+    ],
+)
+def test_other_densities_by_slices(a, q, e, S, low, rng):
+    e, S = np.array(e), np.array(S)
+    draws = chain(a, q, e, S, low, INF, 200_000, 1.0, rng)[::20]
+    assert law(draws, a, q, e, S, low, INF) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("a", "e", "S", "low", "high"),
+    [
+        (-1.0, [1.0], [-1.0], -INF, INF),  # nothing holds it below
+        (1.0, [-1.0], [-1.0], -INF, INF),
+        (0.0, [1.0], [0.0], -1.0, INF),
+    ],
+)
+def test_improper_densities_have_no_draw(a, e, S, low, high, rng):
+    assert np.isnan(log_scale.draw(a, 0.0, np.array(e), np.array(S), low, high, rng))

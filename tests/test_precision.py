@@ -1,0 +1,77 @@
+"""`pytensor.config.floatX` is the user's affair: every number here is of double precision."""
+
+from collections import OrderedDict
+
+import numpy as np
+import pytensor
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.compilation import COMPILE
+from bayesbandit.engines import plan
+from tests import declarations as declared
+
+
+def fitted(model, floatx, monkeypatch, **how):
+    """Mean, sd, coefficients and log likelihood by plans made from scratch."""
+    x, reward, weight = declared.rows()
+    arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
+    monkeypatch.setattr(plan, "_plans", OrderedDict())
+    with pytensor.config.change_flags(floatX=floatx):
+        posterior = bb.fit(model, x, reward, weight, seed=1, draws=20, chains=2, **arm, **how)
+        coefficients = [np.concatenate([np.ravel(v) for v in m])
+                        for m in posterior.coefficients.values()]  # fmt: skip
+        tree = posterior.to_datatree(2, 20)
+        groups = [v.values for k in ("prior", "log_likelihood") if k in tree.children
+                  for v in tree[k].data_vars.values()]  # fmt: skip
+        found = [posterior.mean(x), posterior.sd(x), *coefficients, *groups]
+    assert pytensor.config.floatX == "float64"
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "how"),
+    [
+        (declared.known, {}),
+        (declared.conjugate, {}),
+        (declared.pooled, {}),
+        (declared.noncentred, {}),
+        (declared.potential, {}),
+        (declared.squared, {}),
+        (declared.lasso, {}),
+        (declared.known, {"engine": "laplace"}),
+        pytest.param(declared.heavy, {}, marks=pytest.mark.slow),
+        pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.slow),
+    ],
+    ids=lambda v: getattr(v, "name", v),
+)
+def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
+    double = fitted(model, "float64", monkeypatch, **how)
+    single = fitted(model, "float32", monkeypatch, **how)
+    for a, b in zip(double, single, strict=True):
+        assert b.dtype == np.float64
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("model", [declared.known, declared.lasso], ids=lambda m: m.name)
+def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
+    x, reward, _ = declared.rows()
+    decided = []
+    for floatx in ("float64", "float32"):
+        monkeypatch.setattr(plan, "_plans", OrderedDict())
+        with pytensor.config.change_flags(floatX=floatx):
+            bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0, draws=20)
+            for i in range(5):
+                bandit.observe(bandit.choose(x[i]), reward[i])
+            decided.append(bandit.choose(x).probabilities)
+    np.testing.assert_array_equal(*decided)
+
+
+def test_the_setting_comes_back_also_after_an_error():
+    with pytensor.config.change_flags(floatX="float32"):
+        with COMPILE, COMPILE:
+            assert pytensor.config.floatX == "float64"
+        with pytest.raises(ZeroDivisionError), COMPILE:
+            raise ZeroDivisionError
+        assert pytensor.config.floatX == "float32"
