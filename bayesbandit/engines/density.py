@@ -242,8 +242,8 @@ def whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
 def lowered(graphs: Graph) -> Graph:
     """Some graphs, those of `pymc.dims` as graphs of plain tensors."""
     graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
-    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):
-        graphs = rewrite_graph(graphs, include=("lower_xtensor",))
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
+        graphs = rewrite_graph(clone_replace(graphs, {}), include=("lower_xtensor",))
     return graphs
 
 

@@ -146,6 +146,8 @@ class Exact:
             )
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        if shift[precision == 0.0].any():
+            raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
         return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
     @cached_property

@@ -136,11 +136,21 @@ class Plan:
                     own = view_op(v.owner.inputs[0])
                     graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
-        n = len(rows["x"])
-        given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
-        with model:
-            pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
+            n = len(rows["x"])
+            given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
+            with model:
+                pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
         return model
+
+    def of_arms(self, n_arms: int) -> Plan:
+        """The plan for another number of arms; the declaration must still build what it did."""
+        now = digest(template(self.model, self.n_features, self.n_arms))
+        if now != digest(self.built):
+            raise ValueError(
+                f"{self.model.name} builds another model than when the bandit was made: something "
+                "that it reads has changed, or cannot be seen"
+            )
+        return plan(self.model, self.n_features, n_arms, self.asked)
 
     def without(self, refusal: Refusal) -> Plan:
         """The next engine, of a plan that was free to choose, after one has refused these rows."""
