@@ -22,6 +22,9 @@ PYTHON = {"mode": "FAST_COMPILE"}  # a numba function takes longer to compile th
 PRIOR_DRAWS = 1000
 
 
+OF_ROWS = ("prior_predictive", "posterior_predictive", "log_likelihood")  # of observed variables
+
+
 def datatree(
     model: pm.Model,
     unweighted: pm.Model,
@@ -124,7 +127,7 @@ def _joined(
         data = getattr(data, "dataset", data)  # of a node
         parts = {
             str(name): v.rename({f"{name}_dim_0": row}) if f"{name}_dim_0" in v.dims
-            and group != "prior" else v
+            and group in OF_ROWS else v
             for name, v in data.data_vars.items()
         }  # fmt: skip
         data = xr.Dataset(

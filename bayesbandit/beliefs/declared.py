@@ -81,6 +81,11 @@ class Declared:
                 "constants for what is read"
             )
         found = plan(self.model, n_features, K, self.engine)
+        if name := found.sized_by_rows:
+            raise ValueError(
+                f"{self.model.name}: {name!r} has as many values as the rows make it, and every "
+                'round would change the model: a value for each row has dims="row"'
+            )
         if found.row_mixing:
             raise ValueError(
                 f"{self.model.name}: the mean reward of a context depends on other rows "

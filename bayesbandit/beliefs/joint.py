@@ -12,7 +12,7 @@ from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import HUGE, put_moments, spread
 from bayesbandit.posterior import Posterior
@@ -118,7 +118,7 @@ class JointBelief(AffineBelief):
 
     def _anew(self, n_arms: int) -> None:
         """The model of so many arms, from the rounds."""
-        self.plan = plan(self.plan.model, self.n_features, n_arms, self.plan.asked)
+        self.plan = self.plan.of_arms(n_arms)
         self.n = np.zeros(n_arms)
         self._begin()
         rows = self.rounds.of()

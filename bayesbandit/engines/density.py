@@ -242,8 +242,8 @@ def whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
 def lowered(graphs: Graph) -> Graph:
     """Some graphs, those of `pymc.dims` as graphs of plain tensors."""
     graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
-    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):
-        graphs = rewrite_graph(graphs, include=("lower_xtensor",))
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
+        graphs = rewrite_graph(clone_replace(graphs, {}), include=("lower_xtensor",))
     return graphs
 
 
@@ -268,12 +268,15 @@ def _bare(variable: Graph) -> Graph:
     return variable
 
 
-def lengths(model: pm.Model) -> dict[str, tuple[int, ...]]:
-    """Shapes of the free variables, from their types and dimensions if these tell."""
+def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
+    """Shapes of the free variables, from their types and dimensions if these tell; of those with a
+    value for each row, as `but` names them, none."""
     shapes, point = {}, None
     for v in model.free_RVs:
         shape: Sequence[int | None] = v.type.shape
         dims = model.named_vars_to_dims.get(v.name)
+        if but is not None and but in (dims or ()):
+            continue
         if None in shape and dims and all(model.coords.get(k) is not None for k in dims):
             shape = [len(model.coords[k]) for k in dims]
         if None in shape:

@@ -28,7 +28,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
 from pytensor.tensor.random.type import RandomType
 
-from bayesbandit.engines.density import containers, row_dimension
+from bayesbandit.engines.density import containers, lengths, row_dimension
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -56,12 +56,13 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
         *(model.rvs_to_values[v] for v in model.observed_RVs),
     ]
     row = row_dimension(model)
-    lengths = sorted((str(k), len(v)) for k, v in model.coords.items() if v and k != row)
+    coords = sorted((str(k), _of(tuple(v))) for k, v in model.coords.items() if v and k != row)
+    shapes = lengths(model, but=row)
     return (
         [v.name for v in (*random, *model.potentials, *model.deterministics)],
         [(v.name, _of(model.rvs_to_transforms[v])) for v in model.free_RVs],
         sorted((k, tuple(map(str, dims))) for k, dims in model.named_vars_to_dims.items()),
-        (data["x"].get_value(borrow=True).shape[1], lengths),
+        (data["x"].get_value(borrow=True).shape[1], coords, sorted(shapes.items())),
         _graph(outputs, named),
     )
 
@@ -121,7 +122,8 @@ def _class(kind: type) -> Any:
         return name
     from pymc.logprob.abstract import _logprob
 
-    members = {k: v for k, v in vars(kind).items() if isinstance(v, FunctionType)}
+    members = {k: v for k, v in vars(kind).items() if k[:2] != "__" and k != "_abc_impl"}
+    members |= {k: v for k, v in vars(kind).items() if isinstance(v, FunctionType)}
     return name, _of(members), _of(_logprob.dispatch(kind)), tuple(map(_class, kind.__bases__))
 
 
@@ -161,8 +163,12 @@ def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
             return str(value)
         case Enum():
             return _class(type(value)), value.name
-        case ModuleType():
+        case ModuleType() if installed(value.__name__):
             return "module", value.__name__
+        case staticmethod() | classmethod():
+            return type(value).__name__, _of(value.__func__, within)
+        case property():
+            return "property", _of((value.fget, value.fset), within)
         case type():
             return _class(value)
         case FunctionType():
@@ -199,8 +205,8 @@ def _object(value: Any, seen: tuple[Any, ...]) -> Any:
 def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
     if installed(function.__module__ or ""):  # PyMC's way to a user's `logp` is a closure
         inside = [cell.cell_contents for cell in function.__closure__ or ()]
-        called = [_of(v, seen) for v in inside if callable(v) and not isinstance(v, Variable)]
-        return function.__module__, function.__qualname__, called
+        within = [_of(v, seen) for v in inside if not _symbolic(v)]
+        return function.__module__, function.__qualname__, within
     around = tuple(
         (name, _of(function.__globals__[name], seen))
         for name in sorted(set(_names(function.__code__)))
@@ -208,7 +214,15 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
     )
     cells = tuple(_cell(cell, seen) for cell in function.__closure__ or ())
     defaults = _of([*(function.__defaults__ or ()), function.__kwdefaults__ or {}], seen)
-    return function.__name__, _code(function.__code__), around, cells, defaults
+    own = _of(vars(function), seen)
+    return function.__name__, _code(function.__code__), around, cells, defaults, own
+
+
+def _symbolic(value: Any) -> bool:
+    """Whether it is a variable of the graph, or several: the graph tells them."""
+    if isinstance(value, tuple | list):
+        return bool(value) and all(map(_symbolic, value))
+    return isinstance(value, Variable)
 
 
 def _cell(cell: Any, seen: tuple[Any, ...]) -> Any:

@@ -135,16 +135,19 @@ class Exact:
         """What rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p (n,)."""
         data = self.data(x, reward, weight, arm)
         given = (1.0,) * len(self.quadratic.given)
-        shift, curvature, _ = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
+        shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
         precision = -curvature
-        if not (np.isfinite(shift).all() and np.isfinite(precision).all()):
-            row = int(np.argmin(np.isfinite(shift) & np.isfinite(precision)))
+        sound = np.isfinite(shift) & np.isfinite(precision)
+        if not (sound.all() and np.isfinite(value)):
+            row = int(np.argmin(sound))
             raise ValueError(
-                f"the log density of a reward of {data[1][row]:g} in context "
-                f"{data[0][row].tolist()} is not finite"
+                f"the log density of rows is not finite; the first that may be to blame: reward "
+                f"{data[1][row]:g} in context {data[0][row].tolist()}"
             )
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        if shift[precision == 0.0].any():
+            raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
         return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
     @cached_property

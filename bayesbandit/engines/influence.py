@@ -26,13 +26,14 @@ from bayesbandit.engines.structure import (
     LINEAR,
     PRODUCTS,
     PUTS,
+    SHAPES,
     SOLVES,
     TAKES,
     exponent,
     operation,
+    sizes_by_value,
 )
 
-SHAPES = {"Shape", "Shape_i"}
 FIRST = {"SpecifyShape", "Reshape", "Unbroadcast", "SplitDims", "JoinDims"}  # then lengths
 ZERO = math.inf  # the degree of 0, which is homogeneous to every degree
 ANY = math.nan  # of no degree
@@ -45,6 +46,7 @@ class Influence:
         self, outputs: Sequence[Variable], seeds: Mapping[Variable, Collection[str]]
     ) -> None:
         self._of = {v: frozenset(names) for v, names in seeds.items()}
+        self._size: dict[Variable, frozenset[str]] = {}  # what shapes may depend on
         for node in toposort(outputs, blockers=list(seeds)):
             self._visit(node)
 
@@ -60,8 +62,13 @@ class Influence:
             for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
                 self._of[outer] = inner.of(v)
             return
+        sized = frozenset().union(*(self._size.get(v, frozenset()) for v in node.inputs))
+        if sizes_by_value(node, [len(names) for names in given]):
+            sized = sized.union(*given)
+        if sized:
+            self._size.update(dict.fromkeys(node.outputs, sized))
         if name in SHAPES:
-            given = []
+            given = [sized]
         elif isinstance(op, CheckAndRaise) or name in FIRST:
             given = given[:1]
         elif isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Second":
@@ -75,6 +82,7 @@ class Scaling:
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
         self._degree = dict(seeds)
+        self._ragged: set[Variable] = set()  # whose shape may depend on the seeds
         for node in toposort(outputs, blockers=list(seeds)):
             self._visit(node)
 
@@ -89,8 +97,15 @@ class Scaling:
         return ZERO if _zero(variable) else 0.0
 
     def _visit(self, node: Apply) -> None:
-        op, _ = operation(node)
+        op, name = operation(node)
         given = [self._at(v) for v in node.inputs]
+        if sizes_by_value(node, [0.0 if k in (0.0, ZERO) else 1.0 for k in given]):
+            self._ragged.update(node.outputs)
+        if not self._ragged.isdisjoint(node.inputs):
+            self._ragged.update(node.outputs)
+            if name in SHAPES:
+                self._degree.update(dict.fromkeys(node.outputs, ANY))
+                return
         if isinstance(op, OpFromGraph) and not isinstance(node.op, Blockwise):
             inner = Scaling(op.inner_outputs, dict(zip(op.inner_inputs, given, strict=True)))
             for outer, v in zip(node.outputs, op.inner_outputs, strict=True):

@@ -85,6 +85,8 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
             continue
         (rv, value), name, dims = node.inputs, node.op.name, node.op.dims
         free = isinstance(node.op, ModelFreeRV)
+        if hasattr(rv.type, "dims"):  # of pymc.dims, which has operations of its own
+            continue
         if distribution(rv) not in MIXTURES or not (free or (rv.type.ndim == 1 and row)):
             continue
         mixture, role = MIXTURES[distribution(rv)]

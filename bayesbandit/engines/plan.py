@@ -22,7 +22,7 @@ from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
 from bayesbandit.engines.admission import check_mean, check_random
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers, lowered
+from bayesbandit.engines.density import containers, lengths, lowered, row_dimension
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.likelihood import Likelihood
@@ -89,7 +89,18 @@ class Plan:
         whatever they are."""
         mean = lowered([self.built["mean_reward"]])[0]
         seeds = dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
-        return Rows([mean], seeds).mixed(mean) or ""
+        return Rows([mean], seeds).apart(mean) or ""
+
+    @cached_property
+    def sized_by_rows(self) -> str:
+        """A variable of as many values as the rows make it, though it has not their dimension; ""
+        where there is none."""
+        row = row_dimension(self.built)
+        here, there = (
+            lengths(template(self.model, self.n_features, self.n_arms, more), row)
+            for more in (0, 3)
+        )
+        return next((name for name, shape in here.items() if there[name] != shape), "")
 
     @cached_property
     def reads_rows(self) -> str:
@@ -125,11 +136,21 @@ class Plan:
                     own = view_op(v.owner.inputs[0])
                     graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
-        n = len(rows["x"])
-        given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
-        with model:
-            pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
+            n = len(rows["x"])
+            given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
+            with model:
+                pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
         return model
+
+    def of_arms(self, n_arms: int) -> Plan:
+        """The plan for another number of arms; the declaration must still build what it did."""
+        now = digest(template(self.model, self.n_features, self.n_arms))
+        if now != digest(self.built):
+            raise ValueError(
+                f"{self.model.name} builds another model than when the bandit was made: something "
+                "that it reads has changed, or cannot be seen"
+            )
+        return plan(self.model, self.n_features, n_arms, self.asked)
 
     def without(self, refusal: Refusal) -> Plan:
         """The next engine, of a plan that was free to choose, after one has refused these rows."""
@@ -294,11 +315,11 @@ def _plan(model: RewardModel, built: pm.Model, asked: str, refusals: tuple[Refus
     raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
 
 
-def template(model: RewardModel, n_features: int, n_arms: int | None) -> pm.Model:
+def template(model: RewardModel, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
     """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
-    as many rows as make a posterior under a flat prior proper."""
+    as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
-    n = (n_features + 8) * (n_arms or 1)
+    n = (n_features + 8) * (n_arms or 1) + more
     x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
     weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
     if n_arms is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytensor.tensor as pt
@@ -114,11 +114,17 @@ def part(data: Data, rows: slice) -> Data:
 
 def not_additive(density: Density) -> str:
     """Why statistics of batches of rows do not add up; "" where they do, whatever the rows are."""
-    if why := _mixed([density.mean], density):
+    if why := _not_apart(density):
         return f"the mean reward of a row depends on other rows: {why}"
     if why := _mixed([term.graph for term in density.terms if term.on_data], density):
         return f"the likelihood of rows together is not the product of theirs apart: {why}"
     return ""
+
+
+def _not_apart(density: Density) -> str | None:
+    """The operation by which a row's mean reward is not of this row alone, if there is one."""
+    seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
+    return Rows([density.mean], seeds).apart(density.mean)
 
 
 def _mixed(graphs: list[Variable], density: Density) -> str | None:
@@ -159,14 +165,11 @@ class RowNoise:
         """s ∂/∂s of the log density where every mean reward is the reward, if that is as many times
         one number as there are rows, whatever these are; else None."""
         density = self.quadratic.density
-        m, inputs = density.given_mean, density.inputs
-        zero = {v: v.zeros_like() for v in (m, inputs["reward"])}
-        through: Any = self.quadratic.through_mean
-        [cut] = clone_replace([through], zero)
+        inputs, through = density.inputs, cast(Any, self.quadratic.through_mean)
+        [cut] = simplified(*clone_replace([through], {density.given_mean: inputs["reward"]}))
         [slope] = simplified(s * gradient(cut, s))
-        depends_on = Influence(
-            [slope], {v: (role,) for role, v in inputs.items() if role != "reward"} | {s: ("s",)}
-        ).of(slope)
+        names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
+        depends_on = Influence([slope], names).of(slope)
         free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
         if depends_on - set(free):
             return None
@@ -202,7 +205,7 @@ def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
     d, K = density.n_features, density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MOST:
         return None
-    if _mixed([density.mean], density):
+    if _not_apart(density):
         return None
     slopes, offsets = [], []
     for k in range(K):

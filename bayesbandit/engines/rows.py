@@ -69,6 +69,14 @@ class Rows:
             return None
         return reach.why or "the number of rows"
 
+    def apart(self, variable: Variable) -> str | None:
+        """Why the i-th of some numbers is not one of row i alone, or None if it is."""
+        if self.of(variable).kind == CONSTANT:
+            return "a number that was there before for each row"
+        return (
+            None if self.of(variable).kind == ALONG else self.mixed(variable) or "a sum over rows"
+        )
+
     def _visit(self, node: Apply) -> None:
         inputs = [self.of(v) for v in node.inputs]
         op, name = operation(node)

@@ -20,6 +20,8 @@ from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.kernels import gibbs
 from bayesbandit.kernels.cholesky import padded
 
+LEAST_DIGITS = 1e-13  # of a variance next to the mean square, which it is computed from
+
 Problem = gibbs.Statistics | gibbs.Rows
 Values = Mapping[str, np.ndarray]
 
@@ -98,6 +100,12 @@ class Shrinkage:
         """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
+        if len(reward) > 1 and np.var(reward) < LEAST_DIGITS * np.mean(reward**2):
+            raise self.quadratic.refusal(
+                f"rewards about {reward.mean():.3g} vary by {reward.std():.3g}, too little for "
+                "sums of squares: subtract a constant from them, or declare it",
+                of_rows=True,
+            )
         told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
             gibbs.check_noise(told, self.prior)

@@ -32,6 +32,7 @@ LINEAR = {
 }
 TAKES = {"Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1"}  # x, then indices
 PUTS = {"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"}  # x, y, then indices
+SHAPES = {"Shape", "Shape_i"}
 PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
 SOLVES = {"Solve", "SolveTriangular"}  # A, b
 ELEMENTWISE = {"Add", "Sub", "Neg", "Identity"}
@@ -69,7 +70,7 @@ def polynomial(node: Apply, d: Sequence[float]) -> Outcome:
     if isinstance(op, CAReduce):
         plain = type(op.scalar_op).__name__ == "Add"
         return d[0] if plain else f"non-polynomial reduction {name.lower()}"
-    if name in ("Shape", "Shape_i"):
+    if name in SHAPES:
         return 0
     if name in LINEAR:
         return max(d)
@@ -188,6 +189,16 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
 
 
+def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
+    """Whether the shape of a node's outputs depends on values that have a degree, where `d` are
+    those of its inputs."""
+    _, name = operation(node)
+    if name in ("Nonzero", "Unique", "ARange"):
+        return True
+    sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
+    return name in sizes and max(d[sizes[name] :], default=0) > 0
+
+
 class Degrees:
     """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none.
 
@@ -204,6 +215,7 @@ class Degrees:
         self.rule = rule
         self.degree: dict[Variable, float] = dict(seeds)
         self.faults: dict[Apply, str] = {}
+        self.ragged: set[Variable] = set()  # whose shape depends on values
         self.positive = {v for v, k in seeds.items() if k} if rule is analytic else set()
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
         for node in self.nodes:
@@ -220,6 +232,8 @@ class Degrees:
             self.positive.update(node.outputs)
         if max(d, default=0) == 0:
             return
+        if sizes_by_value(node, d) or not self.ragged.isdisjoint(node.inputs):
+            self.ragged.update(node.outputs)
         if isinstance(op, OpFromGraph):
             inner = Degrees(op.inner_outputs, dict(zip(op.inner_inputs, d, strict=True)), self.rule)
             for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
@@ -229,6 +243,8 @@ class Degrees:
             return
         more = (self.positive,) if self.rule is analytic else ()
         outcome = self.rule(node, d, *more)
+        if operation(node)[1] in SHAPES and node.inputs[0] in self.ragged:
+            outcome = "shape that depends on the value"
         if isinstance(outcome, str):
             if max(d, default=0) < math.inf:
                 self.faults[node] = outcome

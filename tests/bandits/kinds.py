@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
@@ -24,26 +25,35 @@ def off_centre(x, reward, weight, sigma2):
     return mu
 
 
+def together(mu, sigma, reward):
+    """Rewards as one observation, so that no row is told from another: exact, but no stream."""
+    pm.MvNormal("reward", mu, cov=pt.diag(sigma**2), observed=reward)
+    return mu
+
+
 @reward_model(theta=NORMAL)
 def noise_by_context(x, reward, weight, theta):
-    mu = x @ theta
-    sigma = pm.math.exp(0.3 * x[:, 0]) / pm.math.sqrt(weight)
-    pm.Normal("reward", mu, sigma, observed=reward)
-    return mu
+    return together(x @ theta, pt.exp(0.3 * x[:, 0]) / pt.sqrt(weight), reward)
 
 
 @reward_model(centre=NORMAL)
 def shared_noise_by_context(x, reward, weight, arm, centre):
     theta = pm.Normal("theta", centre, 0.7, dims=("arm", "feature"))
     mu = (x * theta[arm]).sum(axis=-1)
-    sigma = pm.math.exp(0.3 * x[:, 0]) / pm.math.sqrt(weight)
-    pm.Normal("reward", mu, sigma, observed=reward)
+    return together(mu, pt.exp(0.3 * x[:, 0]) / pt.sqrt(weight), reward)
+
+
+@reward_model(theta=NORMAL)
+def known_noise_by_context(x, reward, weight, theta):
+    mu = x @ theta
+    pm.Normal("reward", mu, pt.exp(0.3 * x[:, 0]) / pt.sqrt(weight), observed=reward)
     return mu
 
 
 KINDS = {
     "affine": (AffineBelief, declared.noncentred, {}),
     "affine, unknown noise": (AffineBelief, off_centre, {}),
+    "affine, noise by context": (AffineBelief, known_noise_by_context, {}),
     "joint": (JointBelief, declared.pooled, {}),
     "by draws": (SampledBelief, noise_by_context, {"draws": 60}),
     "by Gibbs": (SampledBelief, declared.lasso, {"draws": 60}),
