@@ -102,8 +102,8 @@ class Shrinkage:
         reward = reward - b - A @ self.location
         if len(reward) > 1 and np.var(reward) < LEAST_DIGITS * np.mean(reward**2):
             raise self.quadratic.refusal(
-                f"rewards about {reward.mean():.3g} vary by {reward.std():.3g}, too little for sums "
-                "of squares: subtract a constant from them, or declare it",
+                f"rewards about {reward.mean():.3g} vary by {reward.std():.3g}, too little for "
+                "sums of squares: subtract a constant from them, or declare it",
                 of_rows=True,
             )
         told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
