@@ -45,7 +45,7 @@ class Compiled:
     """A compiled graph of explicit inputs, without shared state.
 
     PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
-    one function read each other's numbers: calls take turns.
+    one function read each other's numbers: each thread has its own copy.
     """
 
     def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> None:
@@ -56,11 +56,15 @@ class Compiled:
             self._function = pytensor.function(
                 list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
             )
-        self._turn = threading.Lock()
+        self._own = threading.local()
+        self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        with self._turn:
-            return [np.asarray(output) for output in self._function(*arguments)]
+        function = getattr(self._own, "function", None)
+        if function is None:
+            with COMPILE:
+                function = self._own.function = self._function.copy(share_memory=False)
+        return [np.asarray(output) for output in function(*arguments)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, self._graph
