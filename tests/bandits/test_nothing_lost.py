@@ -182,8 +182,8 @@ def test_signals_at_random_moments(name, rng):
     try:
         for i in range(300):
             decision = bandit.choose(x[: 1 + i % 30])
-            signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 3e-4)))
             try:
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, 3e-4)))
                 bandit.observe(decision, reward[: len(decision), 0])
                 time.sleep(1e-2)
             except Stop:
