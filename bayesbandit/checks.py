@@ -147,7 +147,7 @@ def number(
         raise ValueError(
             f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"
         )
-    if abs(value) > largest:
+    if abs(float(value)) > largest:
         raise ValueError(f"{what} must be at most {largest:g}; got {value!r}")
     return float(value)
 
