@@ -20,7 +20,8 @@ from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.kernels import gibbs
 from bayesbandit.kernels.cholesky import padded
 
-LEAST_DIGITS = 1e-13  # of a variance next to the mean square, which it is computed from
+SAME, LEAST = 1e-12, 3e-7  # sds next to the mean: below, rewards are all the same but for rounding;
+# below the other, squares next to the mean's have lost too many digits
 
 Problem = gibbs.Statistics | gibbs.Rows
 Values = Mapping[str, np.ndarray]
@@ -100,7 +101,8 @@ class Shrinkage:
         """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
-        if len(reward) > 1 and np.var(reward) < LEAST_DIGITS * np.mean(reward**2):
+        level, spread = abs(reward.mean()) if len(reward) else 0.0, float(np.std(reward))
+        if SAME * level < spread < LEAST * level:
             raise self.quadratic.refusal(
                 f"rewards about {reward.mean():.3g} vary by {reward.std():.3g}, too little for "
                 "sums of squares: subtract a constant from them, or declare it",
