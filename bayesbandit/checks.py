@@ -95,9 +95,8 @@ def unmasked(values: Any, what: str) -> np.ndarray:
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
     """The array itself, where all of it is finite, and at most `most` in size."""
-    bad = ~(np.abs(array) <= most)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+    if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
+        where = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= most))[0])
         size = "" if most == sys.float_info.max else f", at most {most:g} in size"
         raise ValueError(f"{what} must be finite{size}; found {array[where]} at {list(where)}")
     return array

@@ -29,6 +29,16 @@ PUBLISHED = ("deciding", "learning")
 PER_ARM = 16  # normals that a block has at least for each arm
 
 
+class Unseeded(np.random.bit_generator.ISeedSequence):
+    """For a generator whose state is set next: mixing a seed takes longer than 100 normals."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        return np.zeros(n_words, dtype)
+
+
+UNSEEDED = Unseeded()
+
+
 def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
     """Of a function whose first argument is a bandit: while it runs, others wait."""
 
@@ -131,12 +141,12 @@ def relay(trial: Bandit, names: tuple[Name, ...]) -> None:
 
 def refill(bandit: Bandit) -> None:
     """A new block of normals, long enough for the arms of now: `rng` and `stream` together."""
-    bits: np.random.BitGenerator = np.random.PCG64(0)
+    bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
     rng, old = np.random.Generator(bits), bandit.stream
-    stream = np.zeros(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
-    stream[1:-1] = rng.standard_normal(len(stream) - 2)
-    stream[-1] = old[-1]
+    stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
+    rng.standard_normal(out=stream[1:-1])
+    stream[0], stream[-1] = 0.0, old[-1]
     vars(bandit).update(rng=rng, stream=stream)
     if bandit.deciding is not None:
         publish(bandit)

@@ -12,10 +12,10 @@ from bayesbandit.engines.density import (
     containers,
     distribution,
     is_zero_sum,
-    lowered,
     row_dimension,
 )
 from bayesbandit.engines.influence import Influence
+from bayesbandit.engines.rewrites import lowered
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
@@ -97,11 +96,6 @@ def compute(node: Apply, known: dict[Variable, Value]) -> None:
 def apply(node: Apply, values: list[Value]) -> list[Value]:
     """The values of a node's outputs, some of whose inputs are sums or conditions."""
     op, name = operation(node)
-    if isinstance(op, OpFromGraph):
-        known = dict(zip(op.inner_inputs, values, strict=True))
-        for inner in toposort(op.inner_outputs, blockers=list(op.inner_inputs)):
-            compute(inner, known)
-        return [lookup(v, known) for v in op.inner_outputs]
     if isinstance(node.op, Elemwise):
         return [elementwise(node, values)]
     if isinstance(op, CheckAndRaise):

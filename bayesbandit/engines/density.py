@@ -16,21 +16,17 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.fg import Output
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
-from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
-from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
+from bayesbandit.engines.rewrites import Graph, floating, lowered, unchecked
 from bayesbandit.model import DATA
 
 if TYPE_CHECKING:
     import pymc as pm
-
-Graph = Any  # a PyTensor variable, whose attributes depend on its type
 
 
 @dataclass(frozen=True)
@@ -164,8 +160,7 @@ def read(model: pm.Model) -> Density:
     raw += model.replace_rvs_by_values([model["mean_reward"]])
     raw = [unchecked(g) if v is not None and v.name in zero_sum else g
            for g, v in zip(raw, [*variables, *model.potentials, None], strict=True)]  # fmt: skip
-    whole: Graph = rewrite_graph(raw, include=(), custom_rewrite=dfs_rewriter(whole_to_floating))
-    raw = list(whole)
+    raw = floating(raw)
     swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
     for v in free:
         swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
@@ -177,8 +172,8 @@ def read(model: pm.Model) -> Density:
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
     cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
-    *whole, mean = lowered(whole)
-    cut = lowered(cut)
+    *whole, mean = lowered(list(whole))
+    cut = lowered(list(cut))
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
     labels += [f"potential '{p.name}'" for p in model.potentials]
     names = [v.name for v in (*variables, *model.potentials)]
@@ -210,41 +205,6 @@ def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
     z = pt.tensor("z", shape=few)
     of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
     return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)
-
-
-def unchecked(graph: Graph) -> Graph:
-    """The log density of a variable that sums to zero, without PyMC's check that it does."""
-    checks = [
-        v
-        for v in ancestors([graph])
-        if v.owner is not None
-        and isinstance(v.owner.op, CheckAndRaise)
-        and "mean(value" in v.owner.op.msg
-    ]
-    return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
-
-
-@node_rewriter([Elemwise])
-def whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
-    """Whole numbers that meet floating ones are made floating before they do.
-
-    PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
-    """
-    whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
-    switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
-    if node.outputs[0].type.dtype != "float64" or not any(whole) or switch:
-        return None
-    inputs = [v.astype("float64") if is_whole else v
-              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
-    return list(node.op.make_node(*inputs).outputs)
-
-
-def lowered(graphs: Graph) -> Graph:
-    """Some graphs, those of `pymc.dims` as graphs of plain tensors."""
-    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
-    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
-        graphs = rewrite_graph(clone_replace(graphs, {}), include=("lower_xtensor",))
-    return graphs
 
 
 def _input(role: str, container: SharedVariable) -> Graph:

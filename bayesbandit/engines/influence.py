@@ -14,11 +14,9 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.engines.structure import (
@@ -57,11 +55,6 @@ class Influence:
     def _visit(self, node: Apply) -> None:
         op, name = operation(node)
         given = [self.of(v) for v in node.inputs]
-        if isinstance(op, OpFromGraph) and not isinstance(node.op, Blockwise):
-            inner = Influence(op.inner_outputs, dict(zip(op.inner_inputs, given, strict=True)))
-            for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
-                self._of[outer] = inner.of(v)
-            return
         sized = frozenset().union(*(self._size.get(v, frozenset()) for v in node.inputs))
         if sizes_by_value(node, [len(names) for names in given]):
             sized = sized.union(*given)
@@ -97,7 +90,7 @@ class Scaling:
         return ZERO if _zero(variable) else 0.0
 
     def _visit(self, node: Apply) -> None:
-        op, name = operation(node)
+        _, name = operation(node)
         given = [self._at(v) for v in node.inputs]
         if sizes_by_value(node, [0.0 if k in (0.0, ZERO) else 1.0 for k in given]):
             self._ragged.update(node.outputs)
@@ -106,11 +99,6 @@ class Scaling:
             if name in SHAPES:
                 self._degree.update(dict.fromkeys(node.outputs, ANY))
                 return
-        if isinstance(op, OpFromGraph) and not isinstance(node.op, Blockwise):
-            inner = Scaling(op.inner_outputs, dict(zip(op.inner_inputs, given, strict=True)))
-            for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
-                self._degree[outer] = inner._at(v)
-            return
         degree = scaled(node, given)
         for v in node.outputs:
             self._degree[v] = degree

@@ -22,12 +22,13 @@ from bayesbandit.checks import integer, one_of
 from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
 from bayesbandit.engines.admission import check_mean, check_random
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers, lengths, lowered, row_dimension
+from bayesbandit.engines.density import containers, lengths, row_dimension
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.quadratic import PYTHON
+from bayesbandit.engines.rewrites import lowered
 from bayesbandit.engines.rows import ALONG, Reach, Rows
 from bayesbandit.engines.symbolic import reads_rows
 from bayesbandit.model import DATA, RewardModel

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
@@ -79,13 +78,8 @@ class Rows:
 
     def _visit(self, node: Apply) -> None:
         inputs = [self.of(v) for v in node.inputs]
-        op, name = operation(node)
+        _, name = operation(node)
         if all(reach.kind == CONSTANT for reach in inputs):
-            return
-        if isinstance(op, OpFromGraph) and not isinstance(node.op, Blockwise):
-            inner = Rows(op.inner_outputs, dict(zip(op.inner_inputs, inputs, strict=True)))
-            for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
-                self._reach[outer] = inner.of(v)
             return
         reach = transfer(node, inputs) or _blamed(node, inputs, name)
         for v in node.outputs:

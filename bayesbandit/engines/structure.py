@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
@@ -42,6 +41,10 @@ MOVES = {
     *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
     *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
 }  # the elements of their first input, elsewhere
+FIXED = {
+    *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
+    *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
+}  # whose outputs are as large as the shapes of their inputs say
 SMOOTH = {"Sqrt", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Sigmoid", "Softplus", "Tanh"}
 
 
@@ -192,11 +195,11 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
 def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
     """Whether the shape of a node's outputs depends on values that have a degree, where `d` are
     those of its inputs."""
-    _, name = operation(node)
-    if name in ("Nonzero", "Unique", "ARange"):
-        return True
+    op, name = operation(node)
     sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
-    return name in sizes and max(d[sizes[name] :], default=0) > 0
+    known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)
+    first = sizes.get(name, len(d) if known else 0)
+    return max(d[first:], default=0) > 0
 
 
 class Degrees:
@@ -227,20 +230,12 @@ class Degrees:
 
     def _visit(self, node: Apply) -> None:
         d = [self.of(v) for v in node.inputs]
-        op, _ = operation(node)
         if self.rule is analytic and keeps_positive(node, self.positive):
             self.positive.update(node.outputs)
         if max(d, default=0) == 0:
             return
         if sizes_by_value(node, d) or not self.ragged.isdisjoint(node.inputs):
             self.ragged.update(node.outputs)
-        if isinstance(op, OpFromGraph):
-            inner = Degrees(op.inner_outputs, dict(zip(op.inner_inputs, d, strict=True)), self.rule)
-            for outer, v in zip(node.outputs, op.inner_outputs, strict=True):
-                self.degree[outer] = inner.of(v)
-            if inner.faults and max(d) < math.inf:
-                self.faults[node] = next(iter(inner.faults.values()))
-            return
         more = (self.positive,) if self.rule is analytic else ()
         outcome = self.rule(node, d, *more)
         if operation(node)[1] in SHAPES and node.inputs[0] in self.ragged:

@@ -149,10 +149,9 @@ def is_shifted(settings):
 def accumulate(arm, z, r, w, settings):
     """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn)."""
     D, folds = int(settings[D_]), int(settings[FOLDS])
-    if is_shifted(settings):
-        if arm[N] == 0.0:
-            arm[SHIFT] = r
-        r -= arm[SHIFT]
+    if arm[N] == 0.0 and is_shifted(settings):
+        arm[SHIFT] = r
+    r -= arm[SHIFT]
     if folds > 0:
         fold = fold_of(arm, D, int(arm[N]) % folds)
         fold[0] += 1.0

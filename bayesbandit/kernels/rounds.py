@@ -144,9 +144,10 @@ def choose_many(rows, ready, start, D, K, kind, params, stream):
     next row to do."""
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
+            stream[-1] += i - start
             return i
-        stream[-1] += 1.0
         decide_into(rows[i], ready, D, K, kind, params[i] if params.size > 1 else params[0], stream)
+    stream[-1] += rows.shape[0] - start
     return rows.shape[0]
 
 
@@ -240,9 +241,9 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     tail = row[D + 3 * K :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
+            stream[-1] += t - start
             return t
         param = params[t] if params.size > 1 else params[0]
-        stream[-1] += 1.0
         arm = choose_into(row, x[t], arms, available, settings, kind, param, stream, v)
         if t % every == 0:
             tail[PROPENSITY] = chance(row, arm, D, K)
@@ -251,4 +252,5 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if history.shape[0] > 0:
             history[t % history.shape[0]] = row
+    stream[-1] += x.shape[0] - start
     return x.shape[0]

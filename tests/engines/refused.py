@@ -3,7 +3,6 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.compile.builders import OpFromGraph
 
 from tests.engines.declared import rows
 
@@ -92,12 +91,6 @@ def potential(x, reward, weight):
     theta = pm.Normal("theta", 0, 1, dims="feature")
     pm.Potential("penalty", -pt.abs(theta).sum())
     return observed(x @ theta, reward, weight)
-
-
-def wrong_gradient(x, reward, weight):
-    a, g = pt.vector(), pt.vector()
-    twice = OpFromGraph([a], [2 * a], lop_overrides=OpFromGraph([a, a.type(), g], [3 * g]))
-    return observed(x @ twice(pm.Normal("theta", 0, 1, shape=3)), reward, weight)
 
 
 def singular(x, reward, weight):
@@ -190,10 +183,6 @@ REFUSED = {
     "potential": (potential, "potential 'penalty': non-polynomial function abs of 'theta'"),
     "missing rewards": (missing, "'r_unobserved' ~ Normal: missing rewards are imputed"),
     "one for each row": (each_row, "'u' ~ Normal: one value for each row"),
-    "wrong gradient": (
-        wrong_gradient,
-        "on these rows the log density differs from its closed form",
-    ),
     "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }

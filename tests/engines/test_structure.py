@@ -13,14 +13,16 @@ from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_grad
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
+from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Dot
 
-from bayesbandit.engines import exact
+from bayesbandit.engines import exact, structure
 from bayesbandit.engines.base import Refusal
 from bayesbandit.engines.density import Mark
+from bayesbandit.engines.rewrites import unfolded
 from bayesbandit.engines.structure import Degrees, analytic
 from tests.engines.declared import FAST, built, rows
-from tests.engines.refused import REFUSED
+from tests.engines.refused import REFUSED, mean
 
 v = pt.vector("v", shape=(3,))
 c = pt.constant(np.array([1.0, -2.0, 0.5]))
@@ -28,6 +30,7 @@ A = pt.constant(np.random.default_rng(0).normal(size=(3, 3)))
 
 
 def degree(graph, variable=v):
+    [graph] = unfolded([graph])
     return Degrees([graph], {variable: 1.0}).of(graph)
 
 
@@ -151,8 +154,31 @@ s = pt.scalar("s")
         (pt.minimum(s, 5.0), "non-polynomial function minimum of 's'"),
     ],
 )
-def test_analytic_on_the_positive_numbers(graph, fault):
+@pytest.mark.parametrize("folded", [False, True])
+def test_analytic_on_the_positive_numbers(graph, fault, folded):
+    if folded:
+        graph = OpFromGraph([s], [graph])(s)
+    [graph] = unfolded([graph])
     assert Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1) == fault
+
+
+@pytest.mark.parametrize("function", [pt.abs, pt.sign])
+def test_within_a_function_only_what_is_positive_has_a_sign(function):
+    u = pt.scalar("u")
+    [graph] = unfolded([OpFromGraph([u], [function(u) + 1])(pt.log(s))])
+    assert "of 's'" in Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1)
+
+
+def test_a_graph_unfolded_is_the_same_function():
+    twice = OpFromGraph([v], [squares(2 * v) - 1])
+    rows = pt.matrix("rows", shape=(None, 3))
+    for x, graph in ((v, twice(v)), (rows, pt.vectorize(twice, signature="(k)->(k)")(rows))):
+        [plain] = unfolded([graph])
+        assert not any(isinstance(node.op, OpFromGraph) for node in toposort([plain]))
+        assert not any(isinstance(getattr(n.op, "core_op", None), OpFromGraph)
+                       for n in toposort([plain]))  # fmt: skip
+        values = np.random.default_rng(2).normal(size=[3] if x is v else [4, 3])
+        np.testing.assert_allclose(graph.eval({x: values}), plain.eval({x: values}), rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -164,6 +190,26 @@ def test_what_is_not_gaussian_is_refused_and_says_why(name):
     assert refusal.engine == "exact_gaussian"
     assert words in refusal.reason
     assert str(refusal) == f"exact_gaussian: {refusal.reason}"
+
+
+def test_an_error_in_the_tables_is_caught_on_the_rows_at_hand(monkeypatch):
+    """The identity test stands behind the proof."""
+    monkeypatch.setattr(structure, "ELEMENTWISE", {*structure.ELEMENTWISE, "Abs"})
+    refusal = exact.match(built(mean(lambda x, t: pt.abs(x @ t)), rows()))
+    assert "on these rows the log density differs from its closed form" in refusal.reason
+
+
+def test_what_counts_is_the_density_and_not_a_gradient_given_by_hand():
+    a, g = pt.vector(), pt.vector()
+    wrong = OpFromGraph([a], [2 * a], lop_overrides=OpFromGraph([a, a.type(), g], [3 * g]))
+    data = rows()
+    found, expected = (
+        exact.match(built(mean(lambda x, t, twice=twice: x @ twice(t)), data))
+        for twice in (wrong, lambda t: 2 * t)
+    )
+    known, right = (engine.posterior(**data) for engine in (found, expected))
+    np.testing.assert_allclose(known.mean, right.mean, rtol=1e-10)
+    np.testing.assert_allclose(known.precision, right.precision, rtol=1e-10)
 
 
 def test_the_mark_is_an_operation_as_pytensor_has_them_now():

@@ -1,0 +1,91 @@
+"""Rewrites that bring a log density's graph into the few forms that the analyses read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import Elemwise
+
+Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
+
+
+def lowered(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
+    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
+        graphs = rewrite_graph(clone_replace(graphs, {}), include=("lower_xtensor",))
+    return unfolded(graphs)
+
+
+def unfolded(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs, with the inner graph of each function that has one in the place of a call.
+
+    What is proved of a graph must not depend on whether a part of it is folded into a function.
+    """
+    folded = [
+        v for v in ancestors(graphs) if v.owner is not None and _inner(v.owner.op) is not None
+    ]
+    if not folded:
+        return graphs
+    return list(rewrite_graph(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD))
+
+
+def floating(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs in which whole numbers that meet floating ones are made floating before they do.
+
+    PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
+    """
+    return list(rewrite_graph(graphs, include=(), custom_rewrite=dfs_rewriter(_whole_to_floating)))
+
+
+def unchecked(graph: Graph) -> Graph:
+    """The log density of a variable that sums to zero, without PyMC's check that it does."""
+    checks = [
+        v
+        for v in ancestors([graph])
+        if v.owner is not None
+        and isinstance(v.owner.op, CheckAndRaise)
+        and "mean(value" in v.owner.op.msg
+    ]
+    return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
+
+
+def _inner(op: Any) -> OpFromGraph | None:
+    """The function of a graph that an operation is, or applies along batches."""
+    core = op.core_op if isinstance(op, Blockwise) else op
+    return core if isinstance(core, OpFromGraph) else None
+
+
+@node_rewriter(None)
+def _unfold(_: Any, node: Apply) -> list[Graph] | None:
+    inner = _inner(node.op)
+    if inner is None:
+        return None
+    graph: Any = inner.fgraph
+    graph = graph.unfreeze() if hasattr(graph, "unfreeze") else graph  # not in older PyTensor
+    given = dict(zip(graph.inputs, node.inputs, strict=True))
+    if isinstance(node.op, Blockwise):
+        return list(vectorize_graph(graph.outputs, replace=given))
+    return list(clone_replace(graph.outputs, given, rebuild_strict=False))
+
+
+UNFOLD = dfs_rewriter(_unfold)
+
+
+@node_rewriter([Elemwise])
+def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
+    whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
+    switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
+    if node.outputs[0].type.dtype != "float64" or not any(whole) or switch:
+        return None
+    inputs = [v.astype("float64") if is_whole else v
+              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    return list(node.op.make_node(*inputs).outputs)
