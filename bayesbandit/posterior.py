@@ -13,9 +13,8 @@ from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
 from bayesbandit import checks
+from bayesbandit.engines.distributions import Gaussian, StudentT
 from bayesbandit.engines.draws import Diagnostics, SampledDraws
-from bayesbandit.engines.exact import Gaussian
-from bayesbandit.engines.normal_inverse_gamma import StudentT
 from bayesbandit.engines.plan import Plan
 from bayesbandit.engines.quadratic import affine
 

@@ -36,7 +36,7 @@ class Unseeded(np.random.bit_generator.ISeedSequence):
         return np.zeros(n_words, dtype)
 
 
-UNSEEDED = Unseeded()
+UNSEEDED: Any = Unseeded()
 
 
 def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:

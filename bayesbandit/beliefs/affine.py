@@ -15,8 +15,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear import LinearBelief
-from bayesbandit.engines.exact import Gaussian
-from bayesbandit.engines.normal_inverse_gamma import StudentT
+from bayesbandit.engines.distributions import Gaussian, StudentT
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rules import put_moments, spread

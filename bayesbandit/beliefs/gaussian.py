@@ -6,8 +6,7 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
-from bayesbandit.engines.exact import Gaussian
-from bayesbandit.engines.normal_inverse_gamma import StudentT
+from bayesbandit.engines.distributions import Gaussian, StudentT
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.posterior import Posterior

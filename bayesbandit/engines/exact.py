@@ -6,22 +6,19 @@ Recognised from the declaration's log density (`structure`), extracted from its 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import finite
 from bayesbandit.engines.admission import eligible, on_own_rows
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import (
-    read,
-)
+from bayesbandit.engines.density import read
+from bayesbandit.engines.distributions import Gaussian, factor
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
 from bayesbandit.engines.recognise import TOLERANCE, Form, recognise
 
@@ -29,50 +26,6 @@ if TYPE_CHECKING:
     import pymc as pm
 
 ENGINE = "exact_gaussian"
-HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-
-
-@dataclass(frozen=True)
-class Gaussian:
-    """θ ~ N(mean, precision⁻¹).
-
-    mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
-    density of the rewards given everything else, all constants included.
-    """
-
-    mean: np.ndarray
-    precision: np.ndarray
-    cholesky: np.ndarray
-    log_evidence: float
-
-    @cached_property
-    def covariance(self) -> np.ndarray:
-        """Λ⁻¹ (D, D)."""
-        return np.asarray(cho_solve((self.cholesky, True), np.eye(len(self.mean))))
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ, (S, D)."""
-        noise = rng.standard_normal((len(self.mean), size))
-        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
-
-
-def factor(precision: np.ndarray) -> np.ndarray | int:
-    """L with Λ = LL', or the index of the first coordinate that the ones before it leave unknown.
-
-    Rounding hides a singular matrix from Cholesky: a pivot counts as zero where rounding is all
-    that is left of its diagonal.
-    """
-    diagonal = np.diag(precision)
-    if not (diagonal > 0.0).all():
-        return int(np.argmin(diagonal))
-    scale = np.sqrt(diagonal)
-    L, info = dpotrf(precision / scale[:, None] / scale, lower=1, clean=1)
-    if info:
-        return int(info) - 1
-    least = int(np.argmin(np.diag(L)))
-    if L[least, least] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
-        return least
-    return np.asarray(scale[:, None] * L)
 
 
 class Exact:
@@ -284,12 +237,13 @@ class ExactGaussian(Exact):
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
         known = self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
-        self.checked(known, self.data(x, reward, weight, arm))
-        return known
+        at_mean = self.checked(known, self.data(x, reward, weight, arm))
+        return replace(known, log_evidence=at_mean + known.log_volume)
 
-    def checked(self, known: Gaussian, data: Data) -> None:
+    def checked(self, known: Gaussian, data: Data) -> float:
         """The identity test: at the mean and up to four sds from it, the model's log density of
-        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds."""
+        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
+        Returns the log density at the mean."""
         z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
             [[0.0], [1.0], [4.0]]
         )
@@ -312,13 +266,14 @@ class ExactGaussian(Exact):
                 f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
             )
             raise self.quadratic.refusal(reason, of_rows=True)
+        return float(values[0])
 
     def gaussian(self, natural: Natural) -> Gaussian:
         """The distribution that has these natural parameters; refused where it is improper."""
         L, half, mean = self.solve(natural.precision, natural.shift)
-        log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
-        evidence = natural.constant + 0.5 * (half @ half) + self.dim * HALF_LOG_2PI - log_root
-        return Gaussian(mean, natural.precision, L, float(evidence))
+        known = Gaussian(mean, natural.precision, L, 0.0)
+        evidence = natural.constant + 0.5 * (half @ half) + known.log_volume
+        return replace(known, log_evidence=float(evidence))
 
 
 def ridge(prior: Natural) -> float | None:

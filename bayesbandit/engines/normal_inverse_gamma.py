@@ -12,20 +12,20 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
 from bayesbandit.engines.admission import eligible, on_own_rows
 from bayesbandit.engines.base import COMPILE, Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
-from bayesbandit.engines.exact import HALF_LOG_2PI, Exact, ridge
+from bayesbandit.engines.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
+from bayesbandit.engines.exact import Exact, ridge
 from bayesbandit.engines.quadratic import PYTHON, Data, Natural, Quadratic
-from bayesbandit.engines.recognise import TOLERANCE, Form, RowNoise, close, part, recognise
+from bayesbandit.engines.recognise import TOLERANCE, Form, close, level_slope, part, recognise
 from bayesbandit.engines.structure import Degrees, analytic
 from bayesbandit.model import DATA
 
@@ -37,70 +37,6 @@ CONDITIONAL = "so the posterior is only conditionally Gaussian"
 PRIOR, LIKELIHOOD = 0, 1
 PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
 AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
-
-
-@dataclass(frozen=True)
-class NaturalGamma:
-    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)); those of independent parts add up.
-
-    precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c.
-    """
-
-    precision: np.ndarray
-    shift: np.ndarray
-    power: float
-    rate: float
-    constant: float = 0.0
-
-    def __add__(self, other: NaturalGamma) -> NaturalGamma:
-        return NaturalGamma(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.power + other.power,
-            self.rate + other.rate,
-            self.constant + other.constant,
-        )
-
-
-@dataclass(frozen=True)
-class StudentT:
-    """σ² ~ InverseGamma(shape, scale), θ | σ² ~ N(mean, σ² precision⁻¹).
-
-    mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'; θ by itself is Student-t
-    with 2 shape degrees of freedom. log_evidence: as of a Gaussian posterior.
-    """
-
-    mean: np.ndarray
-    precision: np.ndarray
-    cholesky: np.ndarray
-    shape: float
-    scale: float
-    log_evidence: float
-
-    @property
-    def df(self) -> float:
-        """Degrees of freedom of θ."""
-        return 2.0 * self.shape
-
-    @cached_property
-    def spread(self) -> np.ndarray:
-        """The scale matrix of θ's Student-t, (scale / shape) Λ⁻¹ (D, D)."""
-        inverse = cho_solve((self.cholesky, True), np.eye(len(self.mean)))
-        return np.asarray(self.scale / self.shape * inverse)
-
-    @property
-    def covariance(self) -> np.ndarray:
-        """The covariance of θ (D, D): infinite up to two degrees of freedom."""
-        factor = self.df / (self.df - 2.0) if self.df > 2.0 else math.inf
-        return np.multiply(
-            self.spread, factor, where=self.spread != 0.0, out=np.zeros_like(self.spread)
-        )
-
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of θ (S, D) and of σ² (S,)."""
-        sigma2 = self.scale / rng.standard_gamma(self.shape, size)
-        noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
-        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
 
 class NormalInverseGamma(Exact):
@@ -186,9 +122,19 @@ class NormalInverseGamma(Exact):
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
-        known = self.student(self.prior() + self.likelihood(x, reward, weight, arm))
-        self.checked(known, self.data(x, reward, weight, arm))
+        data = self.data(x, reward, weight, arm)
+        known = self.student(*self.centred(self.prior() + self.statistics(data), data))
+        self.checked(known, data)
         return known
+
+    def centred(self, natural: NaturalGamma, data: Data) -> tuple[NaturalGamma, np.ndarray]:
+        """The statistics of all that is known about the mean of θ, where the shift is 0, and that
+        mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
+        _, _, mean = self.solve(natural.precision, natural.shift)
+        at = [self.quadratic.at(mean[None], data, (s,))[1][0] for s in self._scales]
+        _, rate, constant = read_off(at)
+        constant -= math.log(abs(self.exponent))
+        return replace(natural, shift=np.zeros_like(mean), rate=rate, constant=constant), mean
 
     def checked(self, known: StudentT, data: Data) -> None:
         """The identity test: at some θ and s from the middle and the tails of the posterior, the
@@ -214,9 +160,10 @@ class NormalInverseGamma(Exact):
             reason = f"on these rows the log density differs from its closed form by {by}"
             raise self.quadratic.refusal(reason, of_rows=True)
 
-    def student(self, natural: NaturalGamma) -> StudentT:
-        """The distribution that has these statistics; refused where it is improper."""
-        L, half, mean = self.solve(natural.precision, natural.shift)
+    def student(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
+        """The distribution that has these statistics about a point (D,); refused where it is
+        improper."""
+        L, half, step = self.solve(natural.precision, natural.shift)
         a = natural.power + 1.0 - self.dim / 2
         b = natural.rate - 0.5 * float(half @ half)
         if a <= 0.0 or b <= 0.0:
@@ -226,7 +173,7 @@ class NormalInverseGamma(Exact):
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)
-        return StudentT(mean, natural.precision, L, a, b, float(evidence))
+        return StudentT(about + step, natural.precision, L, a, b, float(evidence))
 
 
 def match(model: pm.Model) -> NormalInverseGamma | Refusal:
@@ -320,7 +267,7 @@ def unit_powers(engine: NormalInverseGamma, s: Any) -> bool:
     adds ½ log q, whatever its weight."""
     if not engine.row_wise or not engine.form.by_weight:
         return False
-    slope = RowNoise(engine.quadratic).level_slope(s)
+    slope = level_slope(engine.quadratic, s)
     if slope is None:
         return False
     data = part(engine.form.trial, slice(0, 1))

@@ -148,8 +148,8 @@ class RowNoise:
         reward, weight = inputs["reward"], inputs.get("weight")
         slope: Any = pt.grad(cut, m)
         both = {m: 1.0, reward: 1.0}
-        self.slope, self.curvature, self.of_rewards = simplified(
-            slope, gradient(slope.sum(), m), gradient(slope.sum(), reward)
+        self.curvature, self.of_rewards = simplified(
+            gradient(slope.sum(), m), gradient(slope.sum(), reward)
         )
         names = {v: (role,) for role, v in inputs.items() if role != "reward"}
         graphs = [self.curvature, self.of_rewards]
@@ -160,21 +160,6 @@ class RowNoise:
             scaling = Scaling(graphs, {weight: 1.0})
             self.by_weight = all(scaling.of(g) == 1.0 for g in graphs)
         self.linear = Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).of(slope) == 1.0
-
-    def level_slope(self, s: Variable) -> Any:
-        """s ∂/∂s of the log density where every mean reward is the reward, if that is as many times
-        one number as there are rows, whatever these are; else None."""
-        density = self.quadratic.density
-        inputs, through = density.inputs, cast(Any, self.quadratic.through_mean)
-        [cut] = simplified(*clone_replace([through], {density.given_mean: inputs["reward"]}))
-        [slope] = simplified(s * gradient(cut, s))
-        names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
-        depends_on = Influence([slope], names).of(slope)
-        free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
-        if depends_on - set(free):
-            return None
-        scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
-        return slope if all(e == 0.0 for e in scalings) else None
 
     def variance(self, given: Given = ()) -> float | None:
         """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm, at
@@ -189,6 +174,21 @@ class RowNoise:
         if not (np.isfinite(curvature[0]) and curvature[0] < 0.0 and close(slope, -curvature)):
             return None
         return float(-1.0 / curvature[0])
+
+
+def level_slope(quadratic: Quadratic, s: Variable) -> Any:
+    """s ∂/∂s of the log density of rows that each have a mean reward of their own, where it is the
+    reward: if that is as many times one number as there are rows, whatever these are; else None."""
+    inputs, through = quadratic.density.inputs, cast(Any, quadratic.through_mean)
+    [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
+    [slope] = simplified(s * gradient(cut, s))
+    names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
+    depends_on = Influence([slope], names).of(slope)
+    free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
+    if depends_on - set(free):
+        return None
+    scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
+    return slope if all(e == 0.0 for e in scalings) else None
 
 
 def simplified(*graphs: Any) -> list[Any]:

@@ -21,7 +21,7 @@ def lowered(graphs: list[Graph]) -> list[Graph]:
     """Some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
     graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
     if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
-        graphs = rewrite_graph(clone_replace(graphs, {}), include=("lower_xtensor",))
+        graphs = _rewritten(clone_replace(graphs, {}), include=("lower_xtensor",))
     return unfolded(graphs)
 
 
@@ -35,7 +35,7 @@ def unfolded(graphs: list[Graph]) -> list[Graph]:
     ]
     if not folded:
         return graphs
-    return list(rewrite_graph(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD))
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD)
 
 
 def floating(graphs: list[Graph]) -> list[Graph]:
@@ -43,7 +43,7 @@ def floating(graphs: list[Graph]) -> list[Graph]:
 
     PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
     """
-    return list(rewrite_graph(graphs, include=(), custom_rewrite=dfs_rewriter(_whole_to_floating)))
+    return _rewritten(graphs, include=(), custom_rewrite=dfs_rewriter(_whole_to_floating))
 
 
 def unchecked(graph: Graph) -> Graph:
@@ -56,6 +56,12 @@ def unchecked(graph: Graph) -> Graph:
         and "mean(value" in v.owner.op.msg
     ]
     return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
+
+
+def _rewritten(graphs: list[Graph], **by: Any) -> list[Graph]:
+    """`rewrite_graph` of many graphs: in place."""
+    found: Any = rewrite_graph(graphs, **by)
+    return list(found)
 
 
 def _inner(op: Any) -> OpFromGraph | None:

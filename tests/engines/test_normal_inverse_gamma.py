@@ -1,6 +1,7 @@
 """Laws of the normal-inverse-gamma engine, on many ways of declaring the unknown noise."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy.stats import invgamma, multivariate_normal, multivariate_t
 
@@ -75,6 +76,27 @@ def test_log_evidence_is_what_is_left_of_the_log_density():
         closed = invgamma(posterior.shape, scale=posterior.scale).logpdf(sigma2)
         closed += normal.logpdf(theta) + np.log(abs(engine.exponent) * sigma2 / s)
         assert np.isclose(log_densities(model, [point])[0] - closed, posterior.log_evidence)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
+def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
+    def wide(x, reward, weight):
+        s2 = pm.InverseGamma("s2", 2.0, 1.0)
+        level = pm.Normal("level", 0.0, 1e12 * pm.math.sqrt(s2))
+        mu = level + x @ pm.Normal("theta", 0.0, pm.math.sqrt(s2), shape=D)
+        pm.Normal("r", mu, pm.math.sqrt(s2 / weight), observed=reward)
+        return mu
+
+    data = rows(n=N, d=D)
+    engine = normal_inverse_gamma.match(built(wide, data))
+    near = engine.posterior(**data)
+    far = engine.posterior(**data | {"reward": data["reward"] + offset})
+    apart = np.zeros(engine.dim)
+    apart[engine.slices["level"]] = offset
+    lost = 1e-9 + 1e-13 * offset  # digits of the rewards themselves
+    assert np.isclose(far.scale, near.scale, rtol=lost)
+    assert np.isclose(far.log_evidence, near.log_evidence, rtol=lost)
+    assert np.allclose(far.mean - apart, near.mean, atol=100 * lost)
 
 
 @pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
