@@ -213,7 +213,7 @@ class RewardModel:
                         inputs[k] = variable(k, prior, (self.dims or {})[k], lengths)
                     mean = self.function(**inputs)
                     drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
-                except Exception:  # not this one
+                except Exception:  # whatever a user's declaration raises: not this one
                     continue
             if np.shape(drawn) not in ((), rows["reward"].shape):
                 continue

@@ -18,7 +18,6 @@ from bayesbandit.checks import integer, number, one_of
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.plan import ENGINES, Plan, plan, template
-from bayesbandit.engines.symbolic import reads_rows
 from bayesbandit.model import RewardModel
 
 GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise
@@ -73,14 +72,13 @@ class Declared:
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """The engine for so many arms and features; refused where rows that come one by one cannot
         be played by the declaration."""
-        K = n_arms if self.model.takes_arm else None
-        if why := reads_rows(self.model, n_features, K):
+        found = plan(self.model, n_features, n_arms if self.model.takes_arm else None, self.engine)
+        if why := found.reads_rows:
             raise ValueError(
                 f"{self.model.name} reads its rows while it is built ({why}), so that every round "
                 "would make it another model: compute with x and reward as they are, and give "
                 "constants for what is read"
             )
-        found = plan(self.model, n_features, K, self.engine)
         if name := found.sized_by_rows:
             raise ValueError(
                 f"{self.model.name}: {name!r} has as many values as the rows make it, and every "

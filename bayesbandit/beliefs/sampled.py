@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.watch import Watch
-from bayesbandit.engines.base import NotThisEngine, one_thread
+from bayesbandit.engines.base import Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.kernels import winners
@@ -94,9 +94,17 @@ class SampledBelief:
         return chain.values
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds."""
+        """New draws from all rounds, by the next engine where one refuses these."""
         with one_thread():
-            self._sample(g, n)
+            while True:
+                try:
+                    return self._sample(g, n)
+                except NotThisEngine as error:
+                    if self.spec.engine not in ("auto", "exact"):
+                        raise
+                    self.plan = self.plan.without(error.refusal)
+                    self.plan.prepare()
+                    self.chains = [replace(chain, state=None) for chain in self.chains]
 
     def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
@@ -106,19 +114,20 @@ class SampledBelief:
             )
         )
         number, state, rows = int(rng.integers(2**63)), chain.state, self._rows(g)
-        if n == 0:
-            values = self.plan.prior_draws(spec.draws, number)
-        elif self.plan.closed_form:
-            try:
+        values: Draws = {}
+        try:
+            if n == 0:
+                values = self.plan.prior_draws(spec.draws, number)
+            elif self.plan.closed_form:
                 known = self.plan.method.posterior(**rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
-            except NotThisEngine:  # improper until there are more rounds
-                values = {}
-        else:
-            sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
-            self.watch(self.plan, sampled, g, rows["x"])
-            values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
-        if spec.frozen:  # one draw, at random, from which the sampler goes on
+            else:
+                sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
+                self.watch(self.plan, sampled, g, rows["x"])
+                values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
+        except Improper:  # until there are more rounds
+            state = None
+        if spec.frozen and values:  # one draw, at random, from which the sampler goes on
             i = rng.integers(spec.draws)
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]

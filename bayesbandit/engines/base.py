@@ -38,7 +38,11 @@ class NotThisEngine(ValueError):
         self.refusal = refusal
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NotThisEngine, (self.refusal,)
+        return type(self), (self.refusal,)
+
+
+class Improper(NotThisEngine):
+    """The posterior given these rows is not a distribution; given more, it may be one."""
 
 
 class Compiled:

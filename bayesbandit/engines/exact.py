@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import finite
 from bayesbandit.engines.admission import eligible, on_own_rows
-from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.density import read
 from bayesbandit.engines.distributions import Gaussian, factor
 from bayesbandit.engines.quadratic import Data, Natural, Quadratic, Rows
@@ -183,7 +183,7 @@ class Exact:
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
             reason = f"{label}: improper, the posterior precision is singular"
-            raise self.quadratic.refusal(reason, of_rows=True)
+            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
         half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 

@@ -17,7 +17,7 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.algebra import Algebra
-from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.density import Density
 from bayesbandit.engines.layout import Layout, layout
 from bayesbandit.engines.monomials import Sum, constant, positive, real
@@ -194,8 +194,8 @@ class Problem:
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
 
     def sample(
-        self, state: State, draws: int, tune: int, names: Sequence[str],
-        rng: np.random.Generator, progress: Callable[[int], None],
+        self, state: State, draws: int, tune: int, rng: np.random.Generator,
+        progress: Callable[[int], None], names: Sequence[str],
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
         """A chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
@@ -230,7 +230,8 @@ class Problem:
             k for k, where in self.places.items() if k in self.reading.rest and wrong in where
         )
         label = self.reading.density.label(name)
-        raise self.reading.refusal(f"{label}: improper given the other variables")
+        reason = f"{label}: improper given the other variables"
+        raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
 
     def check(self, state: State, rng: np.random.Generator, points: int = 3) -> None:
         """The identity test: about a state, the model's log density differs from the layout's by a

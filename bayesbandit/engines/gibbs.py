@@ -117,11 +117,7 @@ class Gibbs(Exact):
             told = self.kernel.problem(*self.mean_map(data), data)
             return partial(self.kernel.sample, told)
         assert whole is not None
-
-        def sample(state, draws, tune, rng, progress):  # type: ignore[no-untyped-def]
-            return whole.sample(state, draws, tune, self.names, rng, progress)
-
-        return sample
+        return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: State) -> None:
         """Refuses rows of which the kernel does not have what the log density says."""
@@ -186,11 +182,10 @@ def derived(apart: Blocks) -> Gibbs:
     if quadratic.not_affine:
         raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")
     reading = Reading(density, apart.rest, ENGINE, apart.between)
-    own = density.own
-    n = len(own["x"])
-    columns = (own.get("reward"), own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, int)))
+    own, n = density.own, len(density.own["x"])
+    weight, arm = own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, dtype=np.int64))
     try:
-        whole = problem(reading, (own["x"], *columns))  # type: ignore[arg-type]
+        whole = problem(reading, (own["x"], own["reward"], weight, arm))
     except NotThisEngine as error:
         raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
     form = Form(

@@ -23,6 +23,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.engines.base import COMPILE, Compiled
 from bayesbandit.engines.density import Graph, containers, lengths, read, row_dimension
+from bayesbandit.engines.prior import prior_draws
 from bayesbandit.engines.quadratic import PYTHON
 
 if TYPE_CHECKING:
@@ -178,21 +179,16 @@ class Likelihood:
     def _points(self) -> dict[str, np.ndarray]:
         """The initial point and, where the prior is proper, points between it and draws of the
         prior, by name, (S, *shape)."""
-        import pymc as pm
         from pymc.initial_point import make_initial_point_fn
 
-        variables = self._model.free_RVs
         with COMPILE:
             centre = make_initial_point_fn(model=self._model, return_transformed=False)(0)
-            try:
-                drawn = pm.draw(variables, draws=SIZE, random_seed=0, mode=PYTHON)
-            except NotImplementedError:  # flat
-                drawn = [np.asarray(centre[v.name])[None] for v in variables]
+        drawn = prior_draws(self._model, SIZE, 0)
         points = {}
-        for v, draws in zip(variables, drawn, strict=True):
-            middle = np.asarray(centre[v.name])[None]
-            way = draws - middle
-            points[str(v.name)] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
+        for name in (str(v.name) for v in self._model.free_RVs):
+            middle = np.asarray(centre[name])[None]
+            way = drawn.get(name, middle) - middle
+            points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
         return points
 
     def _arguments(self, draws: Draws, rows: Rows) -> list[np.ndarray]:

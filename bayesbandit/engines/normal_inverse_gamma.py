@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
 from bayesbandit.engines.admission import eligible, on_own_rows
-from bayesbandit.engines.base import COMPILE, Compiled, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Compiled, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.density import distribution, read
 from bayesbandit.engines.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
 from bayesbandit.engines.exact import Exact, ridge
@@ -169,7 +169,7 @@ class NormalInverseGamma(Exact):
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
             reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
-            raise self.quadratic.refusal(reason, of_rows=True)
+            raise Improper(Refusal(ENGINE, reason, of_rows=True))
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)

@@ -27,7 +27,7 @@ from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
-from bayesbandit.engines.quadratic import PYTHON
+from bayesbandit.engines.prior import prior_draws
 from bayesbandit.engines.rewrites import lowered
 from bayesbandit.engines.rows import ALONG, Reach, Rows
 from bayesbandit.engines.symbolic import reads_rows
@@ -146,7 +146,7 @@ class Plan:
     def of_arms(self, n_arms: int) -> Plan:
         """The plan for another number of arms; the declaration must still build what it did."""
         now = digest(template(self.model, self.n_features, self.n_arms))
-        if now != digest(self.built):
+        if now is None or now != digest(self.built):
             raise ValueError(
                 f"{self.model.name} builds another model than when the bandit was made: something "
                 "that it reads has changed, or cannot be seen"
@@ -177,17 +177,8 @@ class Plan:
             prepare(self.model.name)
 
     def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
-        """Independent draws of the free variables without data, by name, (size, *shape); none where
-        the prior is improper."""
-        import pymc as pm
-
-        variables = self.built.free_RVs
-        try:
-            with COMPILE:
-                drawn = pm.draw(variables, draws=size, random_seed=seed, mode=PYTHON)
-        except NotImplementedError:  # flat
-            return {}
-        return {str(v.name): np.asarray(d) for v, d in zip(variables, drawn, strict=True)}
+        """Independent draws of the free variables without data: see `prior.prior_draws`."""
+        return prior_draws(self.built, size, seed)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
         """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
@@ -257,8 +248,11 @@ def planned(
 
 def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
     """The same plan of another declaration that builds the same, with its own refusals."""
-    other = object.__new__(Plan)
-    vars(other).update(vars(plan) | {"model": model, "refusals": refusals})
+    other, known = object.__new__(Plan), dict(vars(plan))
+    if model is not plan.model:
+        for of_declaration in ("reads_rows", "sized_by_rows"):
+            known.pop(of_declaration, None)
+    vars(other).update(known | {"model": model, "refusals": refusals})
     return other
 
 

@@ -35,7 +35,7 @@ def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
             inputs[name] = variable(name, prior, (model.dims or {})[name], lengths)
         try:
             model.function(**inputs)
-        except Exception as error:
+        except Exception as error:  # whatever a declaration does without values, which is its own
             text = str(error).strip().splitlines() or [""]
             return f"{type(error).__name__}: {text[0]}"
     return ""
