@@ -87,8 +87,10 @@ class Gibbs(Exact):
         kept: list[State] = []
         last: list[State] = []
         with one_thread():
-            special = self.kernel is not None and not generic
-            whole = None if special and start else problem(self.reading, rows)
+            special = not generic and self._special(rows)
+            n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
+            due = not seen <= n < 2 * seen
+            whole = problem(self.reading, rows) if due or not special else None
             chain = self._chain(rows, whole, special)
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
@@ -100,8 +102,7 @@ class Gibbs(Exact):
                 values, state = chain(state, draws, tune, rng, progress or silent)
                 kept.append(values)
                 last.append(state)
-            n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
-            if whole is not None and not (seen <= n < 2 * seen):
+            if whole is not None and due:
                 whole.check(last[0], np.random.default_rng(0))
                 if special:
                     self._compare(whole, last[0])
@@ -109,6 +110,11 @@ class Gibbs(Exact):
             for state in last:
                 state[TESTED] = np.array(seen)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+    def _special(self, data: Data) -> bool:
+        """Whether these rows are for the kernel of scalar noise."""
+        kernel = self.kernel
+        return kernel is not None and not kernel.loses_digits(*self.mean_map(data), data)
 
     def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
         """What draws a chain from the posterior given these rows."""

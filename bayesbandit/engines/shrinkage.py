@@ -20,8 +20,8 @@ from bayesbandit.engines.quadratic import Data, Quadratic
 from bayesbandit.kernels import gibbs
 from bayesbandit.kernels.cholesky import padded
 
-SAME, LEAST = 1e-12, 3e-7  # sds next to the mean: below, rewards are all the same but for rounding;
-# below the other, squares next to the mean's have lost too many digits
+SAME, LEAST = 1e-12, 1e-5  # sds next to the mean: below, rewards are all the same but for rounding;
+# below the other, squares next to the mean's have lost six digits
 
 Problem = gibbs.Statistics | gibbs.Rows
 Values = Mapping[str, np.ndarray]
@@ -97,17 +97,16 @@ class Shrinkage:
     lambda2_factor: float
     common_mixed: HalfCauchy | None
 
+    def loses_digits(self, A: np.ndarray, b: np.ndarray, data: Data) -> bool:
+        """Whether rewards are too far from their means under the prior for sums of squares."""
+        reward = data[1] - b - A @ self.location
+        level, spread = abs(reward.mean()) if len(reward) else 0.0, float(np.std(reward))
+        return bool(SAME * level < spread < LEAST * level)
+
     def problem(self, A: np.ndarray, b: np.ndarray, data: Data) -> Problem:
         """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
-        level, spread = abs(reward.mean()) if len(reward) else 0.0, float(np.std(reward))
-        if SAME * level < spread < LEAST * level:
-            raise self.quadratic.refusal(
-                f"rewards about {reward.mean():.3g} vary by {reward.std():.3g}, too little for "
-                "sums of squares: subtract a constant from them, or declare it",
-                of_rows=True,
-            )
         told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
             gibbs.check_noise(told, self.prior)
