@@ -90,7 +90,7 @@ def test_ranks_are_uniform(name, datasets, thin):
         whole = problem(found.reading, found.data(x, reward, arm=arm))
         start = found.start(whole.data, rng)
         every = thin * DRAWS
-        values, _ = whole.sample(start, every, 200, found.names, rng, lambda _: None)
+        values, _ = whole.sample(start, every, 200, rng, lambda _: None, found.names)
         ranks.append([
             np.sum(np.reshape(v[::thin], (DRAWS, -1))[:, j] < np.ravel(truth[k][i])[j])
             for k, v in values.items() for j in range(np.ravel(truth[k][i]).size)

@@ -49,8 +49,9 @@ def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, e
     found = plan(model, 3)
     assert found.engine == engine
     assert len(found.refusals) == reasons
-    first, *rest = explain(model, 3).splitlines()
+    first, cost, *rest = explain(model, 3).splitlines()
     assert first == f"{model.name}: {engine}"
+    assert ("closed form" in cost) == found.closed_form
     assert rest == [f"  not {refusal}" for refusal in found.refusals]
     assert found.explain() == explain(model, 3)
 
