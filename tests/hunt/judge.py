@@ -14,6 +14,7 @@ from scipy.stats import kstest
 import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.plan import planned
 from tests.hunt.case import Case, Scene
 from tests.hunt.exact import (
     EXACT,
@@ -28,7 +29,6 @@ from tests.hunt.sampled import judge as judge_draws
 from tests.hunt.truth import Truth
 
 CLOSED = ("exact_gaussian", "normal_inverse_gamma")
-TRIED = ("exact", "gibbs")  # where NUTS is spared: those that must not answer, or answer rightly
 BAD = ("wrong", "crash")
 DRAWS = 400  # of each of two chains; four times as many where these look wrong
 RHAT, ESS = 1.05, 60.0  # draws beyond these may look wrong without being so
@@ -80,33 +80,32 @@ class Unmixed(Unjudged):
 
 
 def fits(scene: Scene, what: str, nuts: bool, seed: int) -> Iterator[Verdict]:
-    """`bb.fit` on the rows by the engine that "auto" takes, or by those that are cheap to ask."""
-    model, d = scene.model, scene.rows["x"].shape[1]
-    engines: tuple[str, ...] = ("auto",)
-    if not nuts:
-        try:
-            first = model.explain(n_features=d, n_arms=scene.K).splitlines()[0]
-        except Exception:
-            first = ""  # `fit` will say so, too
-        if first.endswith(": nuts"):
-            yield Verdict(what, "nuts", "spared")
-            engines = TRIED
-    for engine in engines:
-        yield fitted(scene, what, engine, seed)
-
-
-def fitted(scene: Scene, what: str, engine: str, seed: int) -> Verdict:
-    """One fit, judged; draws that look wrong are drawn once more, four times as many."""
+    """`bb.fit` on the rows; where only NUTS answers and is to be spared, why the others refuse."""
     try:
         truth = Truth(scene.model, scene.rows, scene.K)
         truth.logp(np.zeros(truth.dim))
     except Exception as error:
-        return raised(scene, what, "build", error)
+        yield raised(scene, what, "build", error)
+        return
+    try:
+        found = planned(scene.model, truth.built)
+    except Exception as error:
+        yield raised(scene, what, "auto", error)
+        return
+    if found.engine == "nuts" and not nuts:
+        yield Verdict(what, "nuts", "spared")
+        yield from (Verdict(what, r.engine, "refused", str(r)) for r in found.refusals)
+    else:
+        yield fitted(scene, truth, what, seed)
+
+
+def fitted(scene: Scene, truth: Truth, what: str, seed: int) -> Verdict:
+    """One fit, judged; draws that look wrong are drawn once more, four times as many."""
     for draws in (DRAWS, 4 * DRAWS):
         try:
-            posterior = fit(scene, engine, seed + draws, draws)
+            posterior = fit(scene, seed + draws, draws)
         except Exception as error:
-            return raised(scene, what, engine, error)
+            return raised(scene, what, "auto", error)
         verdict = verdict_on(truth, posterior, what, seed)
         if posterior.engine in CLOSED or verdict.outcome not in ("wrong", "unmixed"):
             break
@@ -115,12 +114,12 @@ def fitted(scene: Scene, what: str, engine: str, seed: int) -> Verdict:
     return verdict
 
 
-def fit(scene: Scene, engine: str, seed: int, draws: int) -> Any:
+def fit(scene: Scene, seed: int, draws: int) -> Any:
     """The posterior by `bb.fit`."""
     rows = scene.rows
     n_arms = scene.K if scene.model.takes_arm else None
     return bb.fit(
-        scene.model, rows["x"], rows["reward"], rows.get("weight"), engine, seed=seed,
+        scene.model, rows["x"], rows["reward"], rows.get("weight"), seed=seed,
         draws=draws, chains=2, n_arms=n_arms, arm=rows.get("arm"),
     )  # fmt: skip
 
