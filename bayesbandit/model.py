@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from operator import attrgetter
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.advice import dims_wanted
 from bayesbandit.compilation import COMPILE
 
 if TYPE_CHECKING:
@@ -162,8 +163,6 @@ class RewardModel:
         """
         import pymc as pm
 
-        from bayesbandit.priors import variable
-
         rows, n_arms = self._rows(x, reward, weight, arm, n_arms)
         coords = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
@@ -173,15 +172,10 @@ class RewardModel:
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
                 for role, v in rows.items()
             }
-            lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
-            if not self.takes_weight:
-                del inputs["weight"]
-            for name, prior in self.priors.items():
-                inputs[name] = variable(name, prior, (self.dims or {})[name], lengths)
             try:
-                mean = self.function(**inputs)
+                mean = self.declare(inputs, coords)
             except Exception as error:
-                if advice := self._dims_wanted(rows, n_arms):
+                if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 raise
@@ -192,37 +186,16 @@ class RewardModel:
             pm.Deterministic("mean_reward", mean, dims="row")
         return model
 
-    def _dims_wanted(self, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
-        """Which prior without dimensions, as which the declaration fails, it takes for a vector."""
-        import pymc as pm
+    def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
+        """The mean reward, declared in the present PyMC model: of data by role, with the priors'
+        variables. coords: of the dimensions but the rows'."""
+        from bayesbandit.priors import variable
 
-        from bayesbandit.priors import dims_of, variable, with_dims
-
-        d, K = rows["x"].shape[1], n_arms
-        coords = {"feature": range(d)} | ({"arm": range(K)} if self.takes_arm else {})
-        vectors = [("arm", "feature"), ("arm",)] if self.takes_arm else []
-        plain = [k for k, p in self.priors.items() if hasattr(p, "dims") and not dims_of(p)]
-        for name, dims in ((k, v) for k in plain for v in [*vectors, ("feature",)]):
-            given = {**self.priors, name: with_dims(self.priors[name], dims)}
-            with pm.Model(coords=coords, model=None):
-                roles = [role for role in rows if self.takes_weight or role != "weight"]
-                inputs = {role: pm.Data(DATA[role], rows[role]) for role in roles}
-                lengths = {"feature": d, "arm": K, "row": inputs["x"].shape[0]}
-                try:
-                    for k, prior in given.items():
-                        inputs[k] = variable(k, prior, (self.dims or {})[k], lengths)
-                    mean = self.function(**inputs)
-                    drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
-                except Exception:  # whatever a user's declaration raises: not this one
-                    continue
-            if np.shape(drawn) not in ((), rows["reward"].shape):
-                continue
-            wanted = repr(dims[0]) if len(dims) == 1 else repr(dims)
-            return (
-                f"prior {name!r} of {self.name} has no dims and is one number, where the "
-                f"declaration takes a vector: bb.Prior(…, dims={wanted})"
-            )
-        return None
+        inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
+        lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
+        for name, prior in self.priors.items():
+            inputs[name] = variable(name, prior, (self.dims or {})[name], lengths)
+        return self.function(**inputs)
 
     def explain(self, n_features: int, n_arms: int | None = None) -> str:
         """The engine that the model gets, and one line for each faster one saying why not."""

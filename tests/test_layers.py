@@ -13,6 +13,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"caches", "checks", "compilation", "files"},
     {"kernels"},
     {"history", "environments", "priors"},
+    {"advice"},
     {"model"},
     {"gallery"},
     {"engines"},

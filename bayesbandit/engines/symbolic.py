@@ -10,7 +10,6 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayesbandit.model import DATA, RewardModel
-from bayesbandit.priors import variable
 
 
 def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
@@ -30,11 +29,8 @@ def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
         built.add_coord("row", length=inputs["x"].shape[0])
         for v in inputs.values():
             built.register_data_var(v, dims=("row", "feature")[: v.type.ndim])
-        lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
-        for name, prior in model.priors.items():
-            inputs[name] = variable(name, prior, (model.dims or {})[name], lengths)
         try:
-            model.function(**inputs)
+            model.declare(inputs, coords)
         except Exception as error:  # whatever a declaration does without values, which is its own
             text = str(error).strip().splitlines() or [""]
             return f"{type(error).__name__}: {text[0]}"
