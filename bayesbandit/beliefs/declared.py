@@ -17,7 +17,8 @@ from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.digest import digest
-from bayesbandit.engines.plan import ENGINES, Plan, plan, template
+from bayesbandit.engines.plan import ENGINES, Plan, plan
+from bayesbandit.engines.stand_in import template
 from bayesbandit.model import RewardModel
 
 GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise

@@ -30,7 +30,7 @@ from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.prior import prior_draws
 from bayesbandit.engines.rewrites import lowered
 from bayesbandit.engines.rows import ALONG, Reach, Rows
-from bayesbandit.engines.symbolic import reads_rows
+from bayesbandit.engines.stand_in import reads_rows, template
 from bayesbandit.model import DATA, RewardModel
 
 if TYPE_CHECKING:
@@ -316,15 +316,3 @@ def _plan(model: RewardModel, built: pm.Model, asked: str, refusals: tuple[Refus
         raise NotThisEngine(refusals[0])
     reason = "no engine fits" if asked == "auto" else "no closed form fits"
     raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
-
-
-def template(model: RewardModel, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
-    """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
-    as many rows, or `more`, as make a posterior under a flat prior proper."""
-    rng = np.random.default_rng(0)
-    n = (n_features + 8) * (n_arms or 1) + more
-    x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
-    weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
-    if n_arms is None:
-        return model.build(x, reward, weight)
-    return model.build(x, reward, weight, np.arange(n) % n_arms, n_arms)

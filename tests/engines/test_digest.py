@@ -13,7 +13,7 @@ from pymc.distributions.transforms import Interval
 
 import bayesbandit as bb
 from bayesbandit.engines.digest import digest
-from bayesbandit.engines.plan import template
+from bayesbandit.engines.stand_in import template
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
@@ -132,7 +132,7 @@ def test_rows_do_not_count_and_shapes_do():
 def test_the_same_in_another_process():
     code = (
         "import bayesbandit as bb; from bayesbandit.engines.digest import digest;"
-        "from bayesbandit.engines.plan import template;"
+        "from bayesbandit.engines.stand_in import template;"
         "print(digest(template(bb.load_model('{}'), 3, None)))"
     )
     for name in ("logistic", "horseshoe"):

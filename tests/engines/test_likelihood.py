@@ -7,7 +7,7 @@ from pymc.model.transform.conditioning import remove_value_transforms
 
 import bayesbandit as bb
 from bayesbandit.engines.likelihood import Likelihood
-from bayesbandit.engines.plan import template
+from bayesbandit.engines.stand_in import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 

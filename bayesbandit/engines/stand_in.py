@@ -1,11 +1,13 @@
-"""Whether a declaration says the same of whatever rows come: it is built on rows without values.
+"""A declaration before there are rows: built on some that mean nothing, and on some without values.
 
 One that reads its data while it is built (`x.get_value()`, `.eval()`, a GP whose range is that of
-the contexts) fails there. On given rows it is a model like any other; of a stream it is none.
+the contexts) fails without values. On given rows it is a model like any other; of a stream it is
+none.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
@@ -35,3 +37,15 @@ def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
             text = str(error).strip().splitlines() or [""]
             return f"{type(error).__name__}: {text[0]}"
     return ""
+
+
+def template(model: RewardModel, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
+    """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
+    as many rows, or `more`, as make a posterior under a flat prior proper."""
+    rng = np.random.default_rng(0)
+    n = (n_features + 8) * (n_arms or 1) + more
+    x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
+    weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
+    if n_arms is None:
+        return model.build(x, reward, weight)
+    return model.build(x, reward, weight, np.arange(n) % n_arms, n_arms)
