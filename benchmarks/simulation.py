@@ -33,8 +33,8 @@ class Case:
     """An engine on a declared model, with the rows' form and how its chain is run.
 
     said: what is special about the model's priors. thin: every such draw of the chain is kept.
-    swept: Gibbs by the generic sweep where there is also a kernel of its own, or where there is
-        none.
+    by_rows: Gibbs by the sampler of any conditionally Gaussian model, also where a kernel of scalar
+        noise fits.
     """
 
     engine: str
@@ -46,11 +46,11 @@ class Case:
     n_arms: int | None = None
     thin: int = 1
     tune: int = 0
-    swept: bool = False
+    by_rows: bool = False
 
     @property
     def kind(self) -> str:
-        return f"{self.engine}, swept" if self.swept else self.engine
+        return f"{self.engine}, by rows" if self.by_rows else self.engine
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class Simulation:
         if case.engine in EXACT:
             fitted = bb.fit(self.told, **rows, engine=case.engine, n_arms=case.n_arms)
             return fitted.samples(DRAWS, rng)
-        options: dict[str, Any] = {"generic": case.swept} if case.engine == "gibbs" else {}
+        options: dict[str, Any] = {"generic": case.by_rows} if case.engine == "gibbs" else {}
         draws = self.plan.method.sample(
             rows, draws=DRAWS * case.thin, chains=1, tune=case.tune,
             seed=int(rng.integers(2**31)), **options,

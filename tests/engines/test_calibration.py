@@ -122,8 +122,8 @@ WRONG = {
             theta=bb.Prior("Laplace", mu=0, b=0.3, dims="feature")
         ),
     ),
-    "prior, swept": (
-        "gibbs, swept: student_t_mixture",
+    "prior, by rows": (
+        "gibbs, by rows: student_t_mixture",
         bb.load_model("student_t_mixture").with_priors(**NARROW),
     ),
     "prior, nuts": (
