@@ -27,9 +27,11 @@ _HOME = {
     "Ridge": "beliefs.linear",
     "InversePropensity": "balance.propensity",
     "Unweighted": "balance.propensity",
+    "Boltzmann": "policies",
     "EpsilonGreedy": "policies",
     "Greedy": "policies",
     "Thompson": "policies",
+    "TopTwo": "policies",
     "UCB": "policies",
     "choice_probabilities": "policies",
     "Experiment": "experiment",
@@ -59,7 +61,15 @@ if TYPE_CHECKING:
     from bayesbandit.gallery import list_models, load_model
     from bayesbandit.history import History
     from bayesbandit.model import RewardModel, reward_model
-    from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson, choice_probabilities
+    from bayesbandit.policies import (
+        UCB,
+        Boltzmann,
+        EpsilonGreedy,
+        Greedy,
+        Thompson,
+        TopTwo,
+        choice_probabilities,
+    )
     from bayesbandit.priors import Prior
 
 

@@ -1,4 +1,4 @@
-"""How a belief becomes an arm: Thompson, UCB, Greedy, EpsilonGreedy, and their propensities."""
+"""How a belief becomes an arm: Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from scipy.special import softmax
 
 from bayesbandit.checks import LARGEST, finite, floats, number
 from bayesbandit.kernels.best_arm import best_of_location_scale
@@ -17,7 +18,7 @@ Alpha = float | Callable[[int], float]
 
 
 class Belief(Protocol):
-    """What is known now about the mean rewards of all K arms at once."""
+    """What is known now about the mean rewards of K arms at once."""
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Posterior means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
@@ -27,36 +28,63 @@ class Belief(Protocol):
         """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
         ...
 
-    def update(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
-        """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,) arrive."""
-        ...
-
-    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-        """A draw of every arm's mean reward at x (n, d), α times as far from its mean: (n, K).
-        Each row has a draw of its own."""
-        ...
-
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d): (n, K)."""
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest mean reward) at x (n, d) under a draw α times as far from its mean,
+        α a number or (n,): (n, K). available: only these arms, (K,) true and false: (n, A)."""
         ...
 
 
 class Policy(Protocol):
-    """A rule from moments to an arm: `kind` and one number that may change with the round."""
+    """How a belief becomes an arm: with what probability each is chosen.
 
-    kind: ClassVar[int]
+    A bandit draws the arm and logs the probabilities. `kind` and `param` are an extra: those of
+    a rule that is compiled (see `rule`).
+    """
 
-    def param(self, t: int) -> float:
-        """The rule's number at round t = 1, 2, …"""
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+        """Of each arm that the belief speaks for, at contexts x (n, d) of rounds t = 1, 2, …,
+        a number or (n,): (n, K), rows that sum to 1."""
         ...
 
-    def scores(self, belief: Belief, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """What the rule maximises (n, K), one independent draw a row where it draws."""
-        ...
 
-    def probabilities(self, belief: Belief, x: np.ndarray) -> np.ndarray:
-        """Probability of each arm (n, K)."""
-        ...
+@dataclass(frozen=True)
+class Among:
+    """A belief about some of the arms, `available` (K,) true and false: those to choose from."""
+
+    belief: Belief
+    available: np.ndarray
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, sd = self.belief.moments(x)
+        return mean[:, self.available], sd[:, self.available]
+
+    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        return self.belief.draw(x, size, rng)[:, :, self.available]
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        which = self.available.copy()
+        which[which] = True if available is None else available
+        return self.belief.best(x, alpha, which)
+
+
+def rule(policy: Policy) -> int | None:
+    """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
+    policy without one, or a subclass that has probabilities of its own."""
+    owner = next(c for c in type(policy).__mro__ if "probabilities" in vars(c))
+    return vars(owner).get("kind")
+
+
+def chosen(policy: Policy, belief: Belief, x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """A policy's probabilities (n, K) at contexts x (n, d) of rounds t (n,), checked."""
+    p = np.asarray(policy.probabilities(belief, x, t), dtype=np.float64)
+    shape = belief.moments(x[:1])[0].shape[1]
+    if p.shape != (len(x), shape):
+        raise ValueError(f"{policy!r} must give probabilities {(len(x), shape)}; got {p.shape}")
+    total = p.sum(axis=1)
+    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6).all()):
+        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
+        raise ValueError(f"{policy!r} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+    return p / total[:, None]
 
 
 def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
@@ -85,15 +113,18 @@ def _winners(scores: np.ndarray) -> np.ndarray:
     return best / best.sum(axis=1, keepdims=True)
 
 
-def _alpha(alpha: Alpha, t: int) -> float:
-    if not callable(alpha):
-        return float(alpha)
-    return number(alpha(t), f"alpha({t})", least=0, largest=LARGEST)
+def _number(value: Alpha, t: Any, what: str, **bounds: float) -> Any:
+    """A policy's number in round t; of rounds t (n,), the numbers (n, 1)."""
+    if not callable(value):
+        return float(value)
+    if np.ndim(t) == 0:
+        return number(value(int(t)), f"{what}({t})", **bounds)
+    return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in t])
 
 
-def _check_alpha(alpha: Alpha) -> None:
-    if not callable(alpha):
-        number(alpha, "alpha", least=0, largest=LARGEST)
+def _check(value: Alpha, what: str, **bounds: float) -> None:
+    if not callable(value):
+        number(value, what, **bounds)
 
 
 @dataclass(frozen=True)
@@ -104,17 +135,12 @@ class Thompson:
     kind: ClassVar[int] = THOMPSON
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
-    def param(self, t: int) -> float:
-        return _alpha(self.alpha, t)
+    def param(self, t: Any) -> Any:
+        return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
 
-    def scores(
-        self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
-    ) -> np.ndarray:
-        return belief.sample(x, self.param(t), rng)
-
-    def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
         return belief.best(x, self.param(t))
 
 
@@ -126,18 +152,12 @@ class UCB:
     kind: ClassVar[int] = UCB_RULE
 
     def __post_init__(self) -> None:
-        _check_alpha(self.alpha)
+        _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
-    def param(self, t: int) -> float:
-        return _alpha(self.alpha, t)
+    def param(self, t: Any) -> Any:
+        return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
 
-    def scores(
-        self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
-    ) -> np.ndarray:
-        mean, sd = belief.moments(x)
-        return mean + self.param(t) * np.minimum(sd, HUGE)
-
-    def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
         mean, sd = belief.moments(x)
         return _winners(mean + self.param(t) * np.minimum(sd, HUGE))
 
@@ -148,15 +168,10 @@ class Greedy:
 
     kind: ClassVar[int] = UCB_RULE
 
-    def param(self, t: int) -> float:
+    def param(self, t: Any) -> float:
         return 0.0
 
-    def scores(
-        self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
-    ) -> np.ndarray:
-        return belief.moments(x)[0]
-
-    def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
         return _winners(belief.moments(x)[0])
 
 
@@ -168,22 +183,53 @@ class EpsilonGreedy:
     kind: ClassVar[int] = EPSILON_GREEDY
 
     def __post_init__(self) -> None:
-        if not callable(self.epsilon):
-            number(self.epsilon, "epsilon", least=0, most=1)
+        _check(self.epsilon, "epsilon", least=0, most=1)
 
-    def param(self, t: int) -> float:
-        if callable(self.epsilon):
-            return number(self.epsilon(t), f"epsilon({t})", least=0, most=1)
-        return float(self.epsilon)
+    def param(self, t: Any) -> Any:
+        return _number(self.epsilon, t, "epsilon", least=0, most=1)
 
-    def scores(
-        self, belief: Belief, x: np.ndarray, rng: np.random.Generator, t: int = 1
-    ) -> np.ndarray:
-        mean = belief.moments(x)[0]
-        explore = rng.random(len(mean)) < self.param(t)
-        return np.where(explore[:, None], rng.random(mean.shape), mean)
-
-    def probabilities(self, belief: Belief, x: np.ndarray, t: int = 1) -> np.ndarray:
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
         winners = _winners(belief.moments(x)[0])
         epsilon = self.param(t)
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
+
+
+@dataclass(frozen=True)
+class Boltzmann:
+    """Choose an arm with probability ∝ exp(mean / temperature); also of t, as α elsewhere.
+
+    Luce (1959), Individual Choice Behavior; the mean is the posterior's.
+    """
+
+    temperature: Alpha = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self.temperature, "temperature", above=0)
+
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+        mean = belief.moments(x)[0] / _number(self.temperature, t, "temperature", above=0)
+        return softmax(mean, axis=1)
+
+
+@dataclass(frozen=True)
+class TopTwo:
+    """Thompson's arm with probability β, else the arm of the next draw that finds another best.
+
+    Russo (2020), Simple Bayesian algorithms for best-arm identification, section 3.3. With π of
+    Thompson sampling, p = β π_k + (1 − β) Σ_{i≠k} π_i π_k / (1 − π_i).
+    """
+
+    beta: float = 0.5
+
+    def __post_init__(self) -> None:
+        number(self.beta, "beta", least=0, most=1)
+
+    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+        best = belief.best(x, 1.0)
+        best /= best.sum(axis=1, keepdims=True)
+        others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i, of those that there are
+        certain = others <= 1e-9  # no other is ever found: it stays
+        odds = np.where(certain, 0.0, best / np.where(certain, 1.0, others))
+        second = best * (odds.sum(axis=1, keepdims=True) - odds)
+        p = self.beta * best + (1.0 - self.beta) * (second + np.where(certain, best, 0.0))
+        return p / p.sum(axis=1, keepdims=True)

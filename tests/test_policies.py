@@ -88,22 +88,10 @@ def test_probabilities_are_those_of_the_quadrature(policy, variance):
         np.testing.assert_allclose(p[row], expected, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_the_best_score_wins_as_often_as_its_probability_says(policy, variance, rng):
-    belief, x = believed(variance)
-    repeated = np.repeat(x, 4000, axis=0)
-    chosen = policy.scores(belief, repeated, rng).argmax(axis=1).reshape(5, 4000)
-    p = policy.probabilities(belief, x)
-    frequency = np.stack([(chosen == k).mean(axis=1) for k in range(3)], axis=1)
-    assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 4000) + 1e-9).all()
-
-
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_thompson_scores_are_draws_from_the_scaled_posterior(variance, rng):
     belief, x = believed(variance)
-    scores = bb.Thompson(0.5).scores(belief, np.repeat(x[:1], 20_000, axis=0), rng)
+    scores = belief.sample(np.repeat(x[:1], 20_000, axis=0), 0.5, rng)
     mean, scale, df = (part[0] for part in belief.location_scale(x[:1]))
     for k in range(3):
         unit = stats.norm if np.isinf(df[k]) else stats.t(df[k])
@@ -114,44 +102,51 @@ def test_thompson_scores_are_draws_from_the_scaled_posterior(variance, rng):
 
 
 @pytest.mark.parametrize("variance", VARIANCES)
-def test_ucb_scores(variance, rng):
+def test_ucb_takes_the_greatest_bound(variance):
     """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
-    belief, x = believed(variance)
-    scores = bb.UCB(1.7).scores(belief, x, rng)
-    z = oracle.design(x)
+    belief, _ = believed(variance)
+    x = np.random.default_rng(5).normal(size=(500, 2))
+    z, scores = oracle.design(x), np.empty((500, 3))
     for k in range(3):
         theta, covariance = belief.posterior(k).coefficients["theta"]
         expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
-        np.testing.assert_allclose(scores[:, k], expected, atol=1e-8)
+        scores[:, k] = expected
+    p = bb.UCB(1.7).probabilities(belief, x)
+    np.testing.assert_array_equal(p, np.eye(3)[scores.argmax(axis=1)])
 
 
 @pytest.mark.parametrize("n", [0, 40])
 @pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
 @pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])
-def test_alpha_zero_is_greedy(variance, prior, n, rng):
+def test_alpha_zero_is_greedy(variance, prior, n):
     """Also where a standard deviation is infinite: no data yet, or too few degrees of freedom."""
     belief, x = believed(variance, n=n, prior=prior)
     greedy = bb.Greedy().probabilities(belief, x)
     for policy in (bb.Thompson(0.0), bb.UCB(0.0), bb.EpsilonGreedy(0.0)):
         np.testing.assert_allclose(policy.probabilities(belief, x), greedy, atol=1e-12)
-        np.testing.assert_array_equal(policy.scores(belief, x, rng), belief.moments(x)[0])
     every = bb.EpsilonGreedy(1.0).probabilities(belief, x)
     np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_arms_without_data_are_alike(policy, rng):
+def test_arms_without_data_are_alike(policy):
     belief, x = believed(n=0, K=4)
     np.testing.assert_allclose(policy.probabilities(belief, x), np.full((5, 4), 0.25), atol=1e-6)
-    assert np.isfinite(policy.scores(belief, x, rng)).all()
 
 
-def test_the_number_may_follow_the_round(rng):
+def test_the_number_may_follow_the_round():
     belief, x = believed()
-    mean, sd = belief.moments(x)
     ucb = bb.UCB(lambda t: 1.0 / t)
     assert [ucb.param(t) for t in (1, 2, 4)] == [1.0, 0.5, 0.25]
-    np.testing.assert_allclose(ucb.scores(belief, x, rng, 4), mean + 0.25 * sd, atol=1e-12)
+    at = np.arange(1, 6)
+    for policy in (
+        ucb,
+        bb.Thompson(ucb.alpha),
+        bb.EpsilonGreedy(ucb.alpha),
+        bb.Boltzmann(ucb.alpha),
+    ):
+        apart = [policy.probabilities(belief, x[[i]], int(t))[0] for i, t in enumerate(at)]
+        np.testing.assert_allclose(policy.probabilities(belief, x, at), apart, atol=1e-12)
     thompson = bb.Thompson(lambda t: 1.0 / t).probabilities(belief, x, 4)
     np.testing.assert_array_equal(thompson, bb.Thompson(0.25).probabilities(belief, x))
     assert bb.EpsilonGreedy(lambda t: 1 / t).param(10) == 0.1
@@ -168,8 +163,40 @@ def test_the_number_may_follow_the_round(rng):
         (lambda: bb.EpsilonGreedy(1.5), r"epsilon must be a finite number ≥ 0 and ≤ 1; got 1\.5"),
         (lambda: bb.UCB(lambda t: -t).param(3), r"alpha\(3\) must be .* got -3"),
         (lambda: bb.EpsilonGreedy(lambda t: t).param(2), r"epsilon\(2\) must be .* got 2"),
+        (lambda: bb.Boltzmann(0), "temperature must be a finite number > 0; got 0"),
+        (lambda: bb.TopTwo(1.5), r"beta must be a finite number ≥ 0 and ≤ 1; got 1\.5"),
     ],
 )
 def test_bad_numbers(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_boltzmann_knows_neither_origin_nor_unit(variance):
+    belief, x = believed(variance)
+    mean = belief.moments(x)[0]
+    p = bb.Boltzmann(0.4).probabilities(belief, x)
+    np.testing.assert_allclose(np.log(p[:, 1:] / p[:, :1]), (mean[:, 1:] - mean[:, :1]) / 0.4)
+    assert (bb.Boltzmann(1e-9).probabilities(belief, x).max(axis=1) > 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+def test_top_two_is_what_its_draws_do(beta, rng):
+    """The rule itself, drawn 40,000 times: within four standard errors."""
+    belief, x = believed()
+    p = bb.TopTwo(beta).probabilities(belief, x[:1])[0]
+    best = belief.best(x[:1])[0]
+    first = rng.choice(3, 40_000, p=best)
+    second = rng.choice(3, 40_000, p=best)
+    while (same := second == first).any():
+        second[same] = rng.choice(3, same.sum(), p=best)
+    chosen = np.where(rng.random(40_000) < beta, first, second)
+    frequency = np.bincount(chosen, minlength=3) / 40_000
+    assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 40_000) + 1e-6).all()
+
+
+def test_top_two_of_what_is_certain():
+    belief, x = believed(n=3000)
+    p = bb.TopTwo().probabilities(belief, 1e6 * x)
+    np.testing.assert_allclose(p, bb.Greedy().probabilities(belief, 1e6 * x), atol=1e-6)

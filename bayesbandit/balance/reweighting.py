@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels import linear
 from bayesbandit.kernels.rounds import pooled_chances
 from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
+from bayesbandit.policies import Policy, rule
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import LinearBelief
-    from bayesbandit.policies import Policy
 
 
 class Propensities(Protocol):
@@ -71,13 +71,15 @@ class Pooled:
 
     def count(self, belief: LinearBelief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         if self.stale or self.arms[-1] != layout.arms:
-            rule = (policy.kind, policy.param(t))
+            kind = rule(policy)
+            assert kind is not None, "pooled propensities are for policies that have a rule"
+            param: float = cast(Any, policy).param(t)
             if len(self.periods) == self.most:
                 self._thin()
             core = linear.core_width(belief.n_columns)
             self.settings = belief.settings
             self.beliefs.append(belief.arms[:, :core].copy())
-            self.rules.append(rule)
+            self.rules.append((kind, param))
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False

@@ -20,7 +20,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE, choose_one, observe_one
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy
+from bayesbandit.policies import Policy, rule
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
@@ -56,6 +56,7 @@ class Bandit:
     call changes all that it should or nothing: see `bandits/forks.py`.
     """
 
+    policy: Any
     layout: Layout
     every: np.ndarray  # (K,) True: all arms are available
     deciding: tuple[Any, ...] | None
@@ -93,8 +94,10 @@ class Bandit:
         forks.set_arms(self, names)
         self.reweighting = balance.reweighting()
         self.history = History(self.layout, None if self.reweighting is not None else history)
-        constant = not any(callable(value) for value in vars(policy).values())
-        self.param = policy.param(1) if constant else None
+        self.rule = rule(policy)
+        settings = getattr(policy, "__dict__", {}).values()
+        constant = self.rule is not None and not any(map(callable, settings))
+        self.param = self.policy.param(1) if constant else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
         self.lock = RLock()
@@ -197,12 +200,12 @@ class Bandit:
         with self.lock:
             forks.release(self)
             index, tail = [self.number(a) for a in arm], self.layout.tail
-            param = self.policy.param(self.t + 1)
+            now = forks.params(self, 1)
             trial = self if self.compiled else forks.asked(self)
-            rows, ready, kind = deciding.describe(trial, x, self.every, np.array([param]))
+            rows, ready, kind = deciding.describe(trial, x, self.every, now, held=True)
             rows[:, tail + rules.ARM] = index
             rows[:, tail + rules.KIND] = kind if ready else rules.UNIFORM
-            rows[:, tail + rules.PARAM] = param
+            rows[:, tail + rules.PARAM] = now
             rows[:, tail + rules.PROPENSITY] = p
             rows[:, tail + rules.REWARD] = reward
             rows[:, tail + rules.WEIGHT] = np.nan
@@ -228,7 +231,7 @@ class Bandit:
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
         trial = forks.fork(self)
-        compiled = self.reweighting is None and self.compiled
+        compiled = self.reweighting is None and self.compiled and self.rule is not None
         played = (playing.loop if compiled else playing.step)(trial, x, reward, every)
         forks.become(self, trial)
         return played

@@ -12,6 +12,7 @@ from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
+from bayesbandit.policies import Among, chosen
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
@@ -24,7 +25,7 @@ def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
         layout = bandit.layout
         available = bandit.every if arms is None else bandit.among(arms)
         x = checks.floats(x, "contexts")
-        if x.shape == layout.shape and bandit.compiled:
+        if x.shape == layout.shape and bandit.compiled and bandit.rule is not None:
             return Decision(layout, _one(bandit, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
@@ -32,12 +33,11 @@ def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
 
 def _one(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """A decided row (width,) for a context x (d,), by a compiled belief."""
-    policy, belief = bandit.policy, bandit.belief
-    param = policy.param(bandit.t + 1) if bandit.param is None else bandit.param
+    belief, rule, [param] = bandit.belief, bandit.rule, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
     while arm < 0:
         arm = rounds.choose_one(
-            row, x, belief.arms, available, belief.settings, policy.kind, param, bandit.stream
+            row, x, belief.arms, available, belief.settings, rule, param, bandit.stream
         )
         if arm == rounds.NOT_FINITE:
             checks.contexts(x, bandit.n_features)
@@ -65,13 +65,32 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 
 def describe(
-    bandit: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray
+    bandit: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
 ) -> tuple[np.ndarray, bool, int]:
     """Rows (n, width) with contexts x (n, d) and all arms' moments, whether all available arms
-    have been pulled, and the rule that then decides."""
-    rows, kind = np.empty((len(x), bandit.layout.width)), bandit.policy.kind
+    have been pulled, and the rule that then decides. held: they are all of the next round."""
+    rows, kind = np.empty((len(x), bandit.layout.width)), bandit.rule
     rows[:, : bandit.n_features] = x
+    if kind is None:
+        return rows, tabulate(bandit, rows, x, available, held), rules.TABULATED
     alpha = params if kind == rules.THOMPSON else None
     ready = bandit.belief.describe(rows, available, alpha)
     tabulated = kind == rules.THOMPSON and bandit.belief.tabulates
     return rows, ready, rules.TABULATED if tabulated else kind
+
+
+def tabulate(
+    bandit: Bandit, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
+) -> bool:
+    """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x (n, d);
+    whether all available arms have been pulled."""
+    belief, layout = bandit.belief, bandit.layout
+    t = bandit.t + 1 + (np.zeros(len(x), dtype=int) if held else np.arange(len(x)))
+    known = belief.describe(rows[:0], available)
+    p = np.zeros((len(x), len(layout.arms)))
+    if known:
+        p[:, available] = chosen(bandit.policy, Among(belief, available), x, t)
+    mean, sd = belief.moments(x)  # of the draws that the policy has seen
+    known = belief.describe(rows, available) and known
+    rules.put_moments(rows, layout.n_columns, available, mean, sd, p)
+    return known

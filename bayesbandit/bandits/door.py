@@ -9,7 +9,7 @@ from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import integer
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson
+from bayesbandit.policies import rule
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
@@ -33,10 +33,18 @@ def model(
 
 def check(model: Ridge | Declared, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
     """A policy and a balance, and a model that can be balanced so."""
-    if not isinstance(policy, Thompson | UCB | Greedy | EpsilonGreedy):
-        raise TypeError(f"policy must be Thompson, UCB, Greedy or EpsilonGreedy; got {policy!r}")
+    if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
+        raise TypeError(
+            "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
+            f"have a method probabilities(belief, x, t) -> (n, K); got {policy!r}"
+        )
     if not isinstance(balance, Unweighted | InversePropensity):
         raise TypeError(f"balance must be Unweighted or InversePropensity; got {balance!r}")
+    if getattr(balance, "propensity", "") == "pooled" and rule(policy) is None:
+        raise ValueError(
+            f"pooled propensities ask past policies again, and {policy!r} has no compiled rule; "
+            "propensity must be 'decision' or 'estimated'"
+        )
     if isinstance(model, Ridge) or isinstance(balance, Unweighted):
         return
     name = model.model.name

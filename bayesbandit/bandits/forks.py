@@ -101,12 +101,12 @@ def publish(bandit: Bandit) -> None:
 
 def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
-    layout, belief, policy, balance = bandit.layout, bandit.belief, bandit.policy, bandit.balance
+    layout, belief, balance = bandit.layout, bandit.belief, bandit.balance
     deciding = learning = None
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
         if bandit.param is not None:
-            rule = policy.kind, bandit.param
+            rule = bandit.rule, bandit.param
             deciding = layout, arms, bandit.every, settings, *rule, bandit.stream
         if bandit.reweighting is None:
             source, clip = balance.source, float(balance.clip)
@@ -153,9 +153,10 @@ def refill(bandit: Bandit) -> None:
 
 
 def params(bandit: Bandit, n: int) -> np.ndarray:
-    """The policy's number at the next n rounds; one number where it is the same at all."""
-    if bandit.param is not None:
-        return np.array([bandit.param])
+    """The number of the policy's rule at the next n rounds; one where it is the same at all, or
+    where there is no rule."""
+    if bandit.rule is None or bandit.param is not None:
+        return np.array([bandit.param or 0.0])
     return np.array([bandit.policy.param(bandit.t + 1 + i) for i in range(n)])
 
 

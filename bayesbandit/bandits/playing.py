@@ -40,7 +40,7 @@ def loop(
     while done < T:
         done = rounds.play(
             x, reward, done, every, bandit.belief.arms, bandit.every, bandit.belief.settings,
-            bandit.policy.kind, params, bandit.balance.source, bandit.balance.clip, bandit.stream,
+            bandit.rule, params, bandit.balance.source, bandit.balance.clip, bandit.stream,
             chosen, propensity, ring,
         )  # fmt: skip
         if done < T:

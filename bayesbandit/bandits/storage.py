@@ -14,7 +14,15 @@ from bayesbandit.bandits import forks, intact
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.files import replacing
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Policy, Thompson
+from bayesbandit.policies import (
+    UCB,
+    Boltzmann,
+    EpsilonGreedy,
+    Greedy,
+    Policy,
+    Thompson,
+    TopTwo,
+)
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
@@ -25,8 +33,12 @@ VERSION = 2
 PARTS = ("belief", "reweighting")  # which have a state of their own
 KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Ridge, Thompson, UCB, Greedy, EpsilonGreedy, Unweighted, InversePropensity)
+    for kind in (
+        *(Ridge, Unweighted, InversePropensity),
+        *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
+    )
 }
+FUNCTIONS = ("alpha", "epsilon", "temperature")  # settings that may be functions of t
 
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -192,20 +204,29 @@ def _digest(model: Any, meta: dict[str, Any]) -> str | None:
 
 
 def _encode(value: Any) -> dict[str, Any]:
-    """A frozen dataclass as its name and fields; a function cannot be stored and becomes None."""
+    """A frozen dataclass as its name and fields; a function cannot be stored and becomes None. Of
+    what is not the toolkit's own only the name is kept."""
+    name = type(value).__name__
+    if name != DECLARED and KINDS.get(name) is not type(value):
+        return {"kind": name, "foreign": True}
     settings = {field.name: getattr(value, field.name) for field in fields(value)}
     stored = {
         k: v.to_yaml() if isinstance(v, RewardModel) else None if callable(v) else v
         for k, v in settings.items()
     }
-    return {"kind": type(value).__name__, **stored}
+    return {"kind": name, **stored}
 
 
 def _decode(encoded: dict[str, Any]) -> Any:
     kind = encoded["kind"]
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
     del settings["kind"]
-    if None in (settings.get("alpha", 0), settings.get("epsilon", 0)):
+    if settings.get("foreign"):
+        raise ValueError(
+            f"the file does not hold the policy, a {kind} of your own: give it again, "
+            "load(path, policy=…)"
+        )
+    if None in (settings.get(name, 0) for name in FUNCTIONS):
         raise ValueError(
             f"the {kind} policy's number was a function, which a file does not hold: "
             f"give the policy again, load(path, policy={kind}(…))"

@@ -112,9 +112,10 @@ class AffineBelief:
         z, offset = self.features(x)
         return self.inner.sample(z, alpha, rng) + offset[:, None]
 
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d): (n, K)."""
-        return self.inner.best(self.features(x)[0], alpha)
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
+        the `available`."""
+        return self.inner.best(self.features(x)[0], alpha, available)
 
     def observed(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any, own: Any = None

@@ -80,8 +80,10 @@ class JointBelief(AffineBelief):
             noise *= np.sqrt(df / rng.chisquare(df, (len(mean), 1)))
         return mean + alpha * np.clip(noise, -HUGE, HUGE)
 
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        return compared(*self.together(x), np.array([alpha]))
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        mean, root, df = self.together(x)
+        which = slice(None) if available is None else available
+        return compared(mean[:, which], root[:, which], df, np.ravel(alpha))
 
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None

@@ -215,10 +215,13 @@ class LinearBelief:
         z = np.where(np.isinf(df), rng.standard_normal(df.shape), z)
         return mean + alpha * np.minimum(scale, HUGE) * z
 
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d): (n, K)."""
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
+        the `available`."""
         mean, scale, df = self.location_scale(x)
-        return best_of_location_scale(mean, alpha * np.minimum(scale, HUGE), df)
+        scale, which = np.reshape(alpha, (-1, 1)) * np.minimum(scale, HUGE), slice(None)
+        which = which if available is None else available
+        return best_of_location_scale(mean[:, which], scale[:, which], df[:, which])
 
     def update(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None

@@ -220,9 +220,12 @@ class SampledBelief:
             winners.joint(values.transpose(0, 2, 1)) if self.joint else winners.independent(values)
         )
 
-    def best(self, x: np.ndarray, alpha: float) -> np.ndarray:
-        """P(arm has the largest draw) at x (n, d), each α times as far from its mean: (n, K)."""
-        parts = [self._compared(self.values(x[p]), np.array([alpha])) for p in self.parts(x)]
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest draw) at x (n, d), each α times as far from its mean, α a number or
+        (n,): (n, K), or (n, A) among the `available`."""
+        which = slice(None) if available is None else available
+        a = np.broadcast_to(np.ravel(alpha), len(x))
+        parts = [self._compared(self.values(x[p])[:, which], a[p]) for p in self.parts(x)]
         return np.concatenate(parts)
 
     def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:

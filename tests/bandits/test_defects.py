@@ -24,7 +24,7 @@ def test_a_precision_is_not_used_as_a_covariance(rng):
     for probe, variance in ((often, 1 / (1 + 200 * 100)), (seldom, 1 / (1 + 0.01))):
         many = np.repeat(probe, 20_000, axis=0)
         assert stats.kstest(
-            bb.Thompson().scores(belief, many, rng)[:, 0], stats.norm(0, np.sqrt(variance)).cdf
+            belief.sample(many, 1.0, rng)[:, 0], stats.norm(0, np.sqrt(variance)).cdf
         ).pvalue > 0.01  # fmt: skip
         draws = belief.posterior(0).draw(probe, 20_000, rng)[:, 0]
         assert stats.kstest(draws, stats.norm(0, np.sqrt(variance)).cdf).pvalue > 0.01

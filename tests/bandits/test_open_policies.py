@@ -1,0 +1,218 @@
+"""Anybody's policy plays: probabilities are enough, on every kind of belief."""
+
+import pickle
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+
+
+class Cautious:
+    """The best arm with probability 1 − 1/(1 + √t), else one of the others."""
+
+    def probabilities(self, belief, x, t):
+        mean, _ = belief.moments(x)
+        K, share = mean.shape[1], 1 / (1 + np.sqrt(t)[:, None])
+        return np.where(mean == mean.max(axis=1, keepdims=True), 1 - share, share / max(K - 1, 1))
+
+
+class OwnThompson:
+    """Thompson sampling, as a stranger would write it."""
+
+    def probabilities(self, belief, x, t):
+        return belief.best(x)
+
+
+class Reversed(bb.Greedy):
+    """The worst arm."""
+
+    def probabilities(self, belief, x, t=1):
+        mean, _ = belief.moments(x)
+        return (mean == mean.min(axis=1, keepdims=True)).astype(float)
+
+
+class Slower(bb.Thompson):
+    """A rule that is compiled, with a number of its own."""
+
+    def param(self, t):
+        return 0.5 * super().param(t)
+
+
+@bb.reward_model(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
+def sparse(x, reward, weight, theta):
+    mu = x @ theta
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+MODELS = {
+    "ridge": (bb.Ridge(), {}),
+    "nig": (bb.Ridge(variance="nig"), {}),
+    "affine": (bb.load_model("ridge_known_noise").with_priors(
+        theta=bb.Prior("Normal", mu=1, sigma=2, dims="feature")), {}),
+    "joint": (bb.load_model("hierarchical_ridge"), {}),
+    "sampled": (sparse, {"draws": 50}),
+}  # fmt: skip
+POLICIES = [Cautious(), OwnThompson(), bb.Boltzmann(0.5), bb.TopTwo(), Reversed()]
+
+
+def named(value):
+    return type(value).__name__
+
+
+def grown(model="ridge", policy=None, balance=None, n=60, seed=3):
+    """A bandit of three arms and two features that has seen n rounds."""
+    declared, settings = MODELS[model]
+    bandit = bb.Bandit(
+        ["a", "b", 3], declared, policy or Cautious(), balance, n_features=2, seed=seed, **settings
+    )
+    rng = np.random.default_rng(seed)
+    arms = np.array(["a", "b", 3], dtype=object)[np.arange(n) % 3]
+    bandit.update(rng.normal(size=(n, 2)), arms, rng.normal(size=n), np.full(n, 1 / 3))
+    return bandit
+
+
+def contexts(n=40):
+    return np.random.default_rng(8).normal(size=(n, 2))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("policy", POLICIES, ids=named)
+def test_probabilities_are_those_of_the_policy(policy, model):
+    bandit, x = grown(model, policy), contexts()
+    t = bandit.t + 1 + np.arange(len(x))
+    expected = policy.probabilities(bandit.belief, x, t)
+    decision = bandit.choose(x)
+    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
+    columns = [bandit.arms.index(arm) for arm in decision.arm]
+    np.testing.assert_allclose(decision.propensity, expected[np.arange(len(x)), columns], atol=1e-6)
+    mean, sd = bandit.belief.moments(x)
+    np.testing.assert_allclose(decision.mean, mean)
+    np.testing.assert_allclose(decision.sd, sd)
+    for _ in range(3):  # one at a time, and rewards after
+        one = bandit.choose(x[0])
+        assert abs(one.probabilities.sum() - 1) < 1e-9
+        bandit.observe(one, 0.5)
+    assert len(bandit.history) == 63
+
+
+@pytest.mark.parametrize("model", ["ridge", "joint"])
+@pytest.mark.parametrize("policy", POLICIES, ids=named)
+def test_a_batch_is_a_sequence(policy, model):
+    a, b, x = grown(model, policy), grown(model, policy), contexts()
+    whole, apart = a.choose(x), [b.choose(row) for row in x]
+    assert list(whole.arm) == [one.arm for one in apart]
+    np.testing.assert_allclose(whole.propensity, [one.propensity for one in apart], atol=1e-12)
+    assert a.t == b.t
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("policy", POLICIES, ids=named)
+def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
+    bandit, x = grown(model, policy), contexts()
+    decision = bandit.choose(x, ["a", 3])
+    p = decision.probabilities
+    assert (p[:, 1] == 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert set(decision.arm) <= {"a", 3}
+    np.testing.assert_allclose(bandit.choose(x[0], "b").probabilities, [0, 1, 0])
+    if isinstance(policy, OwnThompson):
+        rule = grown(model, bb.Thompson())
+        np.testing.assert_allclose(p, rule.choose(x, ["a", 3]).probabilities, atol=1e-6)
+
+
+def test_arms_come_as_often_as_they_should():
+    bandit = grown()
+    decision = bandit.choose(np.tile(contexts(1), (20_000, 1)))
+    expected = decision.probabilities.mean(axis=0)
+    counts = np.array([(decision.arm == arm).sum() for arm in bandit.arms]) / 20_000
+    assert (np.abs(counts - expected) <= 4 * np.sqrt(expected * (1 - expected) / 20_000)).all()
+
+
+def test_it_is_balanced_by_its_own_propensities():
+    bandit = grown(balance=bb.InversePropensity(clip=0.05))
+    for x in contexts(20):
+        decision = bandit.choose(x)
+        bandit.observe(decision, 1.0)
+        assert bandit.history.weight[-1] == 1 / max(0.05, decision.propensity)
+    x = contexts(5)
+    before = bandit.copy()
+    bandit.update(x, ["a"] * 5, np.zeros(5))
+    expected = Cautious().probabilities(before.belief, x, np.full(5, before.t + 1))[:, 0]
+    np.testing.assert_allclose(bandit.history.propensity[-5:], expected)
+    with pytest.raises(ValueError, match="pooled propensities ask past policies again"):
+        grown(balance=bb.InversePropensity(propensity="pooled"))
+    estimated = grown(balance=bb.InversePropensity(propensity="estimated"))
+    estimated.observe(estimated.choose(contexts(1)[0]), 1.0)
+
+
+def test_before_all_arms_are_known_they_are_alike():
+    bandit = bb.Bandit(3, bb.Ridge(), Cautious(), n_features=2)
+    assert (bandit.choose(contexts()).probabilities == 1 / 3).all()
+
+
+def test_a_whole_run_is_played():
+    bandit, other = grown(policy=OwnThompson()), grown(policy=OwnThompson())
+    x, reward = contexts(30), np.random.default_rng(0).normal(size=(30, 3))
+    arm, p = bandit.play(x, reward)
+    for t, row in enumerate(x):
+        decision = other.choose(row)
+        assert (decision.arm, decision.propensity) == (other.arms[arm[t]], p[t])
+        other.observe(decision, reward[t, arm[t]])
+
+
+def test_a_subclass_is_obeyed():
+    bandit, x = grown(policy=Reversed()), contexts()
+    worst = bandit.belief.moments(x)[0].argmin(axis=1)
+    assert [bandit.arms[k] for k in worst] == list(bandit.choose(x).arm)
+    slower, half = grown(policy=Slower(1.0)), grown(policy=bb.Thompson(0.5))
+    assert slower.rule is not None
+    np.testing.assert_array_equal(slower.choose(x).probabilities, half.choose(x).probabilities)
+
+
+def test_it_is_copied_and_pickled_and_asked_for_when_loaded(tmp_path):
+    bandit, x = grown(), contexts()
+    bandit.save(tmp_path / "bandit.npz")
+    with pytest.raises(ValueError, match=r"a Cautious of your own: give it again, load\(path, pol"):
+        bb.Bandit.load(tmp_path / "bandit.npz")
+    loaded = bb.Bandit.load(tmp_path / "bandit.npz", policy=Cautious())
+    twins = bandit.copy(), pickle.loads(pickle.dumps(bandit)), loaded
+    arms = bandit.choose(x).arm
+    for twin in twins:
+        np.testing.assert_array_equal(twin.choose(x).arm, arms)
+
+
+class Wrong:
+    def __init__(self, p):
+        self.p = p
+
+    def probabilities(self, belief, x, t):
+        return self.p(len(x))
+
+
+@pytest.mark.parametrize(
+    ("p", "message"),
+    [
+        (lambda n: np.full((n, 2), 0.5), r"must give probabilities \(1, 3\); got \(1, 2\)"),
+        (lambda n: np.full((n, 3), 0.5), r"that sum to 1; got \[0\.5 0\.5 0\.5\]"),
+        (lambda n: np.full((n, 3), np.nan), r"got \[nan nan nan\]"),
+        (lambda n: np.tile([1.5, -0.5, 0.0], (n, 1)), r"≥ 0 .* got \[ 1\.5 -0\.5  0\. \]"),
+    ],
+)
+def test_wrong_probabilities_change_nothing(p, message):
+    bandit = grown(policy=Wrong(p))
+    before = bandit.copy()
+    with pytest.raises(ValueError, match=message):
+        bandit.choose(contexts(1)[0])
+    assert bandit.t == before.t
+    np.testing.assert_array_equal(bandit.stream, before.stream)
+
+
+@pytest.mark.parametrize(
+    "policy", [object(), Cautious, "greedy", None], ids=["object", "class", "text", "None"]
+)
+def test_what_has_no_probabilities_is_no_policy(policy):
+    with pytest.raises(TypeError, match=r"have a method probabilities\(belief, x, t\)"):
+        bb.Bandit(2, bb.Ridge(), policy, n_features=1)
