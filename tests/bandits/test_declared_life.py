@@ -57,7 +57,11 @@ def test_balances(model, balance, message):
         bb.Bandit(2, model, bb.Thompson(), balance, n_features=D, engine=None)
 
 
-@pytest.mark.parametrize("model", [bb.Ridge, declared.lasso.function, "lasso", None], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [bb.Ridge, pytest.param(declared.lasso.function, id="function"), "lasso", None],
+    ids=repr,
+)
 def test_models(model):
     with pytest.raises(
         TypeError, match="model must be a reward model, .*" + re.escape(repr(model))
