@@ -26,6 +26,5 @@ for name, engine in {"ridge": "normal_inverse_gamma", "bayesian_lasso": "gibbs"}
     assert np.isfinite(posterior.mean(x)).all()
 clicks = (reward[:, 0] > 0).astype(float)
 assert bb.fit(bb.load_model("logistic"), x, clicks, draws=50, tune=50, chains=1).engine == "nuts"
-print(
-    f"bayesbandit {bb.__version__} works on Python {sys.version.split()[0]}, NumPy {np.__version__}"
-)
+python = sys.version.split()[0]
+print(f"bayesbandit {bb.__version__} works on Python {python} with NumPy {np.__version__}")
