@@ -304,6 +304,7 @@ def test_a_half_normal_scale_agrees_with_quadrature():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", KERNEL)
 def test_the_kernel_and_the_generic_sweep_agree(name):
     """Medians and means of log variables, whose tails are light, within Monte-Carlo error."""
