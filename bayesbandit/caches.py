@@ -3,6 +3,9 @@
 Numba keeps it beside the source or in the home's cache, PyTensor in the home; without either they
 refuse to start, as in a container that is read-only. A folder of our own among the temporary files
 takes their place, and if there is none, nothing is kept.
+
+Numba gives the code of each signature of a function a file, and keeps their names in an index. Two
+processes that save at once may write the same file under two signatures: here they take turns.
 """
 
 from __future__ import annotations
@@ -10,8 +13,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from functools import wraps
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 def settle() -> None:
@@ -19,6 +28,7 @@ def settle() -> None:
     import numba
     from numba.misc.appdirs import AppDirs
 
+    take_turns()
     package, home = Path(__file__).parent / "kernels", Path(AppDirs("numba", False).user_cache_dir)
     config: Any = numba.config
     if not (config.CACHE_DIR or is_writable(package / "__pycache__") or is_writable(home)):
@@ -56,6 +66,27 @@ def temporary() -> Path | None:
         found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) & 0o077 == 0
     )
     return folder if own and stat.S_ISDIR(found.st_mode) and is_writable(folder) else None
+
+
+def take_turns() -> None:
+    """One process at a time saves the code of a function."""
+    from numba.core.caching import IndexDataCacheFile
+
+    if fcntl is None or hasattr(IndexDataCacheFile.save, "__wrapped__"):
+        return
+    kind: Any = IndexDataCacheFile
+    save = kind.save
+
+    @wraps(save)
+    def alone(self: Any, key: Any, data: Any) -> None:
+        folder = os.open(Path(self._index_path).parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            save(self, key, data)
+        finally:
+            os.close(folder)
+
+    kind.save = alone
 
 
 def keep_nothing() -> None:

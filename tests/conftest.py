@@ -1,13 +1,25 @@
-"""Shared by all tests: fresh kernels, hypothesis without a clock, a generator."""
+"""Shared by all tests: two processes, fresh kernels, graphs without stacks, hypothesis without a
+clock, a generator."""
 
+import gc
+import os
 import shutil
+import sys
 from pathlib import Path
+
+# before PyTensor starts; a stack for each variable of each graph takes a tenth of the time
+os.environ["PYTENSOR_FLAGS"] = "traceback__limit=0," + os.environ.get("PYTENSOR_FLAGS", "")
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
 KERNELS = Path(__file__).parents[1] / "bayesbandit" / "kernels"
+
+gc.set_threshold(50_000, 20, 20)  # graphs are many small things, most of which stay
+# a process that is started by a test would compile PyMC's source anew
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile("bounded", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("bounded")
@@ -21,6 +33,17 @@ def pytest_configure(config: pytest.Config) -> None:
     compiled = [path.stat().st_mtime for path in KERNELS.glob("__pycache__/*.nb?")]
     if compiled and max(path.stat().st_mtime for path in KERNELS.glob("*.py")) > min(compiled):
         shutil.rmtree(KERNELS / "__pycache__", ignore_errors=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Two processes, unless told otherwise (`-n`), or a test or two are asked for by name."""
+    option = config.option
+    if hasattr(config, "workerinput") or not config.pluginmanager.hasplugin("xdist"):
+        return
+    alone = option.usepdb or option.collectonly or any("::" in name for name in config.args)
+    if option.numprocesses is None and option.dist == "no" and not alone:
+        option.numprocesses, option.dist = 2, "worksteal"
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,45 @@ def test_it_starts_where_little_can_be_written(temporary, tmp_path):
     kept = list((tmp_path / "tmp").rglob("*.nbi"))
     assert bool(kept) == temporary
     assert not list(package.rglob("*.nbi"))
+
+
+DOUBLE = "from numba import njit\n\n\n@njit(cache=True)\ndef double(a):\n    return a * 2\n"
+AT_ONCE = """
+import sys, time
+import bayesbandit
+from bayesbandit.kernels import rules
+from numba.core import caching
+
+kind, number, wait = caching.IndexDataCacheFile, eval(sys.argv[1]), float(sys.argv[2])
+read, write = kind._load_index, kind._save_data
+
+def reading(self):
+    found = read(self)
+    time.sleep(0.5)  # both have read before either has written
+    return found
+
+def writing(self, name, data):
+    time.sleep(wait)
+    write(self, name, data)
+
+kind._load_index, kind._save_data = reading, writing
+from doubled import double
+time.sleep(max(0.0, float(sys.argv[3]) - time.time()))
+print(double(number))
+"""
+
+
+def test_two_processes_that_compile_at_once_keep_their_own_code(tmp_path):
+    """Of one function, for a whole number and for a float: the second's index, the first's code."""
+    (tmp_path / "doubled.py").write_text(DOUBLE)
+    env = os.environ | {"PYTHONPATH": f"{tmp_path}:{Path(bayesbandit.__file__).parents[1]}"}
+    start = str(time.time() + 6.0)
+    runs = [
+        subprocess.Popen([sys.executable, "-c", AT_ONCE, number, wait, start], env=env,
+                         stdout=subprocess.PIPE, text=True)
+        for number, wait in (("3", "2.0"), ("1.5", "0.0"))
+    ]  # fmt: skip
+    assert [run.communicate(timeout=120)[0].strip() for run in runs] == ["6", "3.0"]
+    later = "from doubled import double; print(double(1.5), double(3))"
+    again = subprocess.run([sys.executable, "-c", later], env=env, capture_output=True, text=True)
+    assert again.stdout.strip() == "3.0 6", again.stderr

@@ -44,6 +44,7 @@ def cases(draw):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_drawn_declarations_are_answered_rightly_or_refused(case):

@@ -63,6 +63,7 @@ def test_copies_are_light():
     assert sum(file.stat().st_size for file in RENDERED.rglob("*") if file.is_file()) < 1.5e6
 
 
+@pytest.mark.slow
 @every_notebook
 def test_runs_at_toy_size(path):
     executed(path, os.environ.get(VARIABLE, "toy"))

@@ -1,5 +1,6 @@
 """Inverse-propensity weights: known, pooled (by brute force), and estimated (by scikit-learn)."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -90,18 +91,22 @@ class PooledByHand:
         return np.mean([[self.at(s, i)[k] for i in rows] for s in range(len(self.periods))], axis=0)
 
 
+def shrinking(t):
+    return 2 / t
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "variance", "T"),
     [
         (bb.Thompson(0.8), "rss/n", 12),
-        (bb.Thompson(lambda t: 2 / t), "rss/n", 12),
+        (bb.Thompson(shrinking), "rss/n", 12),
         (bb.Thompson(), "nig", 10),
         (bb.UCB(0.8), "rss/n", 40),
-        (bb.UCB(lambda t: 2 / t), "nig", 40),
+        (bb.UCB(shrinking), "nig", 40),
         (bb.EpsilonGreedy(0.3), 0.2, 40),
     ],
-    ids=str,
+    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),
 )
 def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
     """The pulled arm's weights, all of them, after every round; the other arms' stay."""

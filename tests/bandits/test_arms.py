@@ -22,7 +22,7 @@ NAMES = st.lists(st.one_of(st.text(max_size=5), st.integers()), min_size=1, max_
         (np.array([7, -3]), (7, -3)),
         (("a", 1, "1"), ("a", 1, "1")),
         ({"a": 0, "b": 1}, ("a", "b")),
-        ((name for name in "ab"), ("a", "b")),
+        pytest.param((name for name in "ab"), ("a", "b"), id="generator-('a', 'b')"),
     ],
     ids=repr,
 )

@@ -1,18 +1,24 @@
 """Whatever fails, a bandit is bit for bit what it was: refused arms, interrupts, no memory."""
 
+import functools
 import itertools
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandits import forks
+from bayesbandit.beliefs import declared
+from bayesbandit.engines import plan
 from tests.bandits.kinds import trained
 from tests.players import PRESETS, STATEFUL, anatomy, public, world
+
+PACKAGE = str(Path(bb.__file__).parent)
 
 
 def test_more_arms_retire_than_stay():
@@ -95,34 +101,43 @@ def consistent(bandit):
     forks.release(bandit)
 
 
+def traced(act, at_line):
+    """`act` with `at_line(frame)` called before each line of the package."""
+
+    def trace(frame, event, arg):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            at_line(frame)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(None)
+
+
 def after_lines(bandit, act):
-    """Interrupt at the first line of the package that is run in `act`, the second, and so on, each
-    time on a copy; yields the copy, after the call, and whether it got through."""
-    for stop in itertools.count(1):
-        trial, left = bandit.copy(), stop
+    """Interrupt at each line of the package that is run in `act`, when it comes first and when it
+    comes last, each time on a copy; yields the copy after the call, and whether it got through."""
+    lines, trial = [], bandit.copy()
+    traced(lambda: act(trial), lambda frame: lines.append((frame.f_code, frame.f_lineno)))
+    first = {line: i for i, line in reversed(list(enumerate(lines)))}
+    last = {line: i for i, line in enumerate(lines)}
+    for stop in sorted({*first.values(), *last.values(), len(lines)}):
+        trial, moment = bandit.copy(), itertools.count()
 
-        def trace(frame, event, arg):
-            nonlocal left
-            if "bayesbandit" not in frame.f_code.co_filename:
-                return None
-            if event == "line":
-                left -= 1
-                if left == 0:
-                    raise Stop
-            return trace
+        def interrupt(frame, moment=moment, stop=stop):
+            if next(moment) == stop:
+                raise Stop
 
-        sys.settrace(trace)
         try:
-            act(trial)
+            traced(lambda trial=trial: act(trial), interrupt)
         except Stop:
-            sys.settrace(None)
             yield trial, False
         else:
-            sys.settrace(None)
             yield trial, True
-            return
-        finally:
-            sys.settrace(None)
 
 
 @pytest.mark.parametrize("call", ["observe", "update", "add arm", "remove arm", "choose"])
@@ -152,6 +167,15 @@ def test_interrupted_at_any_line(name, call, rng):
     assert stops > 20
 
 
+@pytest.fixture
+def one_template(monkeypatch):
+    """Each copy would build the same template anew, several times."""
+    kept = functools.cache(plan.template)
+    for module in (plan, declared):
+        monkeypatch.setattr(module, "template", kept)
+
+
+@pytest.mark.usefixtures("one_template")
 @pytest.mark.parametrize("kind", ["affine", "joint", "by draws"])
 def test_declared_models_interrupted_at_any_line(kind, rng):
     x = rng.normal(size=(3, 3))

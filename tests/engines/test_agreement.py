@@ -132,6 +132,7 @@ def agree(pairs: list[tuple[Moments, Moments]]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAMPLED)
 def test_gibbs_and_nuts_agree(name):
     """Mean squares of z: of some 30 independent ones at least, so that their error is below .26."""
@@ -147,6 +148,7 @@ def test_gibbs_and_nuts_agree(name):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", CLOSED)
 def test_nuts_agrees_with_the_closed_form(name):
     model, pairs = CLOSED[name], []

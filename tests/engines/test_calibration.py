@@ -89,6 +89,7 @@ def test_the_same_seed_gives_the_same_ranks():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_calibrated(case):
     """All engines being right, one of these fails with probability .05 at most, by the seed."""
@@ -134,6 +135,7 @@ WRONG = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("what", WRONG)
 def test_an_engine_told_the_wrong_thing_fails(what):
     """The control: rewards by one declaration, the posterior by another."""
@@ -144,6 +146,7 @@ def test_an_engine_told_the_wrong_thing_fails(what):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["exact_gaussian", "normal_inverse_gamma", "gibbs"])
 def test_a_posterior_that_is_too_narrow_fails(kind):
     """The control of the command: the spread of the posterior times .8, in some 300 data sets."""

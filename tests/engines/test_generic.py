@@ -177,12 +177,11 @@ def test_the_sweep_has_the_log_density_of_the_declaration(name):
         u = whole.inside(u)
         points.append(whole.named(theta, u))
         gaps.append(whole.layout.log_density(theta, u))
+    draws = found.sample(data, 50, 1, seed=3).values
+    points += [{k: v[0, i] for k, v in draws.items()} for i in range(0, 50, 10)]
     said = log_densities(built, points)
     assert np.isfinite(said).all()
-    assert np.ptp(said - gaps) < 1e-9 * max(1.0, np.abs(said).max())
-    draws = found.sample(data, 50, 1, seed=3).values
-    points = [{k: v[0, i] for k, v in draws.items()} for i in range(0, 50, 10)]
-    assert np.isfinite(log_densities(built, points)).all()
+    assert np.ptp(said[:6] - gaps) < 1e-9 * max(1.0, np.abs(said[:6]).max())
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -236,8 +235,16 @@ def test_no_draw_is_beyond_a_wall(name):
     assert values.min() >= (1 if name == "two walls" else 0)
 
 
+@pytest.fixture(scope="module")
+def of_size_one():
+    """Draws of θ (chain, draw, d) for rewards of size one."""
+    model = bb.load_model("student_t").with_priors(sigma2=IG)
+    data = rows(model)
+    return matched(model, data).sample(data, 4000, 2, seed=2).values["theta"]
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e5, 1e10])
-def test_rewards_of_any_size(scale):
+def test_rewards_of_any_size(scale, of_size_one):
     """With priors as large, all scales with the rewards."""
     student = bb.load_model("student_t").with_priors(
         theta=Prior("Normal", mu=0, sigma=scale, dims="feature"),
@@ -246,9 +253,8 @@ def test_rewards_of_any_size(scale):
     data = rows(student)
     large = data | {"reward": scale * data["reward"]}
     means = matched(student, data).sample(large, 4000, 2, seed=1).values["theta"].mean(axis=(0, 1))
-    reference = bb.load_model("student_t").with_priors(sigma2=IG)
-    known = matched(reference, data).sample(data, 4000, 2, seed=2).values["theta"]
-    assert np.all(np.abs(means / scale - known.mean(axis=(0, 1))) < 0.15 * known.std(axis=(0, 1)))
+    off = np.abs(means / scale - of_size_one.mean(axis=(0, 1)))
+    assert np.all(off < 0.15 * of_size_one.std(axis=(0, 1)))
 
 
 def test_large_rewards_under_small_priors_are_sampled():

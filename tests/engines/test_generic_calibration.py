@@ -77,7 +77,8 @@ def simulated(model, x, arm, size, seed):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(
-    ("datasets", "thin"), [(64, 20), pytest.param(2000, 40, marks=pytest.mark.slow)]
+    ("datasets", "thin"),
+    [(64, 20), pytest.param(2000, 40, marks=[pytest.mark.slow, pytest.mark.long])],
 )
 def test_ranks_are_uniform(name, datasets, thin):
     model, rng = MODELS[name], np.random.default_rng([zlib.crc32(name.encode()), datasets])

@@ -189,13 +189,6 @@ def batch_error(values):
 # ---- what is covered --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*KERNEL, *SWEPT])
-def test_covered(name):
-    found = engine((KERNEL | SWEPT)[name], rows())
-    assert (found.kernel is not None) == (name in KERNEL)
-    assert not set(found.auxiliary) & set(found.names)
-
-
 REFUSED = {
     "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
     "degrees of freedom": (
@@ -311,6 +304,7 @@ def test_a_half_normal_scale_agrees_with_quadrature():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", KERNEL)
 def test_the_kernel_and_the_generic_sweep_agree(name):
     """Medians and means of log variables, whose tails are light, within Monte-Carlo error."""
@@ -372,10 +366,14 @@ BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_a_sweep_takes_the_block_from_the_log_density(name):
-    """However it is put together: from statistics, rows, or sparse squares."""
+    """However it is put together: from statistics, rows, or sparse squares; and those that have a
+    kernel of their own get it."""
     model = BLOCKS[name]
     data = rows(arms=2 if model.takes_arm else None)
     found = engine(model, data if model.takes_weight else data | {"weight": None})
+    if name in KERNEL | SWEPT:
+        assert (found.kernel is not None) == (name in KERNEL)
+        assert not set(found.auxiliary) & set(found.names)
     whole, data = problem(found.reading, found.data(**data)), found.data(**data)
     assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
     for seed in (1, 2):

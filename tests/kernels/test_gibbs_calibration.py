@@ -66,7 +66,8 @@ def ranks(name, from_rows, datasets, thin, rng):
 @pytest.mark.parametrize("from_rows", [False, True])
 @pytest.mark.parametrize("name", PROPER)
 @pytest.mark.parametrize(
-    ("datasets", "thin"), [(64, 20), pytest.param(2000, 50, marks=pytest.mark.slow)]
+    ("datasets", "thin"),
+    [(64, 20), pytest.param(2000, 50, marks=[pytest.mark.slow, pytest.mark.long])],
 )
 def test_ranks_are_uniform(name, from_rows, datasets, thin):
     case = zlib.crc32(f"{name} {from_rows}".encode())  # of its own: cases share no contexts

@@ -116,7 +116,6 @@ def test_known_noise_whole_weights_are_repeated_rows(model, rng):
 
 
 def test_draws_a_graph(model, rng):
-    pytest.importorskip("graphviz")
     x, reward, weight, arm = rows(rng)
     source = pm.model_to_graphviz(build(model, x, reward, weight, arm)).source
     assert "mean_reward" in source

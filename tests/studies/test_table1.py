@@ -39,7 +39,8 @@ def test_shares_by_hand():
     assert table1.beside(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
 
 
-def test_reproduce_prints_ours_beside_the_papers(tmp_path):
+def test_reproduce_prints_ours_beside_the_papers(tmp_path, monkeypatch):
+    monkeypatch.setitem(table1.QUICK, "horizon", 500)
     arguments = ["reproduce", "table1", "--quick", "--replications", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
@@ -50,6 +51,7 @@ def test_reproduce_prints_ours_beside_the_papers(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_ordering_of_the_paper_appears_and_so_does_the_control():
     """Well specified, 60 simulations: BLTS > LinTS > LinUCB by more than two standard errors of a
     difference (≈ 8.5 points at most), and LinTS at a third of λ does as well as BLTS at λ."""
