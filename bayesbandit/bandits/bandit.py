@@ -95,8 +95,8 @@ class Bandit:
         self.reweighting = balance.reweighting()
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rule = rule(policy)
-        settings = getattr(policy, "__dict__", {}).values()
-        constant = self.rule is not None and not any(map(callable, settings))
+        changes = any(map(callable, getattr(policy, "__dict__", {}).values()))
+        constant = self.rule is not None and not changes
         self.param = self.policy.param(1) if constant else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
