@@ -60,6 +60,7 @@ class Bandit:
     every: np.ndarray  # (K,) True: all arms are available
     deciding: tuple[Any, ...] | None
     learning: tuple[Any, ...] | None
+    lock: RLock
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Bandit:
         self.param = policy.param(1) if constant else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
-        self.lock = RLock()
+        forks.guard(self)
         self.deciding = self.learning = None
         forks.refill(self)
         forks.publish(self)
@@ -117,7 +118,8 @@ class Bandit:
         return {k: v for k, v in state.items() if k not in ("lock", *forks.PUBLISHED)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, lock=RLock())
+        vars(self).update(state)
+        forks.guard(self)
         forks.publish(self)
 
     @property

@@ -84,9 +84,7 @@ RIDGES = {
     "unpenalised": _ridge("unpenalised", intercept="unpenalised"),
     "no intercept": _ridge("no intercept", intercept=False, **UCB, **IPW),
     "no history": _ridge("no history", **IPW),
-    "pooled, every row": _ridge(
-        "pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}
-    ),
+    "pooled, every row": _ridge("pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}),
     "estimated, every row": Kind(
         _balanced(propensity="estimated", refresh=1),
         naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1},

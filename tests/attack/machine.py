@@ -83,7 +83,8 @@ class Machine(RuleBasedStateMachine):
 
     def note(self, x, arms, rewards, p):
         self.log += [
-            (list(c), a, r) for c, a, r in zip(np.atleast_2d(x).tolist(), arms, rewards, strict=True)
+            (list(c), a, r)
+            for c, a, r in zip(np.atleast_2d(x).tolist(), arms, rewards, strict=True)
         ]
         if self.naive:
             rows = zip(np.atleast_2d(x).tolist(), arms, rewards, p, strict=True)

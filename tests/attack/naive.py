@@ -153,7 +153,9 @@ class Naive:
                 p = self._estimate(r)
                 r.weight = r.weight if p is None else 1 / max(self.clip, p)
             n, share = len(mine), self.refresh
-            self.due[arm] = n + share if type(share) is int else max(n + 1, math.ceil(n + n * share))
+            self.due[arm] = (
+                n + share if type(share) is int else max(n + 1, math.ceil(n + n * share))
+            )
 
     # ---- arms ------------------------------------------------------------------------------------
 
