@@ -31,7 +31,7 @@ def main() -> int:
         name, kind = turn(seed, options.only, options.kind)
         print(f"seed {seed}: {name}, {kind}", flush=True)
         try:
-            alone(name, kind, seed)
+            alone(name, kind, seed, shrink=options.turns == 1)
         except Exception as error:
             traceback.print_exc()
             failed.append(f"seed {seed}: {name}, {kind}: {error!r:.200}")

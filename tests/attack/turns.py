@@ -16,12 +16,12 @@ from tests.attack.kinds import KINDS
 from tests.attack.machine import Machine
 
 
-def machine(folder, seed, name, examples=8, steps=30):
+def machine(folder, seed, name, examples=8, steps=30, shrink=False):
     one = type("Machine", (Machine,), {"kinds": (name,)})
     run = settings(
         max_examples=examples, stateful_step_count=steps, deadline=None, database=None,
         derandomize=False, suppress_health_check=list(HealthCheck), print_blob=False,
-        phases=[Phase.generate, Phase.shrink],
+        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
     )  # fmt: skip
     run_state_machine_as_test(seeded(seed)(one), settings=run)
 
@@ -57,15 +57,16 @@ def turn(seed, only=None, kind=None):
     return only or name, kind or found
 
 
-def run(name, kind, seed):
+def run(name, kind, seed, **settings):
     with tempfile.TemporaryDirectory() as folder:
-        ATTACKS[name](Path(folder), seed, kind)
+        ATTACKS[name](Path(folder), seed, kind, **settings)
 
 
-def alone(name, kind, seed):
-    """A turn in a process of its own where it could end this one."""
+def alone(name, kind, seed, shrink=False):
+    """A turn in a process of its own where it could end this one; `shrink`: the machine's failure
+    to its shortest."""
     if name not in ("crafted bandits", "threads", "interrupts", "forks"):
-        run(name, kind, seed)
+        run(name, kind, seed, **{"shrink": True} if shrink and name == "machine" else {})
         return
     code = (
         "import json, sys; from tests.attack import tally, turns; "
