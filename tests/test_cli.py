@@ -232,5 +232,5 @@ def test_a_column_of_dates_in_a_folder_is_named(tmp_path):
         result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
         assert result.exit_code == 2, result.output
         text = " ".join(result.output.split())
-        assert "Error: dated: column 'when' is datetime64" in text
+        assert "Error: dated: column 'when' holds datetime64" in text
         assert "Traceback" not in text
