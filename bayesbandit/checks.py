@@ -13,6 +13,8 @@ import numpy as np
 Name = str | int
 
 HUGEST = int(sys.float_info.max)
+COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
+LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
 
 
@@ -152,10 +154,12 @@ def number(
     return float(value)
 
 
-def integer(value: Any, what: str, least: int = 0) -> int:
-    """An integer of at least `least`."""
+def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
+    """An integer of at least `least` and at most `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
+    if int(value) > most:
+        raise ValueError(f"{what} must be an integer < 2**{most.bit_length()}")
     return int(value)
 
 
@@ -171,6 +175,8 @@ def arm_name(value: Any) -> Name:
     if isinstance(value, str):
         return str.__str__(value)  # not an enumeration's own way to print it
     if isinstance(value, Integral) and not isinstance(value, bool):
+        if abs(int(value)) > LONGEST:
+            raise ValueError(f"an arm's name must be within ±2**{LONGEST.bit_length()}")
         return int(value)
     raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")
 

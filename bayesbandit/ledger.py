@@ -38,8 +38,13 @@ class Ledger:
     def __init__(self, folder: str | Path | None, settings: dict[str, Any]) -> None:
         self.folder = None if folder is None else Path(folder)
         self.frames: list[pd.DataFrame] = []
+        self.lock: IO[str] | None = None
         if self.folder is not None:
-            self._open(self.folder, settings)
+            try:
+                self._open(self.folder, settings)
+            except BaseException:
+                self.close()
+                raise
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -84,6 +89,11 @@ class Ledger:
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
 
+    def close(self) -> None:
+        """Let other runs write into the folder."""
+        if self.lock is not None:
+            self.lock.close()
+
     def done(self, environment: str, replication: int) -> set[str]:
         """The bandits whose run of this replication is on record."""
         return {b for e, b, r in self.finished if e == environment and r == replication}
@@ -108,7 +118,7 @@ class Ledger:
             whole = table.sort_values([*KEY, "t"], ignore_index=True)
             _write(self.folder / "results.parquet", whole)
             shutil.rmtree(self.folder / "parts")
-            self.lock.close()
+            self.close()
         wanted = (
             table["environment"].isin(environments)
             & table["bandit"].isin(bandits)
@@ -132,11 +142,15 @@ def _locked(folder: Path) -> IO[str]:
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             file.close()
             raise ValueError(
                 f"another run writes into {folder}; wait for its end, or give another folder"
             ) from error
+        except OSError as error:  # a file system without locks
+            warnings.warn(
+                f"{folder} cannot be locked ({error}): let no two runs write", stacklevel=2
+            )
     return file
 
 

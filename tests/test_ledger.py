@@ -129,3 +129,35 @@ def test_two_columns_of_one_name_are_named(tmp_path):
     path.write_text("x,label,label\n" + "1,a,a\n2,b,b\n" * 9)
     with pytest.raises(ValueError, match="columns of one name: label"):
         bb.environments.from_csv(path, "label")
+
+
+def test_a_failed_run_lets_go_of_its_folder(tmp_path):
+    """Though its traceback is kept, as in a notebook."""
+
+    def fails(arms, n_features, seed):
+        if isinstance(seed, np.random.SeedSequence):
+            raise KeyboardInterrupt
+        return bb.LinTS(arms, n_features, seed=seed)
+
+    iris = bb.environments.bundled("iris")
+    with pytest.raises(KeyboardInterrupt) as kept:
+        bb.Experiment(iris, {"b": fails}, 9, 1).run(out=tmp_path, progress=False)
+    (tmp_path / "parts" / "x.parquet").write_bytes(b"half")
+    with pytest.raises(ValueError, match="is broken") as other:
+        bb.Experiment(iris, {"b": bb.LinTS}, 9, 1).run(out=tmp_path, progress=False)
+    (tmp_path / "parts" / "x.parquet").unlink()
+    assert len(bb.Experiment(iris, {"b": bb.LinTS}, 9, 1).run(out=tmp_path, progress=False))
+    del kept, other
+
+
+def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
+    from bayesbandit import ledger
+
+    def flock(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(ledger.fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match="cannot be locked .*let no two runs write"):
+        found = Ledger(tmp_path, settings())
+    found.append(rows())
+    assert len(found.finish(["e"], ["b"], 1)) == 2

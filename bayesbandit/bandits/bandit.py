@@ -86,7 +86,7 @@ class Bandit:
         n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
         door.check(model, policy, balance, len(names), n_features)
         if history is not None:
-            checks.integer(history, "history")
+            checks.integer(history, "history", most=checks.COUNT)
         self.model, self.policy, self.balance, self.seed = model, policy, balance, seed
         own = forks.samplers(seed)
         self.belief: Any = model.belief(len(names), n_features, balance.normalize, own)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from bayesbandit.checks import LARGEST
+from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import linear, rules
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import Ridge
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
-COUNT = 2**53  # beyond any counter
 
 
 class Broken(ValueError):
@@ -54,7 +53,7 @@ def demand(truth: Any, what: str) -> None:
 
 
 def is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value < COUNT
+    return type(value) is int and least <= value <= COUNT
 
 
 def are_names(values: Any) -> bool:

@@ -60,7 +60,7 @@ def kill_save(folder, seed, name):
 
 def experiment():
     bandits = {"LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB}
-    return bb.Experiment(bb.environments.bundled("iris"), bandits, 150, 12, points=4)
+    return bb.Experiment(bb.environments.bundled("iris"), bandits, 150, 40, points=4)
 
 
 def kill_run(folder, seed, name, jobs=1):
@@ -84,7 +84,10 @@ def kill_run(folder, seed, name, jobs=1):
 
 def two_runs(folder, seed, name):
     """One of two runs in one folder is refused, or both have it all."""
-    runs = [python(RUNS, folder / "run", 1) for _ in range(2)]
+    first = python(RUNS, folder / "run", 1)
+    first.stdout.readline()
+    time.sleep(float(np.random.default_rng(seed).uniform(0, 0.5)))
+    runs = [first, python(RUNS, folder / "run", 1)]
     ends = [(*run.communicate(), run.returncode) for run in runs]
     done = [code == 0 for *_, code in ends]
     assert any(done), ends
