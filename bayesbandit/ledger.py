@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -170,7 +171,9 @@ def _record(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, frame: pd.DataFrame) -> None:
-    """With a checksum for each page."""
+    """With a checksum for each page, and one of the numbers: the file's footer has none."""
+    frame = frame.copy(deep=False)
+    frame.attrs = {"digest": digest(frame)}  # kept in the file
     with replacing(file) as beside:
         frame.to_parquet(beside, index=False, write_page_checksum=True)
 
@@ -182,6 +185,21 @@ def _read(file: Path) -> pd.DataFrame:
         frame = pd.read_parquet(file, page_checksum_verification=True)
         if list(frame) != list(evaluation.SCHEMA):
             raise ValueError(f"its columns are {list(frame)}")
+        said = frame.attrs.pop("digest", None)
+        if said is not None and said != digest(frame):
+            raise ValueError("its rows are not those that were written")
     except Exception as error:  # the reader raises what it likes when the file is broken
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame
+
+
+def digest(frame: pd.DataFrame) -> str:
+    """What tells a table of results from any other."""
+    found = hashlib.blake2b(digest_size=16)
+    for name, dtype in evaluation.SCHEMA.items():
+        column = frame[name]
+        if dtype == "str":
+            found.update(json.dumps(column.tolist()).encode())
+        else:
+            found.update(f"{column.dtype}".encode() + column.to_numpy().tobytes())
+    return found.hexdigest()

@@ -98,6 +98,26 @@ def test_flipped_bytes_are_no_other_numbers(tmp_path):
     assert changed == 0
 
 
+@pytest.mark.parametrize("what", ["rows", "dtype", "names"])
+def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
+    """The file's footer, which says how many rows there are and of what, has no checksum."""
+    ledger = Ledger(tmp_path, settings())
+    ledger.append([row for k in range(5) for row in rows(k)])
+    ledger.finish(["e"], ["b"], 5)
+    file = tmp_path / "results.parquet"
+    frame = pd.read_parquet(file)
+    assert frame.attrs["digest"]
+    if what == "rows":
+        frame = frame.iloc[:-2]
+    elif what == "dtype":
+        frame["t"] = pd.to_timedelta(frame["t"], unit="s")
+    else:
+        frame["bandit"] = "c"
+    frame.to_parquet(file)
+    with pytest.raises(ValueError, match="is broken: its rows are not those that were written"):
+        Ledger(tmp_path, settings())
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}'])
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
