@@ -62,6 +62,21 @@ def test_a_round_that_is_there_twice_counts_once(tmp_path):
     assert len(pd.read_parquet(tmp_path / "results.parquet")) == 2
 
 
+def test_a_run_killed_before_its_parts_are_cleared_away_counts_once(tmp_path):
+    """Results and parts then hold the same rows; whoever resumes has each of them once."""
+    ledger = Ledger(tmp_path, settings())
+    ledger.append(rows())
+    (part,) = (tmp_path / "parts").iterdir()
+    whole = part.read_bytes()
+    ledger.finish(["e"], ["b"], 1)
+    part.parent.mkdir()
+    part.write_bytes(whole)
+    again = Ledger(tmp_path, settings())
+    again.append(rows(1))
+    assert len(again.finish(["e"], ["b"], 2)) == 4
+    assert len(pd.read_parquet(tmp_path / "results.parquet")) == 4
+
+
 @pytest.mark.parametrize("file", ["results", "parts"])
 def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
     ledger = Ledger(tmp_path, settings())
