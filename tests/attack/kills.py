@@ -16,11 +16,15 @@ from tests.attack.tally import count
 SAVES = """
 import sys
 import numpy as np
-from tests.attack.kinds import KINDS, rewards
+from tests.players import STATEFUL
 path, name, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
-bandit, rng = KINDS[name](seed), np.random.default_rng(seed)
+if name in STATEFUL:  # without PyMC
+    bandit = STATEFUL[name](3, 2, seed=seed)
+else:
+    from tests.attack.kinds import KINDS
+    bandit = KINDS[name](seed)
 while True:
-    bandit.observe(bandit.choose(np.ones((2, KINDS[name].d))), rewards(name, rng, 2))
+    bandit.observe(bandit.choose(np.ones((2, bandit.n_features))), np.ones(2))
     bandit.save(path)
     print(bandit.history.total, flush=True)
 """

@@ -21,7 +21,7 @@ class Declared(Machine):
 
 TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
 TestRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
-TestDeclared.settings = settings(max_examples=5, stateful_step_count=15, deadline=None)
+TestDeclared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 
 FIXED = [
     ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),
@@ -31,7 +31,7 @@ FIXED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind"), FIXED, ids="-".join)
+@pytest.mark.parametrize(("name", "kind"), FIXED, ids=[" ".join(pair) for pair in FIXED])
 def test_attacks(name, kind, tmp_path):
     turns.ATTACKS[name](tmp_path, 1, kind)
 

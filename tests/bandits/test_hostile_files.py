@@ -55,6 +55,8 @@ CRAFTED = {
     "arm before": put("history", (0, -6), -2.0),
     "arm between": put("history", (0, -6), 0.5),
     "rule": put("history", (0, -5), 17.0),
+    "rule's number": put("history", (-1, -4), np.inf),
+    "degrees of freedom": put("history", (-1, -7), 0.0),
     "moments": put("history", (0, 4), np.nan),
     "history narrow": lambda meta, a: a.__setitem__("history", a["history"][:, :-1].copy()),
     "history flat": lambda meta, a: a.__setitem__("history", a["history"].ravel()),
