@@ -1,10 +1,8 @@
 """The whole public API against a log, and against a naive model that is computed from it."""
 
 import copy
-import itertools
 import os
 import pickle
-import sys
 import tempfile
 
 import numpy as np
@@ -12,48 +10,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import bayesbandit as bb
+from tests.attack.bad_input import wrong
 from tests.attack.kinds import KINDS, rewards
 from tests.attack.naive import Naive, Round
+from tests.attack.strikes import strike
 from tests.attack.tally import count
 from tests.bandits.kinds import agree
 from tests.players import anatomy
 
 LINES = 400  # of the package, in one of which an error strikes
-PACKAGE = os.path.dirname(os.path.abspath(bb.__file__))
-
-
-class Struck(BaseException):
-    """An injected error."""
 
 
 def whole(bandit):
     """All that there is to know, also what the compiled calls take."""
     return anatomy(bandit), bandit.t, bandit.history.total, np.asarray(bandit.belief.n).sum()
-
-
-def strike(act, at):
-    """Whether `act` got through, though the `at`-th line of the package that it runs fails."""
-    left = at
-
-    def trace(frame, event, arg):
-        nonlocal left
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise Struck
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    except Struck:
-        return False
-    finally:
-        sys.settrace(before)
-    return True
 
 
 class Machine(RuleBasedStateMachine):
@@ -320,51 +290,3 @@ def known(bandit):
     if len(bandit.history) < bandit.history.total:
         return bandit.belief.n.sum()
     return (bandit.history.played() >= 0).sum()
-
-
-def wrong(x, bandit, pending):
-    """Calls that are refused, each with its own."""
-    arm, d = bandit.arms[0], x.shape[1]
-    bads = [np.nan, np.inf, -np.inf, 1e300, "1", 1j, None, 10**400, np.datetime64("2020")]
-    for bad in bads:
-        row = np.array([bad] * d, dtype=object)
-        yield lambda b, row=row: b.choose(row)
-        yield lambda b, row=row: b.choose([row, row])
-        yield lambda b, row=row: b.update([row, row], [arm, arm], [0.0, 1.0])
-        yield lambda b, bad=bad: b.update(x, [arm, arm], [0.0, bad])
-        yield lambda b, bad=bad: b.update(x, [arm, arm], [0.0, 1.0], [0.5, bad])
-        if pending:
-            decision = pending[0][0]
-            n = len(np.atleast_1d(decision.propensity))
-            said = bad if decision.rows.ndim == 1 else [bad] * n
-            yield lambda b, d=decision, r=said: b.observe(d, r)
-    masked = np.ma.masked_array(x, mask=[[True] + [False] * (d - 1), [False] * d])
-    column = np.ma.masked_array([0.0, 1.0], mask=[True, False])
-    yield lambda b: b.choose(masked)
-    yield lambda b: b.choose(masked[0])
-    yield lambda b: b.choose([masked[0], masked[1]])
-    yield lambda b: b.update(masked, [arm, arm], [0.0, 1.0])
-    yield lambda b: b.update(x, [arm, arm], column)
-    yield lambda b: b.update(x, np.ma.masked_array([arm, arm], mask=[True, False]), [0.0, 1.0])
-    yield lambda b: b.update(x, [arm, arm], [0.0, 1.0], column + 0.5)
-    for name in ("nobody", True, 1.0, None, np.nan, b"a", (arm,), np.array([arm])):
-        yield lambda b, name=name: b.update(x, [arm, name], [0.0, 1.0])
-        yield lambda b, name=name: b.choose(x, [name])
-        yield lambda b, name=name: b.remove_arm(name)
-    for name in (arm, True, 1.5, None, np.nan, b"a", (arm, arm), ()):
-        yield lambda b, name=name: b.add_arm(name)
-    yield lambda b: b.choose(x[:, :-1])
-    yield lambda b: b.choose(x[:0])
-    yield lambda b: b.choose(x[None])
-    yield lambda b: b.choose(x, [])
-    yield lambda b: b.update(x[:0], [], [])
-    yield lambda b: b.update(x, [arm], [0.0, 1.0])
-    yield lambda b: b.update(x, [arm, arm], [0.0])
-    yield lambda b: b.update(x, [arm, arm], [0.0, 1.0], [0.5, 0.0])
-    yield lambda b: b.update(x, [arm, arm], [0.0, 1.0], [0.5, 1.1])
-    yield lambda b: b.play(x, np.zeros((2, len(b.arms) + 1)))
-    yield lambda b: b.play(x, np.full((2, len(b.arms)), np.nan))
-    yield lambda b: b.play(x, np.zeros((2, len(b.arms))), every=0)
-    yield lambda b: b.observe("decision", 1.0)
-    for values in itertools.islice((iter([0.0]), {1.0}, {"a": 1.0}, [[0.0, 1.0]]), 4):
-        yield lambda b, values=values: b.update(x, [arm, arm], values)

@@ -11,7 +11,8 @@ import numpy as np
 
 import bayesbandit as bb
 from tests.attack.kinds import KINDS, rewards
-from tests.attack.machine import Struck, known
+from tests.attack.machine import known
+from tests.attack.strikes import Struck
 from tests.attack.tally import count
 
 UNKNOWN = "unknown arm"
