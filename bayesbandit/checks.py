@@ -15,6 +15,7 @@ Name = str | int
 HUGEST = int(sys.float_info.max)
 COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
+STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # which NumPy would take for numbers
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
 
 
@@ -24,8 +25,8 @@ def floats(values: Any, what: str) -> np.ndarray:
     array = None
     try:
         array = _filled(values)
-        texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
-        if array.dtype.kind not in "biufO" or texts:
+        strange = array.dtype == object and any(isinstance(v, STRANGE) for v in array.flat)
+        if array.dtype.kind not in "biufO" or strange:
             raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
