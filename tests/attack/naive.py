@@ -54,7 +54,7 @@ class Naive:
         """θ, its spread matrix and degrees of freedom; None before the first reward."""
         if not (mine := self.of(arm)):
             return None
-        key = arm, len(mine), tuple(r.weight for r in mine)
+        key = tuple((*r.x, r.reward, r.weight) for r in mine)
         if key not in self.known:
             self.known[key] = self._posterior(mine)
         return self.known[key]
