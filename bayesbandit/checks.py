@@ -13,6 +13,9 @@ import numpy as np
 Name = str | int
 
 HUGEST = int(sys.float_info.max)
+COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
+LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
+STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # which NumPy would take for numbers
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
 
 
@@ -22,8 +25,8 @@ def floats(values: Any, what: str) -> np.ndarray:
     array = None
     try:
         array = _filled(values)
-        texts = array.dtype == object and any(isinstance(v, str | bytes) for v in array.flat)
-        if array.dtype.kind not in "biufO" or texts:
+        strange = array.dtype == object and any(isinstance(v, STRANGE) for v in array.flat)
+        if array.dtype.kind not in "biufO" or strange:
             raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -151,10 +154,12 @@ def number(
     return float(value)
 
 
-def integer(value: Any, what: str, least: int = 0) -> int:
-    """An integer of at least `least`."""
+def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
+    """An integer of at least `least` and at most `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
+    if int(value) > most:
+        raise ValueError(f"{what} must be an integer < 2**{most.bit_length()}")
     return int(value)
 
 
@@ -170,6 +175,8 @@ def arm_name(value: Any) -> Name:
     if isinstance(value, str):
         return str.__str__(value)  # not an enumeration's own way to print it
     if isinstance(value, Integral) and not isinstance(value, bool):
+        if abs(int(value)) > LONGEST:
+            raise ValueError(f"an arm's name must be within ±2**{LONGEST.bit_length()}")
         return int(value)
     raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from bayesbandit.bandits import presets
 from bayesbandit.bandits.bandit import Bandit
@@ -119,11 +119,11 @@ def compare(
         show(by_environment(summary), "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     best = ranking.iloc[0]
-    console.print(
-        f"Best on this data: [bold]{escape(best['bandit'])}[/bold], mean reward "
+    say(
+        "Best on this data: ", (best["bandit"], "bold"), f", mean reward "
         f"{best['mean_reward']:.3f} a round; it beats the others significantly {best['wins']} "
-        f"times and loses {best['losses']} times (p < .05 each, uncorrected)."
-    )
+        f"times and loses {best['losses']} times (p < .05 each, uncorrected).",
+    )  # fmt: skip
     keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
 
 
@@ -255,7 +255,7 @@ def show(frame: pd.DataFrame, title: str) -> None:
     for name in frame.columns:
         numeric = frame[name].dtype.kind in "fi"
         title = str(name).removeprefix("normalised_").replace("_", " ")
-        table.add_column(escape(title), justify="right" if numeric else "left")
+        table.add_column(Text(title), justify="right" if numeric else "left")
     for values in frame.itertuples(index=False):
         table.add_row(*(_cell(value) for value in values))
     console.print(table)
@@ -272,13 +272,19 @@ def keep(
     (folder / "table.md").write_text(text)
     for name, figure in figures.items():
         figure.savefig(folder / f"{name}.png", dpi=150)
-    console.print(f"Results, tables and pictures are in {escape(str(folder))}")
+    say(f"Results, tables and pictures are in {folder}")
 
 
-def _cell(value: Any) -> str:
+def say(*parts: str | tuple[str, str]) -> None:
+    """A sentence, of texts or (text, style); names in it are not read as markup."""
+    console.print(Text.assemble(*parts))
+
+
+def _cell(value: Any) -> Text:
     if isinstance(value, float):
-        return "–" if value != value else f"{value:.4g}" if abs(value) >= 1 else f"{value:.4f}"
-    return escape(str(value))
+        small = "–" if value != value else f"{value:.4f}"
+        return Text(f"{value:.4g}" if abs(value) >= 1 else small)
+    return Text(str(value))
 
 
 def _study(name: str) -> str:
@@ -299,5 +305,5 @@ class _clear_errors:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ValueError | OSError | TypeError | ImportError):
-            console.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
+            say(("Error:", "bold red"), f" {error}")
             raise typer.Exit(2) from error

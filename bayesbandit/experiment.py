@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -98,13 +99,15 @@ class Experiment:
         jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
             the work goes to a Dask cluster.
         """
+        with closing(Ledger(out, self.describe())) as ledger:
+            return self._run(ledger, jobs, progress)
+
+    def _run(self, ledger: Ledger, jobs: int, progress: bool) -> pd.DataFrame:
         from joblib import Parallel, delayed
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-        factories = self._factories()
-        ledger = Ledger(out, self.describe())
-        units = []
+        factories, units = self._factories(), []
         for environment in self.environments:
             for replication in range(self.replications):
                 done = ledger.done(environment.name, replication)

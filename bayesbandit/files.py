@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-HOST = socket.gethostname().replace(".", "-") or "here"
+HOST = socket.gethostname().replace(".", "-")[:64] or "here"
+BEGINNING = 35  # characters, of up to four bytes each, of a file's name
 
 
 @contextmanager
@@ -22,7 +23,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     path = Path(os.path.realpath(path))
     clear(path)
-    beside = path.with_name(f".{path.name}.{HOST}.{os.getpid()}.{uuid4().hex[:8]}.tmp")
+    beside = path.with_name(f"{_start(path)}{os.getpid()}.{uuid4().hex[:8]}.tmp")
     try:
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
         os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode or 0o666))
@@ -38,11 +39,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 def clear(path: Path) -> None:
     """Remove what killed processes of this machine left beside `path`."""
-    start = f".{path.name}.{HOST}."
+    start = _start(path)
     for file in path.parent.glob(".*.tmp"):
         pid = file.name.removeprefix(start).partition(".")[0]
         if file.name.startswith(start) and pid.isdigit() and not is_alive(int(pid)):
             file.unlink(missing_ok=True)
+
+
+def _start(path: Path) -> str:
+    """How the names of files beside `path` begin; not longer than names may be."""
+    return f".{path.name[:BEGINNING]}.{HOST}."
 
 
 def is_alive(pid: int) -> bool:

@@ -84,6 +84,7 @@ class History:
 
     `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
     stands behind them is free. New rounds only ever go there, so that a `fork` costs nothing.
+    Others may log meanwhile: what is read is of one moment, and of a `fork` always of the same.
     `count` has the rows in use (−1 less these while they are held, see `bandits/forks.py`), the
     rounds observed so far, kept or not, and the limit (−1: none): an array, for the compiled
     functions that log.
@@ -113,9 +114,10 @@ class History:
 
     def fork(self) -> History:
         """The same rounds, to be gone on with in the place of these."""
-        twin, count = object.__new__(History), self.count.copy()
-        count[0] = self.end
-        vars(twin).update(vars(self), count=count, retired=list(self.retired))
+        twin, own = object.__new__(History), dict(vars(self))  # rows and count of one moment
+        count = own["count"].copy()
+        count[0] = count[0] if count[0] >= 0 else -1 - count[0]
+        vars(twin).update(own, count=count, retired=list(self.retired))
         return twin
 
     @property
@@ -170,8 +172,10 @@ class History:
 
     def ordered(self) -> np.ndarray:
         """The kept rows (n, width), oldest first: a view."""
-        end = self.end
-        return self.rows[end - len(self) : end]
+        own = dict(vars(self))
+        end, total, limit = own["count"].tolist()
+        end = end if end >= 0 else -1 - end
+        return own["rows"][end - (total if limit < 0 else min(total, limit)) : end]
 
     def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:
         """Go on from rows that are oldest first."""
@@ -209,8 +213,7 @@ class History:
     @property
     def propensity(self) -> np.ndarray:
         """Probabilities of the played arms at the moment of decision (n,)."""
-        self._fill()
-        return self.ordered()[:, self.layout.tail + PROPENSITY].copy()
+        return self.layout.fill_propensities(self.ordered()).copy()
 
     @property
     def weight(self) -> np.ndarray:
@@ -221,10 +224,11 @@ class History:
         """One row a round: x0 … x(d−1), arm, reward, propensity, weight."""
         import pandas as pd
 
-        x = self.x
+        now = self.fork()
+        x = now.x
         frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
         return frame.assign(
-            arm=self.arm, reward=self.reward, propensity=self.propensity, weight=self.weight
+            arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
 
     def relaid(self, layout: Layout) -> History:
@@ -248,6 +252,3 @@ class History:
         history = History(layout, self.limit)
         history.restore(rows, self.total, retired)
         return history
-
-    def _fill(self) -> None:
-        self.layout.fill_propensities(self.ordered())

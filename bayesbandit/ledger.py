@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -38,8 +39,13 @@ class Ledger:
     def __init__(self, folder: str | Path | None, settings: dict[str, Any]) -> None:
         self.folder = None if folder is None else Path(folder)
         self.frames: list[pd.DataFrame] = []
+        self.lock: IO[str] | None = None
         if self.folder is not None:
-            self._open(self.folder, settings)
+            try:
+                self._open(self.folder, settings)
+            except BaseException:
+                self.close()
+                raise
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -84,6 +90,11 @@ class Ledger:
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
 
+    def close(self) -> None:
+        """Let other runs write into the folder."""
+        if self.lock is not None:
+            self.lock.close()
+
     def done(self, environment: str, replication: int) -> set[str]:
         """The bandits whose run of this replication is on record."""
         return {b for e, b, r in self.finished if e == environment and r == replication}
@@ -108,7 +119,7 @@ class Ledger:
             whole = table.sort_values([*KEY, "t"], ignore_index=True)
             _write(self.folder / "results.parquet", whole)
             shutil.rmtree(self.folder / "parts")
-            self.lock.close()
+            self.close()
         wanted = (
             table["environment"].isin(environments)
             & table["bandit"].isin(bandits)
@@ -132,11 +143,15 @@ def _locked(folder: Path) -> IO[str]:
     if fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             file.close()
             raise ValueError(
                 f"another run writes into {folder}; wait for its end, or give another folder"
             ) from error
+        except OSError as error:  # a file system without locks
+            warnings.warn(
+                f"{folder} cannot be locked ({error}): let no two runs write", stacklevel=2
+            )
     return file
 
 
@@ -156,7 +171,9 @@ def _record(file: Path) -> dict[str, Any]:
 
 
 def _write(file: Path, frame: pd.DataFrame) -> None:
-    """With a checksum for each page."""
+    """With a checksum for each page, and one of the numbers: the file's footer has none."""
+    frame = frame.copy(deep=False)
+    frame.attrs = {"digest": digest(frame)}  # kept in the file
     with replacing(file) as beside:
         frame.to_parquet(beside, index=False, write_page_checksum=True)
 
@@ -168,6 +185,21 @@ def _read(file: Path) -> pd.DataFrame:
         frame = pd.read_parquet(file, page_checksum_verification=True)
         if list(frame) != list(evaluation.SCHEMA):
             raise ValueError(f"its columns are {list(frame)}")
+        said = frame.attrs.pop("digest", None)
+        if said is not None and said != digest(frame):
+            raise ValueError("its rows are not those that were written")
     except Exception as error:  # the reader raises what it likes when the file is broken
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame
+
+
+def digest(frame: pd.DataFrame) -> str:
+    """What tells a table of results from any other."""
+    found = hashlib.blake2b(digest_size=16)
+    for name, dtype in evaluation.SCHEMA.items():
+        column = frame[name]
+        if dtype == "str":
+            found.update(json.dumps(column.tolist()).encode())
+        else:
+            found.update(f"{column.dtype}".encode() + column.to_numpy().tobytes())
+    return found.hexdigest()

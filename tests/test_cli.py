@@ -198,3 +198,39 @@ def test_models_that_cannot_be_compared(model, said, tmp_path):
     result = run("compare", "--data", "iris", "--model", model, "--out", tmp_path)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("name", ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"])
+def test_names_are_not_read_as_markup(name, tmp_path):
+    """Of columns, classes, data sets and folders; they stand in the tables as they are."""
+    rng, folder = np.random.default_rng(0), tmp_path / name.replace("/", "∕")
+    file, x = tmp_path / f"{name.replace('/', '∕')}.csv", rng.normal(size=(60, 1))
+    frame = pd.DataFrame({name: x[:, 0], f"{name} class": np.where(x[:, 0] > 0, name, "other")})
+    frame.to_csv(file, index=False)
+    told = ["compare", "--csv", file, "--target", f"{name} class", "--replications", 1,
+            "--bandit", "LinGreedy", "--out", folder]  # fmt: skip
+    result = run(*told)
+    assert result.exit_code == 0, result.output
+    text = "".join(result.output.split())
+    assert "".join(file.stem.split()) in text
+    assert "".join(folder.name.split()) in text
+    missing = run(*told[:3], "--target", f"{name} gone")
+    assert missing.exit_code == 2
+    assert repr(f"{name} gone").replace(" ", "") in "".join(missing.output.split())
+
+
+def test_a_column_of_dates_in_a_folder_is_named(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "when": pd.date_range("2020-01-01", periods=40),
+            "size": np.arange(40.0),
+            "target": ["u", "v"] * 20,
+        }
+    )
+    frame.to_parquet(tmp_path / "dated.parquet")
+    for jobs in (1, 2):
+        result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
+        assert result.exit_code == 2, result.output
+        text = " ".join(result.output.split())
+        assert "Error: dated: column 'when' holds datetime64" in text
+        assert "Traceback" not in text

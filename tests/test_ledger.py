@@ -62,6 +62,21 @@ def test_a_round_that_is_there_twice_counts_once(tmp_path):
     assert len(pd.read_parquet(tmp_path / "results.parquet")) == 2
 
 
+def test_a_run_killed_before_its_parts_are_cleared_away_counts_once(tmp_path):
+    """Results and parts then hold the same rows; whoever resumes has each of them once."""
+    ledger = Ledger(tmp_path, settings())
+    ledger.append(rows())
+    (part,) = (tmp_path / "parts").iterdir()
+    whole = part.read_bytes()
+    ledger.finish(["e"], ["b"], 1)
+    part.parent.mkdir()
+    part.write_bytes(whole)
+    again = Ledger(tmp_path, settings())
+    again.append(rows(1))
+    assert len(again.finish(["e"], ["b"], 2)) == 4
+    assert len(pd.read_parquet(tmp_path / "results.parquet")) == 4
+
+
 @pytest.mark.parametrize("file", ["results", "parts"])
 def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
     ledger = Ledger(tmp_path, settings())
@@ -98,6 +113,26 @@ def test_flipped_bytes_are_no_other_numbers(tmp_path):
     assert changed == 0
 
 
+@pytest.mark.parametrize("what", ["rows", "dtype", "names"])
+def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
+    """The file's footer, which says how many rows there are and of what, has no checksum."""
+    ledger = Ledger(tmp_path, settings())
+    ledger.append([row for k in range(5) for row in rows(k)])
+    ledger.finish(["e"], ["b"], 5)
+    file = tmp_path / "results.parquet"
+    frame = pd.read_parquet(file)
+    assert frame.attrs["digest"]
+    if what == "rows":
+        frame = frame.iloc[:-2]
+    elif what == "dtype":
+        frame["t"] = pd.to_timedelta(frame["t"], unit="s")
+    else:
+        frame["bandit"] = "c"
+    frame.to_parquet(file)
+    with pytest.raises(ValueError, match="is broken: its rows are not those that were written"):
+        Ledger(tmp_path, settings())
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}'])
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
@@ -129,3 +164,35 @@ def test_two_columns_of_one_name_are_named(tmp_path):
     path.write_text("x,label,label\n" + "1,a,a\n2,b,b\n" * 9)
     with pytest.raises(ValueError, match="columns of one name: label"):
         bb.environments.from_csv(path, "label")
+
+
+def test_a_failed_run_lets_go_of_its_folder(tmp_path):
+    """Though its traceback is kept, as in a notebook."""
+
+    def fails(arms, n_features, seed):
+        if isinstance(seed, np.random.SeedSequence):
+            raise KeyboardInterrupt
+        return bb.LinTS(arms, n_features, seed=seed)
+
+    iris = bb.environments.bundled("iris")
+    with pytest.raises(KeyboardInterrupt) as kept:
+        bb.Experiment(iris, {"b": fails}, 9, 1).run(out=tmp_path, progress=False)
+    (tmp_path / "parts" / "x.parquet").write_bytes(b"half")
+    with pytest.raises(ValueError, match="is broken") as other:
+        bb.Experiment(iris, {"b": bb.LinTS}, 9, 1).run(out=tmp_path, progress=False)
+    (tmp_path / "parts" / "x.parquet").unlink()
+    assert len(bb.Experiment(iris, {"b": bb.LinTS}, 9, 1).run(out=tmp_path, progress=False))
+    del kept, other
+
+
+def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
+    from bayesbandit import ledger
+
+    def flock(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(ledger.fcntl, "flock", flock)
+    with pytest.warns(UserWarning, match="cannot be locked .*let no two runs write"):
+        found = Ledger(tmp_path, settings())
+    found.append(rows())
+    assert len(found.finish(["e"], ["b"], 1)) == 2

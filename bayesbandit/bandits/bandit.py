@@ -62,6 +62,7 @@ class Bandit:
     every: np.ndarray  # (K,) True: all arms are available
     deciding: tuple[Any, ...] | None
     learning: tuple[Any, ...] | None
+    lock: RLock
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Bandit:
         n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
         door.check(model, policy, balance, len(names), n_features)
         if history is not None:
-            checks.integer(history, "history")
+            checks.integer(history, "history", most=checks.COUNT)
         self.model, self.policy, self.balance, self.seed = model, policy, balance, seed
         own = forks.samplers(seed)
         self.belief: Any = model.belief(len(names), n_features, balance.normalize, own)
@@ -100,7 +101,7 @@ class Bandit:
         self.param = first if is_constant(policy) else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
-        self.lock = RLock()
+        forks.guard(self)
         self.deciding = self.learning = None
         forks.refill(self)
         forks.publish(self)
@@ -120,7 +121,8 @@ class Bandit:
         return {k: v for k, v in state.items() if k not in ("lock", *forks.PUBLISHED)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, lock=RLock())
+        vars(self).update(state)
+        forks.guard(self)
         forks.publish(self)
 
     @property

@@ -7,14 +7,20 @@ or `learning`, without a lock.
 What takes longer holds the bandit's lock, and `hold`s the arrays, which then refuse: those who call
 wait for the lock. It is done to a fork, whose attributes become the bandit's by one `dict.update`:
 Python handles signals between two of its own instructions, and this is one.
+
+A process that is forked while a thread holds a lock has the lock without the thread: it gets new
+ones, and the bandit as it was before the call of which nobody will hear.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from functools import wraps
+from threading import RLock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -28,6 +34,23 @@ if TYPE_CHECKING:
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
 PUBLISHED = ("deciding", "learning")
 PER_ARM = 16  # normals that a block has at least for each arm
+_locked: WeakSet[Bandit] = WeakSet()  # that have a lock of their own
+
+
+def guard(bandit: Bandit) -> None:
+    """A lock of its own."""
+    bandit.lock = RLock()
+    _locked.add(bandit)
+
+
+def _guard_again() -> None:
+    for bandit in list(_locked):
+        bandit.lock = RLock()
+        release(bandit)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_guard_again)
 
 
 class Unseeded(np.random.bit_generator.ISeedSequence):

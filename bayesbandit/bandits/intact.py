@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from bayesbandit.checks import LARGEST
+from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import linear, rules
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import Ridge
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
-COUNT = 2**53  # beyond any counter
 
 
 class Broken(ValueError):
@@ -54,7 +53,7 @@ def demand(truth: Any, what: str) -> None:
 
 
 def is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value < COUNT
+    return type(value) is int and least <= value <= COUNT
 
 
 def are_names(values: Any) -> bool:
@@ -119,13 +118,18 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(((weight > 0) & (weight < np.inf)).all(), "its weights are not > 0")
     demand(np.isin(arm, np.arange(-len(meta["retired"]), K)).all(), "its history has unknown arms")
     demand(np.isin(kind, np.arange(rules.TABULATED + 1)).all(), "its history has unknown rules")
-    demand((tail[:, rules.PARAM] >= 0).all(), "its history has a rule without its number")
+    param, most = tail[:, rules.PARAM], np.where(kind == rules.EPSILON_GREEDY, 1.0, LARGEST)
+    demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
     demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
     demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
     demand((scale >= 0).all() and not np.isnan(last).any(), "its moments are not numbers")
-    floor = tail[:, rules.FLOOR]
-    demand(((floor >= 0) & (floor * K <= 1 + 1e-9)).all(), "its least probabilities are none")
-    lost = np.isnan(p) & ~((arm >= 0) & (mean > -np.inf).any(axis=1))
+    there, drawn = mean > -np.inf, np.isin(kind, (rules.THOMPSON, rules.UCB))[:, None]
+    demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
+    chances = last[there & (kind == rules.TABULATED)[:, None]]
+    demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
+    floor = tail[:, rules.FLOOR] * there.sum(axis=1)
+    demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
+    lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 

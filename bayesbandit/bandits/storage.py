@@ -158,9 +158,9 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number as Python's own."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """NumPy's numbers as Python's own."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 

@@ -37,6 +37,11 @@ class AffineBelief:
         self.n = np.zeros(n_arms)
         self._begin()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.separate:  # a view, which a copy does not keep
+            self.n = self.inner.n
+
     def _begin(self) -> None:
         """The prior, its coordinates, and an inner belief without data."""
         engine = self.plan.method

@@ -1,54 +1,48 @@
 """Attack the bandits for so long, with fresh seeds, and say what was tried.
 
-uv run python -m tests.attack --minutes 5 [--seed N]
+uv run python -m tests.attack --minutes 5
+uv run python -m tests.attack --seed 1234 --turns 1     # a failure again
+uv run python -m tests.attack --only machine --kind "BLTS pooled"
 """
 
 import argparse
-import tempfile
+import sys
 import time
-from pathlib import Path
+import traceback
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import seed as seeded
-from hypothesis.stateful import run_state_machine_as_test
 
-from tests.attack.flips import flip
-from tests.attack.kills import kill
-from tests.attack.machine import Machine, counted
-from tests.players import PRESETS
+from tests.attack import tally
+from tests.attack.kinds import KINDS
+from tests.attack.turns import ATTACKS, alone, turn
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--turns", type=int, default=sys.maxsize)
+    parser.add_argument("--only", choices=ATTACKS)
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--keep-going", action="store_true", help="past failures")
     options = parser.parse_args()
-    end, seed = time.monotonic() + 60 * options.minutes, options.seed
-    refused = same = kills = 0
-    print(f"seed {seed}", flush=True)
-    while time.monotonic() < end:
+    end, seed, failed = time.monotonic() + 60 * options.minutes, options.seed, []
+    while seed < options.seed + options.turns and time.monotonic() < end:
+        name, kind = turn(seed, options.only, options.kind)
+        print(f"seed {seed}: {name}, {kind}", flush=True)
+        try:
+            alone(name, kind, seed, shrink=options.turns == 1)
+        except Exception as error:
+            traceback.print_exc()
+            failed.append(f"seed {seed}: {name}, {kind}: {error!r:.200}")
+            if not options.keep_going:
+                break
         seed += 1
-        run = settings(
-            max_examples=20, stateful_step_count=40, deadline=None, database=None,
-            derandomize=False, suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate, Phase.shrink],
-        )  # fmt: skip
-        run_state_machine_as_test(seeded(seed)(type("Machine", (Machine,), {})), settings=run)
-        with tempfile.TemporaryDirectory() as folder:
-            name = list(PRESETS)[seed % len(PRESETS)]
-            more = flip(Path(folder), seed, name)
-            refused, same = refused + more[0], same + more[1]
-        if time.monotonic() < end:
-            with tempfile.TemporaryDirectory() as folder:
-                kill(Path(folder), seed)
-                kills += 1
-    print(
-        f"{counted['operations']} operations, {counted['refusals']} refusals; {refused + same} "
-        f"broken files, {refused} refused, {same} that said the same; {kills} kills: nothing lost"
-    )
+    print(tally.report(), *failed, sep="\n")
+    print(f"{seed - options.seed} turns, {len(failed)} failed")
+    return bool(failed)
 
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    main()
+    sys.exit(main())

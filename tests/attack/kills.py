@@ -1,37 +1,104 @@
-"""Processes killed while they save: the file is whole, and is the last or the one before."""
+"""Processes killed at random moments, and two at one folder: what was acknowledged is there."""
 
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 import bayesbandit as bb
+from tests.attack.kinds import KINDS
+from tests.attack.tally import count
 
 SAVES = """
-import sys, bayesbandit as bb
-path, bandit = sys.argv[1], bb.LinTS(3, 5)
+import sys
+import numpy as np
+from tests.players import STATEFUL
+path, name, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if name in STATEFUL:  # without PyMC
+    bandit = STATEFUL[name](3, 2, seed=seed)
+else:
+    from tests.attack.kinds import KINDS
+    bandit = KINDS[name](seed)
 while True:
-    bandit.observe(bandit.choose([1.0] * 5), 1.0)
+    bandit.observe(bandit.choose(np.ones((2, bandit.n_features))), np.ones(2))
     bandit.save(path)
     print(bandit.history.total, flush=True)
 """
+RUNS = """
+import sys
+from tests.attack.kills import experiment
+print("begins", flush=True)
+experiment().run(jobs=int(sys.argv[2]), out=sys.argv[1], progress=False)
+print("done", flush=True)
+"""
 
 
-def kill(folder, seed):
-    """A save that was acknowledged is in the file."""
+def python(code, *args):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, args)], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+
+
+def kill_save(folder, seed, name):
+    """A save that was acknowledged is in the file, and nothing lies beside it."""
     path, rng = folder / "b", np.random.default_rng(seed)
-    process = subprocess.Popen(
-        [sys.executable, "-c", SAVES, path], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
+    process = python(SAVES, path, name, seed)
+    first = process.stdout.readline()
     time.sleep(float(rng.uniform(0, 0.2)))
     process.send_signal(signal.SIGKILL)
-    said = [line for line in process.stdout.read().splitlines() if line.strip().isdigit()]
+    said = [first, *process.stdout.read().splitlines(keepends=True)]
     process.wait()
-    found = bb.Bandit.load(path).history.total
-    assert found >= (int(said[-2]) if len(said) > 1 else 1)
-    bb.Bandit.load(path).save(path)
+    said = [int(line) for line in said if line.endswith("\n")]
+    model = getattr(KINDS[name](seed).model, "model", None)
+    found = bb.Bandit.load(path, model=model)
+    assert found.history.total >= said[-1], (found.history.total, said[-1])
+    found.save(path)
     assert list(folder.iterdir()) == [path], "files were left behind"
+    count(name, "kills")
+
+
+def experiment():
+    bandits = {"LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB}
+    return bb.Experiment(bb.environments.bundled("iris"), bandits, 150, 40, points=4)
+
+
+def kill_run(folder, seed, name, jobs=1):
+    """A run that is killed again and again ends with the table of one that was not."""
+    rng = np.random.default_rng(seed)
+    right = experiment().run(progress=False)
+    for _ in range(6):
+        process = python(RUNS, folder / "run", jobs)
+        process.stdout.readline()
+        time.sleep(float(rng.uniform(0, 1.0)))
+        process.send_signal(signal.SIGKILL)
+        text, _ = process.communicate()
+        count("runs", "kills")
+        if "done" in text:
+            break
+    found = experiment().run(out=folder / "run", progress=False)
+    pd.testing.assert_frame_equal(found, right)
+    left = {p.name for p in (folder / "run").iterdir()} - {".lock"}
+    assert left == {"results.parquet", "run.json"}, left
+
+
+def two_runs(folder, seed, name):
+    """One of two runs in one folder is refused, or both have it all."""
+    first = python(RUNS, folder / "run", 1)
+    first.stdout.readline()
+    time.sleep(float(np.random.default_rng(seed).uniform(0, 0.5)))
+    runs = [first, python(RUNS, folder / "run", 1)]
+    ends = [(*run.communicate(), run.returncode) for run in runs]
+    done = [code == 0 for *_, code in ends]
+    assert any(done), ends
+    for _, error, code in ends:
+        assert code == 0 or "another run writes into" in error, error
+    right = experiment().run(progress=False)
+    pd.testing.assert_frame_equal(experiment().run(out=folder / "run", progress=False), right)
+    stored = pd.read_parquet(folder / "run" / "results.parquet")
+    assert len(stored) == len(right)
+    count("runs", "pairs")

@@ -1,4 +1,4 @@
-"""The whole public API against a naive model, recomputed from a log."""
+"""The whole public API against a log, and against a naive model that is computed from it."""
 
 import copy
 import os
@@ -10,104 +10,177 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import bayesbandit as bb
-from tests import oracle
-from tests.bandits.test_nothing_lost import whole
-from tests.players import STATEFUL
+from tests.attack.bad_input import wrong
+from tests.attack.kinds import KINDS, rewards
+from tests.attack.naive import Naive, Round
+from tests.attack.strikes import strike
+from tests.attack.tally import count
+from tests.bandits.kinds import agree
+from tests.players import anatomy
 
-CLOSED = ("LinTS", "LinUCB", "BLTS", "LinGreedy", "normalised", "known noise", "no history")
-KINDS = (*CLOSED, "BLTS pooled", "BLUCB", "pooled, every row", "cv", "nig", "unpenalised")
-D = 2
-numbers = st.integers(-5, 5)
-counted = {"operations": 0, "refusals": 0}
+LINES = 400  # of the package, in one of which an error strikes
 
 
-class Fails(BaseException):
-    """An injected error."""
+def whole(bandit):
+    """All that there is to know, also what the compiled calls take."""
+    return anatomy(bandit), bandit.t, bandit.history.total, np.asarray(bandit.belief.n).sum()
 
 
 class Machine(RuleBasedStateMachine):
     """Arms come and go, rounds arrive late and in batches, errors strike; nothing is lost."""
 
-    @initialize(kind=st.sampled_from(KINDS), seed=st.integers(0, 99))
-    def begin(self, kind, seed):
-        self.kind, self.rng = kind, np.random.default_rng(seed)
-        self.bandit = STATEFUL[kind](["a", "b", "c"], D, seed=seed)
-        self.log, self.decisions, self.next, self.t = [], [], 0, 0
+    kinds = tuple(KINDS)
+
+    @initialize(data=st.data(), seed=st.integers(0, 9999))
+    def begin(self, data, seed):
+        self.kind = data.draw(st.sampled_from(self.kinds))
+        self.of, self.rng = KINDS[self.kind], np.random.default_rng(seed)
+        self.bandit = self.of(seed)
+        self.naive = self.of.naive and Naive(self.bandit.arms, **self.of.naive)
+        self.log, self.pending, self.next, self.t = [], [], 0, 0
+
+    def did(self, what="operations"):
+        count(self.kind, what)
 
     def contexts(self, n):
-        return self.rng.integers(-2, 3, size=(n, D)).astype(float)
+        return self.rng.normal(size=(n, self.of.d))
 
-    def note(self, x, arms, rewards):
-        self.log += list(zip(x.tolist(), arms, rewards, strict=True))
+    def rewards(self, *shape):
+        return rewards(self.kind, self.rng, shape)
 
-    @rule(n=st.integers(0, 5))
-    def choose(self, n):
-        counted["operations"] += 1
-        x = self.contexts(max(n, 1))
-        decision = self.bandit.choose(x if n else x[0])
-        self.t += max(n, 1)
-        self.decisions.append(decision)
+    def names(self, n):
+        return [self.bandit.arms[i] for i in self.rng.integers(len(self.bandit.arms), size=n)]
 
-    @rule(late=st.integers(0, 9), reward=numbers)
-    def observe(self, late, reward):
-        if self.decisions:
-            counted["operations"] += 1
-            decision = self.decisions.pop(late % len(self.decisions))
-            arms = np.atleast_1d(np.asarray(decision.arm, dtype=object)).tolist()
-            if not set(arms) <= set(self.bandit.arms):
-                self.refused(lambda b: b.observe(decision, np.ones(len(arms))))
-                return
-            rewards = [float(reward + i) for i in range(len(arms))]
-            one = decision.rows.ndim == 1
-            self.bandit.observe(decision, rewards[0] if one else rewards)
-            self.note(np.atleast_2d(decision.x), arms, rewards)
+    def note(self, x, arms, rewards, p):
+        self.log += [
+            (list(c), a, r)
+            for c, a, r in zip(np.atleast_2d(x).tolist(), arms, rewards, strict=True)
+        ]
+        if self.naive:
+            rows = zip(np.atleast_2d(x).tolist(), arms, rewards, p, strict=True)
+            self.naive.learn([Round(*row) for row in rows])
 
-    @rule(n=st.integers(1, 6), reward=numbers)
-    def update(self, n, reward):
-        counted["operations"] += 1
-        x = self.contexts(n)
-        arms = [self.bandit.arms[i] for i in self.rng.integers(len(self.bandit.arms), size=n)]
-        rewards = [float(reward - i) for i in range(n)]
-        self.bandit.update(x, arms, rewards, self.rng.uniform(0.1, 1, n))
-        self.note(x, arms, rewards)
+    # ---- what a bandit does ----------------------------------------------------------------------
 
-    @rule(n=st.integers(1, 8))
+    @rule(n=st.integers(0, 4), some=st.booleans())
+    def choose(self, n, some):
+        """For one context (n = 0) or n, among all arms or some: by the naive model's moments."""
+        self.did()
+        x, arms = self.contexts(max(n, 1)), self.bandit.arms
+        among = self.rng.random(len(arms)) < (0.5 if some else 2.0)
+        among[self.rng.integers(len(arms))] = True
+        names = [a for a, here in zip(arms, among, strict=True) if here]
+        decision = self.bandit.choose(x if n else x[0], names if some else None)
+        self.t += len(x)
+        self.pending.append((decision, self.judged(decision, among)))
+
+    def judged(self, decision, among):
+        """The propensities of a decision's arms, as they should be."""
+        arms = np.atleast_1d(np.asarray(decision.arm, dtype=object)).tolist()
+        index = [decision.arms.index(a) for a in arms]
+        assert among[index].all()
+        p, own = np.atleast_2d(decision.probabilities), np.atleast_1d(decision.propensity)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+        if not self.naive:
+            return own
+        x, right = np.atleast_2d(decision.x), []
+        for i, k in enumerate(index):
+            right.append(self.naive.chances(x[i], among))
+            np.testing.assert_allclose(p[i], right[i], atol=1e-5)
+            if among.all() and (found := self.naive.moments(x[i])) is not None:
+                np.testing.assert_allclose(np.atleast_2d(decision.mean)[i], found[0], atol=1e-6)
+            right[i] = right[i][k]
+        np.testing.assert_allclose(own, right, atol=1e-5)
+        return right
+
+    @rule(late=st.integers(0, 9), part=st.booleans())
+    def observe(self, late, part):
+        """A decision of long ago, or a part of one."""
+        if not self.pending:
+            return
+        self.did()
+        decision, p = self.pending.pop(late % len(self.pending))
+        if part and decision.rows.ndim > 1:
+            decision, p = decision[::2], p[::2]
+        arms = np.atleast_1d(np.asarray(decision.arm, dtype=object)).tolist()
+        rewards = self.rewards(len(arms)).tolist()
+        said = rewards[0] if decision.rows.ndim == 1 else rewards
+        if not set(arms) <= set(self.bandit.arms):
+            self.refused(lambda b: b.observe(decision, said))
+            return
+        self.bandit.observe(decision, said)
+        self.note(decision.x, arms, rewards, p)
+
+    @rule(n=st.integers(1, 5), known=st.booleans())
+    def update(self, n, known):
+        """Rounds of elsewhere, with their propensities or without."""
+        self.did()
+        x, arms, rewards = self.contexts(n), self.names(n), self.rewards(n).tolist()
+        p = self.rng.uniform(0.02, 1, n).tolist() if known else None
+        right = p
+        if p is None and self.naive:
+            index = [self.bandit.arms.index(a) for a in arms]
+            right = [self.naive.chances(c)[k] for c, k in zip(x, index, strict=True)]
+        self.bandit.update(x, arms, rewards, p)
+        self.note(x, arms, rewards, right)
+
+    @rule(n=st.integers(1, 6))
     def play(self, n):
-        counted["operations"] += 1
-        x = self.contexts(n)
-        reward = self.rng.integers(-3, 4, size=(n, len(self.bandit.arms))).astype(float)
-        chosen, _ = self.bandit.play(x, reward)
+        """As `choose` and `observe` round by round, of which a copy is the witness."""
+        self.did()
+        x, reward = self.contexts(n), self.rewards(n, len(self.bandit.arms))
+        twin = self.bandit.copy()
+        for context, row in zip(x, reward, strict=True):
+            decision = twin.choose(context)
+            k = twin.arms.index(decision.arm)
+            p = self.judged(decision, np.ones(len(row), bool))
+            twin.observe(decision, float(row[k]))
+            self.note(context, [decision.arm], [float(row[k])], p)
+        self.bandit.play(x, reward)
+        assert whole(self.bandit) == whole(twin)
         self.t += n
-        arms = [self.bandit.arms[k] for k in chosen]
-        self.note(x, arms, reward[np.arange(n), chosen].tolist())
 
     @rule(back=st.booleans())
     def add_arm(self, back):
-        counted["operations"] += 1
         gone = [a for a in ("a", "b", "c") if a not in self.bandit.arms]
         self.next += 1
-        name = gone[0] if back and gone else self.next
-        if len(self.bandit.arms) < 6:
+        name = gone[0] if back and gone else [self.next, f"new {self.next}"][self.next % 2]
+        if len(self.bandit.arms) < self.of.most:
+            self.did()
             self.bandit.add_arm(name)
-            self.log = [(x, (a, "gone") if a == name else a, r) for x, a, r in self.log]
+            if self.naive:
+                self.naive.add(name)
+        elif self.kind == "one prior an arm":
+            self.refused(lambda b: b.add_arm(name))
 
     @rule(k=st.integers(0, 9))
     def remove_arm(self, k):
-        counted["operations"] += 1
         arms = self.bandit.arms
-        if len(arms) > 1:
-            self.bandit.remove_arm(arms[k % len(arms)])
+        name = arms[k % len(arms)]
+        if len(arms) == 1 or self.kind == "one prior an arm":
+            self.refused(lambda b: b.remove_arm(name))
+        elif len(arms) > 4 - self.of.most % 2:
+            self.did()
+            self.bandit.remove_arm(name)
+            if self.naive:
+                self.naive.remove(name)
 
-    @rule(how=st.sampled_from(["copy", "deep", "pickle", "file"]))
+    @rule(key=st.sampled_from(["worker", 7]))
+    def reseed(self, key):
+        self.did()
+        before = self.bandit.history.total, np.asarray(self.bandit.belief.n).tolist()
+        self.bandit.reseed(key)
+        assert (self.bandit.history.total, np.asarray(self.bandit.belief.n).tolist()) == before
+
+    @rule(how=st.sampled_from(["copy", "deep", "pickle", "file", "file twice"]))
     def another(self, how):
         """In the same state, bit for bit; it goes on in the place of the first."""
-        counted["operations"] += 1
+        self.did()
         before = whole(self.bandit)
-        if how == "file":
-            with tempfile.TemporaryDirectory() as folder:
-                path = os.path.join(folder, "b")
-                self.bandit.save(path)
-                other = bb.Bandit.load(path)
+        if how.startswith("file"):
+            other = self.bandit
+            for _ in how.split():
+                other = through_a_file(other)
         elif how == "pickle":
             other = pickle.loads(pickle.dumps(self.bandit))
         else:
@@ -115,29 +188,61 @@ class Machine(RuleBasedStateMachine):
         assert whole(other) == whole(self.bandit) == before
         self.bandit = other
 
-    @rule(which=st.integers(0, 6))
+    # ---- what goes wrong -------------------------------------------------------------------------
+
+    @rule(call=st.sampled_from(
+        ["choose", "one", "observe", "update", "play", "add", "remove", "copy", "save", "reseed"]
+    ), at=st.integers(1, LINES))  # fmt: skip
+    def struck(self, call, at):
+        """An error at some line of the package: the state is the one before, or the one after."""
+        n = int(self.rng.integers(1, 4))
+        x, reward, arms = self.contexts(n), self.rewards(n, 9), self.names(n)
+        decision = self.bandit.copy().choose(x)
+        acts = {
+            "choose": lambda b: b.choose(x),
+            "one": lambda b: b.observe(b.choose(x[0]), float(reward[0, 0])),
+            "observe": lambda b: b.observe(decision, reward[:, 0]),
+            "update": lambda b: b.update(x, arms, reward[:, 0]),
+            "play": lambda b: b.play(x, reward[:, : len(b.arms)]),
+            "add": lambda b: b.add_arm("struck"),
+            "remove": lambda b: b.remove_arm(b.arms[0]),
+            "copy": lambda b: b.copy(),
+            "save": through_a_file,
+            "reseed": lambda b: b.reseed(1),
+        }
+        fixed = self.kind == "one prior an arm" or (call == "remove" and len(self.bandit.arms) == 1)
+        if call in ("add", "remove") and (fixed or not self.naive):
+            return  # of a declared model that takes seconds: it is compiled anew
+        act, trial, finished = acts[call], self.bandit.copy(), self.bandit.copy()
+        before = whole(trial)
+        through = strike(lambda: act(trial), at)
+        self.did("errors injected" if not through else "operations")
+        if call == "one":  # two calls: only that nothing is half done
+            assert known(trial) == trial.belief.n.sum()
+        else:
+            act(finished)
+            after = whole(finished)
+            found = whole(trial)
+            assert found == after if through else found in (before, after), (self.kind, call, at)
+        trial.observe(trial.choose(x[0]), float(reward[0, 0]))
+        assert known(trial) == trial.belief.n.sum()
+
+    @rule(which=st.integers(0, 99))
     def bad_input(self, which):
-        x, arm = self.contexts(2), self.bandit.arms[0]
-        bad = (
-            lambda b: b.choose([np.nan] * D),
-            lambda b: b.choose(x[:, :1]),
-            lambda b: b.update(x, [arm, "nobody"], [0.0, 1.0]),
-            lambda b: b.update(x, [arm, arm], [0.0, np.inf]),
-            lambda b: b.update(x, [arm, arm], [0.0, 1.0], [0.5, 0.0]),
-            lambda b: b.add_arm(arm),
-            lambda b: b.remove_arm("nobody"),
-        )
-        self.refused(bad[which])
+        bad = tuple(wrong(self.contexts(2), self.bandit, self.pending))
+        self.refused(bad[which % len(bad)])
 
     def refused(self, act):
-        counted["refusals"] += 1
+        self.did("refusals")
         before = whole(self.bandit)
         try:
             act(self.bandit)
-        except ValueError:
+        except (ValueError, TypeError):
             assert whole(self.bandit) == before
         else:
             raise AssertionError("bad input was let in")
+
+    # ---- what stays true -------------------------------------------------------------------------
 
     @invariant()
     def nothing_is_lost(self):
@@ -148,29 +253,40 @@ class Machine(RuleBasedStateMachine):
         assert history.total == len(self.log)
         kept = self.log[len(self.log) - len(history) :]
         assert history.x.tolist() == [x for x, _, _ in kept]
+        assert history.arm.tolist() == [a for _, a, _ in kept]
         assert history.reward.tolist() == [r for *_, r in kept]
-        assert [str(a) for a in history.arm.tolist()] == [
-            str(a[0] if isinstance(a, tuple) else a) for _, a, _ in kept
-        ]
+        if self.naive:
+            right = [r.weight for r in self.naive.rounds[len(self.log) - len(history) :]]
+            np.testing.assert_allclose(history.weight, right, rtol=1e-4)
 
     def teardown(self):
-        """The coefficients, from the log and the history's own weights."""
-        if not hasattr(self, "bandit") or self.kind not in (*CLOSED, "BLTS pooled", "BLUCB"):
+        """What is known of every arm, from the log alone."""
+        if not hasattr(self, "bandit"):
             return
-        history = self.bandit.history
-        if len(history) < len(self.log):
+        count(self.kind, "bandits")
+        if self.of.exact and len(self.bandit.history) == len(self.log) and len(self.log):
+            alive = set(self.bandit.arms)
+            there = {a for _, a, _ in self.log}
+            if self.next == 0 and there == alive:  # none of whose rounds an arm has forgotten
+                agree(self.bandit)
+        if not self.naive:
             return
-        alive = self.alive()
         for arm in self.bandit.arms:
-            mine = np.array([a == arm for a in alive], dtype=bool)
-            if mine.any():
-                x = np.array([x for x, _, _ in self.log])[mine]
-                r, w = np.array([r for *_, r in self.log])[mine], history.weight[mine]
-                w = w / w.mean() if self.kind == "normalised" else w
-                theta = oracle.sklearn_ridge(x, r, w, 1.0, True)
-                found = self.bandit.posterior(arm).location
-                np.testing.assert_allclose(found, theta, atol=1e-6)
+            if (found := self.naive.posterior(arm)) is not None:
+                ours = self.bandit.posterior(arm)
+                np.testing.assert_allclose(ours.location, found[0], atol=1e-6)
+                np.testing.assert_allclose(ours.spread, found[1], rtol=1e-4, atol=1e-8)
 
-    def alive(self):
-        """Names of the rounds' arms; of an arm that went and came back only since it came."""
-        return [a for _, a, _ in self.log]
+
+def through_a_file(bandit):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "b")
+        bandit.save(path)
+        return bb.Bandit.load(path, model=getattr(bandit.model, "model", None))
+
+
+def known(bandit):
+    """The rounds that belief and history should both have, where the history has all."""
+    if len(bandit.history) < bandit.history.total:
+        return bandit.belief.n.sum()
+    return (bandit.history.played() >= 0).sum()

@@ -1,22 +1,69 @@
 """The attacks with fixed seeds; `uv run python -m tests.attack --minutes 5` has fresh ones."""
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.attack.flips import flip
-from tests.attack.kills import kill
+from tests.attack import tally, turns
+from tests.attack.kinds import KINDS, RIDGES
 from tests.attack.machine import Machine
-
-TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
-
-
-@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled"])
-def test_flips(name, tmp_path):
-    refused, same = flip(tmp_path, 1, name)
-    assert refused > 25
-    assert refused + same == 50
+from tests.attack.naive import Naive, Round, best_arm
+from tests.oracle import best_arm as slow_best_arm
 
 
-def test_kills(tmp_path):
-    kill(tmp_path, 1)
+class Ridges(Machine):
+    kinds = tuple(RIDGES)
+
+
+class Declared(Machine):
+    kinds = ("affine", "affine, balanced", "joint", "by draws", "one prior an arm")
+
+
+TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
+TestRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestDeclared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
+
+FIXED = [
+    ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),
+    ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
+    ("results", ""), ("priors", ""), ("CSV", ""), ("killed saves", "LinTS"),
+    ("changed declarations", ""), ("foreign models", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), FIXED, ids=[" ".join(pair) for pair in FIXED])
+def test_attacks(name, kind, tmp_path):
+    turns.ATTACKS[name](tmp_path, 1, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["killed runs", "two runs", "offsets", "growth"])
+def test_long_attacks(name, tmp_path):
+    turns.ATTACKS[name](tmp_path, 1, "")
+
+
+def test_a_seed_is_one_turn():
+    """Any attack may come, of any kind of bandit."""
+    told = [turns.turn(seed) for seed in range(2000)]
+    assert told == [turns.turn(seed) for seed in range(2000)]
+    assert {name for name, _ in told} == set(turns.ATTACKS)
+    assert {kind for _, kind in told} == set(KINDS)
+    assert turns.turn(3, "machine", "LinTS") == ("machine", "LinTS")
+
+
+def test_what_was_tried_is_told(monkeypatch):
+    monkeypatch.setattr(tally, "TRIED", tally.defaultdict(tally.Counter))
+    tally.count("LinTS", "operations", 3)
+    tally.count("BLTS", "refusals")
+    assert [line.split() for line in tally.report().splitlines()] == [
+        ["operations", "refusals"], ["BLTS", "0", "1"], ["LinTS", "3", "0"], ["all", "3", "1"],
+    ]  # fmt: skip
+
+
+def test_the_naive_model_is_naive(rng):
+    """Its own quadrature is the oracle's, and its weights come from what it knows."""
+    mean, scale = rng.normal(size=4), rng.uniform(0.01, 2, size=4)
+    np.testing.assert_allclose(best_arm(mean, scale), slow_best_arm(mean, scale), atol=1e-9)
+    naive = Naive("ab", ("Thompson", 1.0), balance="decision", clip=0.1)
+    naive.learn([Round([0.0], "a", 1.0, 0.5), Round([1.0], "b", 0.0, 0.01)])
+    assert [r.weight for r in naive.rounds] == [2.0, 10.0]

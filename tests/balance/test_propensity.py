@@ -267,3 +267,44 @@ def test_weights_undo_the_selection(rng):
     for k in range(2):
         terms = np.where(history.arm == k, history.reward * history.weight, 0.0)
         assert stats.ttest_1samp(terms - reward[:, k], 0.0).pvalue > 0.01
+
+
+@pytest.mark.parametrize("kind", ["pooled", "estimated"])
+def test_an_arm_that_comes_back_is_due_as_a_new_one(kind, rng):
+    """Not only once it has as many rounds as the one that went."""
+    x, reward = world(rng, 90)
+    bandit = balanced(bb.UCB(), ["a", "b", "c"], propensity=kind, refresh=0.5)
+    bandit.update(x, list("abc") * 30, reward[:, 0], np.full(90, 1 / 3))
+    assert bandit.reweighting.due["a"] == 45
+    bandit.remove_arm("a")
+    bandit.add_arm("a")
+    for n, due in enumerate([2, 3, 5, 5, 8], start=1):
+        bandit.update(x[n], "a", 0.0, 0.5)
+        assert bandit.reweighting.due["a"] == due
+        assert bandit.reweighting.due["b"] == 45
+
+
+def test_a_period_counts_by_the_rule_of_its_own_round(rng):
+    """ε = 1/t, and uniform before: the greedy arm's chance is pooled of 1/2 twice and 1 − 1/2t."""
+    policy = bb.EpsilonGreedy(lambda t: 1 / t)
+    bandit = balanced(policy, 2, 1, propensity="pooled", refresh=1, clip=0.01)
+    bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0], [0.5, 0.5])
+    greedy = [0.5, 0.5]
+    for t in range(1, 9):
+        bandit.observe(bandit.choose([1.0]), 2.5)  # 0 < θ < 5 of either arm
+        mean = bandit.belief.mean(np.ones((1, 1)))[0]
+        assert mean[1] > mean[0]
+        greedy.append(1 - 0.5 / t)
+        arm = bandit.history.arm[-1]
+        chance = np.mean(greedy) if arm == 1 else 1 - np.mean(greedy)
+        np.testing.assert_allclose(1 / bandit.history.weight[-1], chance, atol=1e-9)
+
+
+def test_rounds_of_elsewhere_count_by_the_next_rounds_rule(rng):
+    """Where their propensity is not known: ε = 1/t at the round that would come next."""
+    bandit = bb.LinGreedy(2, 1, epsilon=lambda t: 1 / t)
+    bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0])
+    bandit.choose(np.ones((9, 1)))
+    assert bandit.t == 9
+    bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0])
+    np.testing.assert_allclose(bandit.history.propensity, [0.5, 0.5, 0.05, 0.95])

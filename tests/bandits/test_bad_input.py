@@ -46,6 +46,14 @@ CONTEXTS = {
     "ragged": ([[1.0], [1.0, 2.0]], "contexts must be numbers"),
     "a dict": ({"x": 1.0}, "contexts must be numbers"),
     "dates": (np.array(["2020", "2021"], dtype="datetime64[Y]"), "contexts must be numbers"),
+    "dates as objects": (
+        np.array([np.datetime64("2020"), np.datetime64("2021")], dtype=object),
+        "contexts must be numbers",
+    ),
+    "spans as objects": (
+        np.array([np.timedelta64(1, "D"), 2.0], dtype=object),
+        "contexts must be numbers",
+    ),
 }
 REWARDS = {
     "NaN": (NAN, "reward.* must be finite.*found nan"),

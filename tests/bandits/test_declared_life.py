@@ -1,6 +1,8 @@
 """A declared bandit's life: how it is made, saved and copied, its arms, history and posteriors."""
 
+import pickle
 import re
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -12,7 +14,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.sampled import SampledBelief
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
-from tests.bandits.kinds import D, agree, bandit_of, close, every, kinds, probe, trained
+from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
 from tests.engines import linear
 from tests.players import anatomy, play, world
 
@@ -98,6 +100,19 @@ def test_bad_input_leaves_everything_as_it_was(kind):
 @every
 def test_saved_and_copied_it_goes_on_as_if_it_had_not_been(kind, tmp_path, rng):
     goes_on(kind, None, tmp_path, rng)
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy"])
+@kinds("affine", "joint", "by draws")
+def test_pickled_it_goes_on_counting(kind, how, rng):
+    """An arm's rounds, by which it is known whether all arms have been tried."""
+    x, reward = world(rng, 12)
+    bandit = bandit_of(kind)
+    other = pickle.loads(pickle.dumps(bandit)) if how == "pickle" else deepcopy(bandit)
+    for b in (bandit, other):
+        b.update(x, list(ARMS) * 4, reward[:, 0])
+        assert b.belief.n.tolist() == [4, 4, 4]
+    np.testing.assert_array_equal(other.choose(x).rows, bandit.choose(x).rows)
 
 
 @kinds("joint", "by draws")

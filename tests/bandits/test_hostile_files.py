@@ -55,6 +55,8 @@ CRAFTED = {
     "arm before": put("history", (0, -6), -2.0),
     "arm between": put("history", (0, -6), 0.5),
     "rule": put("history", (0, -5), 17.0),
+    "rule's number": put("history", (-1, -4), np.inf),
+    "degrees of freedom": put("history", (-1, -7), 0.0),
     "moments": put("history", (0, 4), np.nan),
     "history narrow": lambda meta, a: a.__setitem__("history", a["history"][:, :-1].copy()),
     "history flat": lambda meta, a: a.__setitem__("history", a["history"].ravel()),
@@ -171,6 +173,45 @@ def test_links_are_followed_and_modes_kept(tmp_path):
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
     assert bb.Bandit.load(path).t == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 250, "ü" * 120, "🎰" * 60], ids=["one byte", "two bytes", "four bytes"]
+)
+def test_a_name_may_be_as_long_as_names_may_be(name, tmp_path):
+    path, bandit = tmp_path / name, bb.LinTS(2, 1)
+    bandit.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)
+    dead = tmp_path / f".{name[:35]}.{files.HOST}.{2**22 + 1}.00000000.tmp"
+    dead.write_bytes(b"half")
+    bandit.save(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bb.LinTS(2, 1, history=2**53 - 1),
+        lambda: bb.LinTS(2, 1, history=2**53),
+        lambda: bb.LinTS(2, 1, history=2**63),
+        lambda: bb.LinTS(2, 1, seed=10**1000),
+        lambda: bb.LinTS(2, 1, seed=10**5000),
+        lambda: bb.LinTS([10**5000, 1], 1),
+        lambda: bb.LinTS([-(10**1000), 1], 1),
+        lambda: bb.LinTS(2, 1, seed=np.random.SeedSequence(np.array([1, 2], dtype=np.uint32))),
+    ],
+    ids=["count", "counter", "word", "seed", "long seed", "long name", "name", "words"],
+)
+def test_what_is_made_can_be_saved(make, tmp_path):
+    """Or is refused before it is made."""
+    try:
+        bandit = make()
+    except ValueError:
+        return
+    bandit.observe(bandit.choose([1.0]), 1.0)
+    bandit.save(tmp_path / "b")
+    again = bb.Bandit.load(tmp_path / "b")
+    assert again.choose([1.0]).rows.tobytes() == bandit.choose([1.0]).rows.tobytes()
 
 
 def test_what_killed_processes_left_is_cleared(tmp_path):

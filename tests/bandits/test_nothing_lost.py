@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import os
 import signal
 import sys
 import threading
@@ -288,6 +289,73 @@ def test_threads_share_a_bandit(name, rng):
         assert bandit.t == rounds + 20
     assert len(bandit.history.arm) == bandit.history.total
     consistent(bandit)
+
+
+def test_a_history_is_read_while_others_write(rng):
+    """What is read is of one moment: as many rounds of each column, and never fewer than before."""
+    bandit, ends, errors, interval = bb.LinTS(2, 1, history=None), [], [], sys.getswitchinterval()
+
+    def write():
+        for i in range(8000):
+            bandit.observe(bandit.choose(np.full(1, float(i))), float(i))
+        ends.append(True)
+
+    def read():
+        most = 0
+        try:
+            while not ends:
+                x, frame = bandit.history.x[:, 0], bandit.history.to_frame()
+                assert most <= len(x) <= len(frame)
+                most = len(frame)
+                np.testing.assert_array_equal(x, np.arange(len(x)))
+                np.testing.assert_array_equal(frame["x0"], frame["reward"])
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=act) for act in (write, read, read)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors, errors[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled"])
+def test_a_process_forked_while_a_thread_is_at_it_can_use_a_bandit(name, rng):
+    """The thread, which holds the lock and the arrays, is not in the other process."""
+    x, reward = world(rng, 9)
+    bandit = STATEFUL[name](3, 3)
+    bandit.play(x, reward)
+    bandit.observe(bandit.choose(x), reward[:, 0])
+    held, over = threading.Event(), threading.Event()
+
+    @forks.alone
+    def hold(bandit):
+        held.set()
+        over.wait(60)
+
+    thread = threading.Thread(target=hold, args=(bandit,))
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            bandit.observe(bandit.choose(x), reward[:, 0])
+            bandit.observe(bandit.choose(x[0]), 1.0)
+            os._exit(0 if bandit.belief.n.sum() == bandit.history.total == 28 else 2)
+        finally:
+            os._exit(1)
+    over.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    assert bandit.history.total == 18
 
 
 def test_a_copy_may_be_given_decisions_of_its_own(rng):

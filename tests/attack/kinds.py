@@ -1,0 +1,122 @@
+"""Bandits of every kind that is attacked: presets, settings and declared models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pymc as pm
+
+import bayesbandit as bb
+from bayesbandit.beliefs.declared import Declared
+from tests import declarations as declared
+from tests.bandits import kinds as beliefs
+from tests.players import STATEFUL, _balanced
+
+ARMS = ("a", "b", "c")
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=[0.0, 0.5, 1.0], sigma=1, dims="arm"))
+def one_prior_an_arm(x, reward, weight, arm, theta):
+    mu = theta[arm]
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a bandit of d features is made, and what a naive model needs to know of it.
+
+    make: (arms, d, seed) → Bandit. d: features. most: arms at most; 3: they cannot change.
+    naive: settings of `naive.Naive`, None where there is no closed form. exact: a declared model
+    whose posterior `bb.fit` finds in closed form.
+    """
+
+    make: Callable[..., bb.Bandit]
+    d: int = 2
+    most: int = 5
+    naive: dict[str, Any] | None = None
+    exact: bool = False
+    slow: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, seed: int = 0) -> bb.Bandit:
+        return self.make(list(ARMS), self.d, seed=seed)
+
+
+def _ridge(name: str, **naive: Any) -> Kind:
+    return Kind(STATEFUL[name], naive={"rule": ("Thompson", 1.0), **naive})
+
+
+def _declared(model: Any, balance: Any = None, **settings: Any) -> Callable[..., bb.Bandit]:
+    def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+        policy = bb.Thompson(0.7)
+        return bb.Bandit(arms, model, policy, balance, n_features=d, seed=seed, **settings)
+
+    return make
+
+
+def _of(name: str, balance: Any = None, **more: Any) -> Kind:
+    _, model, settings = beliefs.KINDS[name]
+    settings = settings | ({"history": None} if balance is None else {})
+    return Kind(_declared(model, balance, **settings), d=3, most=4, **more)
+
+
+IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
+POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
+ESTIMATED = {**POOLED, "balance": "estimated"}
+RIDGES = {
+    "LinTS": _ridge("LinTS"),
+    "LinUCB": _ridge("LinUCB", **UCB),
+    "LinGreedy": _ridge("LinGreedy", rule=("Greedy", 0.0)),
+    "ε-greedy": _ridge("ε-greedy", rule=("EpsilonGreedy", 0.3)),
+    "BLTS": _ridge("BLTS", **IPW),
+    "BLTS pooled": _ridge("BLTS pooled", **POOLED),
+    "BLUCB": _ridge("BLUCB", **UCB, **ESTIMATED),
+    "cv": _ridge("cv", grid=(0.1, 1.0, 10.0)),
+    "balanced cv": _ridge("balanced cv", grid="default", folds=3, normalize=True, **IPW),
+    "rss": _ridge("rss", variance="rss"),
+    "nig": _ridge("nig", variance="nig", prior=(0.5, 0.2), **IPW),
+    "nig UCB": _ridge("nig UCB", variance="nig", **UCB),
+    "known noise": _ridge("known noise", variance=0.25),
+    "normalised": _ridge("normalised", normalize=True, **IPW | {"clip": 0.02}),
+    "unpenalised": _ridge("unpenalised", intercept="unpenalised"),
+    "no intercept": _ridge("no intercept", intercept=False, **UCB, **IPW),
+    "no history": _ridge("no history", **IPW),
+    "pooled, every row": _ridge("pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}),
+    "estimated, every row": Kind(
+        _balanced(propensity="estimated", refresh=1),
+        naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1},
+    ),
+}
+NUTS = Declared(declared.binary, "nuts", draws=10, tune=20, refit_every=40)
+DECLARED = {
+    "affine": _of("affine", exact=True),
+    "affine, unknown noise": _of("affine, unknown noise", exact=True),
+    "affine, balanced": _of("affine", bb.InversePropensity(), exact=True),
+    "affine, noise by context": _of("affine, noise by context", exact=True),
+    "joint": _of("joint", exact=True),
+    "joint, estimated": _of(
+        "joint", bb.InversePropensity(propensity="estimated"), exact=True, slow=True
+    ),
+    "by draws": _of("by draws"),
+    "by Gibbs": _of("by Gibbs"),
+    "by Gibbs, balanced": _of("by Gibbs", bb.InversePropensity()),
+    "joint, by draws": _of("joint, by draws", slow=True),
+    "Bayesian LASSO": Kind(partial(bb.BayesianLassoTS, draws=20, history=None), most=4, slow=True),
+    "the appendix's LASSO": Kind(
+        partial(bb.BayesianLassoUCB, draws=20, sigma2=0.5, history=None), most=4, slow=True
+    ),
+    "one prior an arm": Kind(_declared(one_prior_an_arm, history=None), d=1, most=3, exact=True),
+    "NUTS": Kind(_declared(NUTS, history=None), d=2, most=3, slow=True),
+}
+KINDS = RIDGES | DECLARED
+QUICK = tuple(name for name, kind in KINDS.items() if not kind.slow)
+
+
+def rewards(name: str, rng: np.random.Generator, shape: Any) -> np.ndarray:
+    """Rewards that a kind's model may have seen."""
+    if name == "NUTS":
+        return rng.integers(0, 2, size=shape).astype(float)
+    return np.asarray(rng.normal(size=shape))

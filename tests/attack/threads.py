@@ -1,0 +1,185 @@
+"""Threads, signals and forked processes at one bandit: every acknowledged round is there, once."""
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+import bayesbandit as bb
+from tests.attack.kinds import KINDS, rewards
+from tests.attack.machine import known
+from tests.attack.strikes import Struck
+from tests.attack.tally import count
+
+UNKNOWN = "unknown arm"
+
+
+def warm(bandit, name, rng):
+    """All that is compiled has been; Numba's compiler does not bear an interrupt."""
+    twin, d = bandit.copy(), bandit.n_features
+    for n in (1, 3, 12):
+        twin.observe(twin.choose(rng.normal(size=(n, d))), rewards(name, rng, n))
+        twin.observe(twin.choose(rng.normal(size=d)), float(rewards(name, rng, 1)[0]))
+    twin.play(rng.normal(size=(2, d)), rewards(name, rng, (2, len(twin.arms))))
+    twin.history.to_frame()
+
+
+def share(folder, seed, name, rounds=60):
+    """Writers, readers, one who saves, and one who changes the arms."""
+    kind, bandit = KINDS[name], KINDS[name](seed)
+    warm(bandit, name, np.random.default_rng(seed))
+    told, errors, ends = [], [], threading.Event()
+    slow = rounds if kind.naive and kind.naive.get("balance") != "pooled" else rounds // 6
+
+    def writer(number):
+        own = np.random.default_rng([seed, number])
+        for i in range(slow):
+            n = int(own.integers(0, 4))
+            x, r = own.normal(size=(max(n, 1), kind.d)), rewards(name, own, max(n, 1))
+            decision = bandit.choose(x if n else x[0])
+            try:
+                if i % 5 == 4 and n:
+                    bandit.update(x, np.atleast_1d(decision.arm).tolist(), r, np.full(n, 0.5))
+                else:
+                    bandit.observe(decision, r if n else float(r[0]))
+            except ValueError as error:
+                if UNKNOWN not in str(error):
+                    raise
+            else:
+                told.extend(r.tolist())  # one call of a list: whole
+
+    def reader():
+        while not ends.is_set():
+            frame = bandit.history.to_frame()
+            history = bandit.history
+            assert len(frame) <= history.total
+            assert len(history.arm) <= bandit.history.total
+            bandit.posterior(bandit.arms[0]) if kind.naive else None
+            bandit.belief.moments(np.zeros((1, kind.d))) if kind.naive else None
+            time.sleep(1e-3)
+
+    def saver():
+        path = folder / "shared"
+        while not ends.is_set():
+            bandit.save(path)
+            other = bb.Bandit.load(path, model=getattr(bandit.model, "model", None))
+            assert known(other) == other.belief.n.sum()
+            time.sleep(5e-3)
+
+    def changer():
+        for i in range(6 if kind.naive else 0):
+            bandit.add_arm(f"new {i}")
+            bandit.choose(np.zeros(kind.d))
+            bandit.remove_arm(f"new {i}")
+
+    def guarded(work, *args):
+        try:
+            work(*args)
+        except BaseException as error:
+            errors.append(error)
+
+    writers = [threading.Thread(target=guarded, args=(writer, i)) for i in range(3)]
+    writers.append(threading.Thread(target=guarded, args=(changer,)))
+    others = [threading.Thread(target=guarded, args=(work,)) for work in (reader, saver)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in (*writers, *others):
+            thread.start()
+        for thread in writers:
+            thread.join(timeout=300)
+        ends.set()
+        for thread in others:
+            thread.join(timeout=300)
+        assert not any(t.is_alive() for t in (*writers, *others)), f"{name}: threads hang"
+    finally:
+        ends.set()
+        sys.setswitchinterval(interval)
+    if errors:
+        raise errors[0]
+    assert bandit.history.total == len(told), (name, bandit.history.total, len(told))
+    kept = sorted(bandit.history.reward.tolist())
+    assert kept == sorted(told) if len(kept) == len(told) else set(kept) <= set(told)
+    assert known(bandit) == bandit.belief.n.sum()
+    count(name, "threads", 6)
+    count(name, "operations", 2 * len(told))
+
+
+def interrupt(folder, seed, name, times=60):
+    """Signals at random moments of batches: all of a batch or nothing, and the bandit goes on."""
+
+    def stop(*_):
+        raise Struck
+
+    kind, rng, bandit = KINDS[name], np.random.default_rng(seed), KINDS[name](seed)
+    warm(bandit, name, rng)
+    start = time.perf_counter()
+    bandit.observe(bandit.choose(rng.normal(size=(8, kind.d))), rewards(name, rng, 8))
+    took = max(time.perf_counter() - start, 1e-4)
+    before, interval = signal.signal(signal.SIGALRM, stop), sys.getswitchinterval()
+    total = bandit.history.total
+    try:
+        for i in range(times):
+            n = 1 + i % 8
+            decision = bandit.choose(rng.normal(size=(n, kind.d)))
+            said = rewards(name, rng, n)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, took)))
+                bandit.observe(decision, said)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Struck:
+                count(name, "interrupts")
+            found = bandit.history.total
+            assert found in (total, total + n), (name, total, found, n)
+            assert found == len(bandit.history.reward) or bandit.history.limit is not None
+            assert known(bandit) == bandit.belief.n.sum(), (name, seed, i)
+            total = found
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        sys.setswitchinterval(interval)
+
+
+def fork(folder, seed, name, times=6):
+    """A process that is forked while another thread is at the bandit can use it, too."""
+    kind, rng, bandit = KINDS[name], np.random.default_rng(seed), KINDS[name](seed)
+    warm(bandit, name, rng)
+    ends, errors = threading.Event(), []
+
+    def work():
+        own = np.random.default_rng(seed + 1)
+        try:
+            while not ends.is_set():
+                x = own.normal(size=(20, kind.d))
+                bandit.observe(bandit.choose(x), rewards(name, own, 20))
+        except BaseException as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(times):
+            time.sleep(float(rng.uniform(0, 0.02)))
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    signal.alarm(20)
+                    bandit.observe(bandit.choose(np.zeros((2, kind.d))), rewards(name, rng, 2))
+                    with tempfile.TemporaryDirectory() as own:
+                        bandit.save(os.path.join(own, "b"))
+                    code = 0 if known(bandit) == bandit.belief.n.sum() else 2
+                finally:
+                    os._exit(code)
+            _, status = os.waitpid(child, 0)
+            assert status == 0, f"{name}: a forked process ended with {status}"
+            count(name, "forks")
+    finally:
+        ends.set()
+        worker.join()
+    if errors:
+        raise errors[0]
