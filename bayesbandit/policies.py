@@ -70,8 +70,10 @@ class Among:
 def rule(policy: Policy) -> int | None:
     """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
     policy without one, or a subclass that has probabilities of its own."""
-    owner = next(c for c in type(policy).__mro__ if "probabilities" in vars(c))
-    return vars(owner).get("kind")
+    for owner in type(policy).__mro__:
+        if "probabilities" in vars(owner):
+            return vars(owner).get("kind")
+    return None
 
 
 def chosen(policy: Policy, belief: Belief, x: np.ndarray, t: np.ndarray) -> np.ndarray:

@@ -240,7 +240,7 @@ class Bandit:
 
     @forks.alone
     def add_arm(self, arm: Name) -> None:
-        """One more arm; draws are uniform until it has been pulled once."""
+        """One more arm, drawn with probability 1/K until it has a reward."""
         names, trial = checks.arm_names((*self.arms, arm)), forks.fork(self)
         trial.belief.add_arm()
         forks.relay(trial, names)

@@ -188,7 +188,7 @@ class LinearBelief:
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
         mean, scale, df = rows[:, D : D + K], rows[:, D + K : D + 2 * K], rows[:, D + 2 * K :]
-        return mean, scale, df
+        return mean, scale, np.abs(df)
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
