@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -70,8 +70,10 @@ class Among:
 def rule(policy: Policy) -> int | None:
     """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
     policy without one, or a subclass that has probabilities of its own."""
-    owner = next(c for c in type(policy).__mro__ if "probabilities" in vars(c))
-    return vars(owner).get("kind")
+    for owner in type(policy).__mro__:
+        if "probabilities" in vars(owner):
+            return vars(owner).get("kind")
+    return None
 
 
 def chosen(policy: Policy, belief: Belief, x: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -85,6 +87,22 @@ def chosen(policy: Policy, belief: Belief, x: np.ndarray, t: np.ndarray) -> np.n
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
         raise ValueError(f"{policy!r} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
     return p / total[:, None]
+
+
+def numbers(policy: Policy, t: int, K: int) -> tuple[float, float]:
+    """A policy's number, if it has a rule, and its least probability in round t, for K arms."""
+    given: Any = policy
+    least = _number(getattr(given, "min_probability", 0.0), t, "min_probability", least=0)
+    if K * least > 1.0:
+        raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {least:g}")
+    return given.param(t) if rule(policy) is not None else 0.0, least
+
+
+def is_constant(policy: Policy) -> bool:
+    """Whether a policy's numbers are the same in every round: none of its settings is a function,
+    and `param` is the toolkit's own."""
+    own = rule(policy) is None or type(policy).__module__ == __name__
+    return own and not any(map(callable, getattr(policy, "__dict__", {}).values()))
 
 
 def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
@@ -127,14 +145,34 @@ def _check(value: Alpha, what: str, **bounds: float) -> None:
         number(value, what, **bounds)
 
 
-@dataclass(frozen=True)
-class Thompson:
+@dataclass(frozen=True, repr=False)
+class Floored:
+    """What all policies here have: γ, a number or a function of t, below which no available arm's
+    probability is: p' = γ + (1 − K γ) p, with K available arms. K γ ≤ 1."""
+
+    min_probability: Alpha = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self.min_probability, "min_probability", least=0, most=1)
+
+    def __repr__(self) -> str:
+        shown = {f.name: getattr(self, f.name) for f in fields(self)}
+        if shown["min_probability"] == 0.0:
+            del shown["min_probability"]
+        own = [f.name for f in fields(self) if f.name in shown and not f.kw_only]
+        names = [*own, *(name for name in shown if name not in own)]
+        return f"{type(self).__name__}({', '.join(f'{n}={shown[n]!r}' for n in names)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Thompson(Floored):
     """Draw each arm's mean reward from N(mean, α² sd²) and take the best (paper, section 2.2)."""
 
     alpha: Alpha = 1.0
     kind: ClassVar[int] = THOMPSON
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
     def param(self, t: Any) -> Any:
@@ -144,14 +182,15 @@ class Thompson:
         return belief.best(x, self.param(t))
 
 
-@dataclass(frozen=True)
-class UCB:
+@dataclass(frozen=True, repr=False)
+class UCB(Floored):
     """Take the arm with the largest mean + α sd (paper, section 2.2); ties are broken evenly."""
 
     alpha: Alpha = 1.0
     kind: ClassVar[int] = UCB_RULE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
     def param(self, t: Any) -> Any:
@@ -162,8 +201,8 @@ class UCB:
         return _winners(mean + self.param(t) * np.minimum(sd, HUGE))
 
 
-@dataclass(frozen=True)
-class Greedy:
+@dataclass(frozen=True, repr=False)
+class Greedy(Floored):
     """Take the arm with the largest posterior mean; ties are broken evenly."""
 
     kind: ClassVar[int] = UCB_RULE
@@ -175,14 +214,15 @@ class Greedy:
         return _winners(belief.moments(x)[0])
 
 
-@dataclass(frozen=True)
-class EpsilonGreedy:
+@dataclass(frozen=True, repr=False)
+class EpsilonGreedy(Floored):
     """With probability ε any arm alike, else the greedy one; ε may be a callable of t."""
 
     epsilon: Alpha = 0.1
     kind: ClassVar[int] = EPSILON_GREEDY
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self.epsilon, "epsilon", least=0, most=1)
 
     def param(self, t: Any) -> Any:
@@ -194,8 +234,8 @@ class EpsilonGreedy:
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
 
 
-@dataclass(frozen=True)
-class Boltzmann:
+@dataclass(frozen=True, repr=False)
+class Boltzmann(Floored):
     """Choose an arm with probability ∝ exp(mean / temperature); also of t, as α elsewhere.
 
     Luce (1959), Individual Choice Behavior; the mean is the posterior's.
@@ -204,6 +244,7 @@ class Boltzmann:
     temperature: Alpha = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check(self.temperature, "temperature", above=0)
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
@@ -211,8 +252,8 @@ class Boltzmann:
         return softmax(mean, axis=1)
 
 
-@dataclass(frozen=True)
-class TopTwo:
+@dataclass(frozen=True, repr=False)
+class TopTwo(Floored):
     """Thompson's arm with probability β, else the arm of the next draw that finds another best.
 
     Russo (2020), Simple Bayesian algorithms for best-arm identification, section 3.3. With π of
@@ -222,6 +263,7 @@ class TopTwo:
     beta: float = 0.5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         number(self.beta, "beta", least=0, most=1)
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels import linear
 from bayesbandit.kernels.rounds import pooled_chances
 from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
-from bayesbandit.policies import Policy, rule
+from bayesbandit.policies import Policy, numbers, rule
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import LinearBelief
@@ -64,7 +64,7 @@ class Pooled:
         self.most = most
         self.periods: list[int] = []
         self.beliefs: list[np.ndarray] = []
-        self.rules: list[tuple[int, float]] = []
+        self.rules: list[tuple[int, float, float]] = []  # kind, number and floor
         self.arms: list[tuple[Name, ...]] = []
         self.settings = np.empty(0)
         self.stale = True
@@ -73,13 +73,12 @@ class Pooled:
         if self.stale or self.arms[-1] != layout.arms:
             kind = rule(policy)
             assert kind is not None, "pooled propensities are for policies that have a rule"
-            param: float = cast(Any, policy).param(t)
             if len(self.periods) == self.most:
                 self._thin()
             core = linear.core_width(belief.n_columns)
             self.settings = belief.settings
             self.beliefs.append(belief.arms[:, :core].copy())
-            self.rules.append((kind, param))
+            self.rules.append((kind, *numbers(policy, t, len(layout.arms))))
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False
@@ -95,12 +94,12 @@ class Pooled:
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         z = np.ascontiguousarray(rows[:, : layout.n_columns])
         p = np.zeros(len(z))
-        for periods, belief, (kind, param), arms in zip(
+        for periods, belief, how, arms in zip(
             self.periods, self.beliefs, self.rules, self.arms, strict=True
         ):
             if arm in arms:
                 share = periods / sum(self.periods)
-                pooled_chances(z, arms.index(arm), belief, self.settings, kind, param, share, p)
+                pooled_chances(z, arms.index(arm), belief, self.settings, *how, share, p)
         return p
 
     def fork(self) -> Pooled:
@@ -121,7 +120,7 @@ class Pooled:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.periods = list(state["periods"])
-        self.rules = [(kind, param) for kind, param in state["rules"]]
+        self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         self.stale, self.settings = state["stale"], state["settings"]
         self.beliefs = [state[f"belief{i}"] for i in range(len(self.periods))]

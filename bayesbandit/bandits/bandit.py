@@ -20,7 +20,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE, choose_one, observe_one
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy, rule
+from bayesbandit.policies import Policy, is_constant, numbers, rule
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
@@ -47,7 +47,8 @@ class Bandit:
         many draws of the others (400) are computed anew each time an arm's rounds have grown by a
         share (a float, 0.1) or every m of its rounds (an int).
 
-    Until every available arm has been pulled at least once, arms are drawn uniformly.
+    An arm without a reward is new. Of U new ones among K available arms each is drawn with
+    probability 1/K, and the policy shares (K − U)/K among the others.
 
     All state is in plain attributes: `belief`, `history`, `rng`, `stream` (a block of its normals,
     with the number of contexts decided so far), and `reweighting` where past weights change.
@@ -96,9 +97,8 @@ class Bandit:
         self.reweighting = balance.reweighting()
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rule = rule(policy)
-        changes = any(map(callable, getattr(policy, "__dict__", {}).values()))
-        constant = self.rule is not None and not changes
-        self.param = self.policy.param(1) if constant else None
+        first = numbers(policy, 1, len(names))
+        self.param = first if is_constant(policy) else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
         forks.guard(self)
@@ -163,10 +163,10 @@ class Bandit:
         """
         live = self.deciding
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
-            layout, stats, every, settings, kind, param, stream = live
+            layout, stats, every, settings, kind, param, floor, stream = live
             if x.shape == layout.shape and x.strides == ADJACENT:
                 row = np.empty(layout.width)
-                if choose_one(row, x, stats, every, settings, kind, param, stream) >= 0:
+                if choose_one(row, x, stats, every, settings, kind, param, floor, stream) >= 0:
                     return Decision(layout, row)
         return deciding.choose(self, x, arms)
 
@@ -204,10 +204,10 @@ class Bandit:
             index, tail = [self.number(a) for a in arm], self.layout.tail
             now = forks.params(self, 1)
             trial = self if self.compiled else forks.asked(self)
-            rows, ready, kind = deciding.describe(trial, x, self.every, now, held=True)
+            rows, kind = deciding.describe(trial, x, self.every, now, held=True)
             rows[:, tail + rules.ARM] = index
-            rows[:, tail + rules.KIND] = kind if ready else rules.UNIFORM
-            rows[:, tail + rules.PARAM] = now
+            rows[:, tail + rules.KIND] = kind
+            rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
             rows[:, tail + rules.PROPENSITY] = p
             rows[:, tail + rules.REWARD] = reward
             rows[:, tail + rules.WEIGHT] = np.nan
@@ -240,7 +240,7 @@ class Bandit:
 
     @forks.alone
     def add_arm(self, arm: Name) -> None:
-        """One more arm; draws are uniform until it has been pulled once."""
+        """One more arm, drawn with probability 1/K until it has a reward."""
         names, trial = checks.arm_names((*self.arms, arm)), forks.fork(self)
         trial.belief.add_arm()
         forks.relay(trial, names)

@@ -32,12 +32,12 @@ def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
 
 
 def _one(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """A decided row (width,) for a context x (d,), by a compiled belief."""
-    belief, rule, [param] = bandit.belief, bandit.rule, forks.params(bandit, 1)
+    """A decided row (width,) for a context x (d,), by a compiled belief and rule."""
+    belief, rule, [[param, floor]] = bandit.belief, bandit.rule, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
     while arm < 0:
         arm = rounds.choose_one(
-            row, x, belief.arms, available, belief.settings, rule, param, bandit.stream
+            row, x, belief.arms, available, belief.settings, rule, param, floor, bandit.stream
         )
         if arm == rounds.NOT_FINITE:
             checks.contexts(x, bandit.n_features)
@@ -53,10 +53,10 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
         raise ValueError("contexts must have at least one row; got none")
     params, done, layout = forks.params(bandit, len(x)), 0, bandit.layout
     trial = forks.asked(bandit)
-    rows, ready, kind = describe(trial, x, available, params)
+    rows, kind = describe(trial, x, available, params)
     while done < len(rows):
         done = rounds.choose_many(
-            rows, ready, done, layout.n_columns, len(layout.arms), kind, params, trial.stream
+            rows, done, layout.n_columns, len(layout.arms), kind, params, trial.stream
         )
         if done < len(rows):
             forks.refill(trial)
@@ -66,31 +66,34 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 def describe(
     bandit: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
-) -> tuple[np.ndarray, bool, int]:
-    """Rows (n, width) with contexts x (n, d) and all arms' moments, whether all available arms
-    have been pulled, and the rule that then decides. held: they are all of the next round."""
-    rows, kind = np.empty((len(x), bandit.layout.width)), bandit.rule
+) -> tuple[np.ndarray, int]:
+    """Rows (n, width) with contexts x (n, d) and all arms' moments, and the rule that then decides.
+
+    params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
+    """
+    belief, rule = bandit.belief, bandit.rule
+    rows = np.empty((len(x), bandit.layout.width))
     rows[:, : bandit.n_features] = x
-    if kind is None:
-        return rows, tabulate(bandit, rows, x, available, held), rules.TABULATED
-    alpha = params if kind == rules.THOMPSON else None
-    ready = bandit.belief.describe(rows, available, alpha)
-    tabulated = kind == rules.THOMPSON and bandit.belief.tabulates
-    return rows, ready, rules.TABULATED if tabulated else kind
+    if rule is None:
+        _by_policy(bandit, rows, x, available, held)
+    else:
+        alpha = params[:, 0] if rule == rules.THOMPSON else None
+        belief.describe(rows, available, alpha)
+    if rule is None or (rule == rules.THOMPSON and belief.tabulates):
+        p, floor = bandit.layout.moment(rows, 2), params[:, 1:]
+        p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]
+        return rows, rules.TABULATED
+    return rows, rule
 
 
-def tabulate(
+def _by_policy(
     bandit: Bandit, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
-) -> bool:
-    """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x (n, d);
-    whether all available arms have been pulled."""
-    belief, layout = bandit.belief, bandit.layout
-    t = bandit.t + 1 + (np.zeros(len(x), dtype=int) if held else np.arange(len(x)))
-    known = belief.describe(rows[:0], available)
-    p = np.zeros((len(x), len(layout.arms)))
-    if known:
-        p[:, available] = chosen(bandit.policy, Among(belief, available), x, t)
+) -> None:
+    """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
+    belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
+    p = rules.shared(
+        belief.new, available, lambda old: chosen(bandit.policy, Among(belief, old), x, t)
+    )
     mean, sd = belief.moments(x)  # of the draws that the policy has seen
-    known = belief.describe(rows, available) and known
-    rules.put_moments(rows, layout.n_columns, available, mean, sd, p)
-    return known
+    belief.describe(rows, available)
+    rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

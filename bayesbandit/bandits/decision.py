@@ -62,7 +62,7 @@ class Decision:
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
         scale, df = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
-        tabulated = self.rows[..., self.layout.tail + KIND, None] == TABULATED
+        tabulated = self.rows[..., self.layout.tail + KIND, None] == TABULATED  # see kernels/rules
         return spread(scale, np.where(tabulated, np.inf, df))
 
     @property

@@ -26,6 +26,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
+from bayesbandit.policies import numbers
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
@@ -128,8 +129,8 @@ def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
     deciding = learning = None
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
-        if bandit.param is not None:
-            rule = bandit.rule, bandit.param
+        if bandit.rule is not None and bandit.param is not None:
+            rule = bandit.rule, *bandit.param
             deciding = layout, arms, bandit.every, settings, *rule, bandit.stream
         if bandit.reweighting is None:
             source, clip = balance.source, float(balance.clip)
@@ -160,6 +161,9 @@ def relay(trial: Bandit, names: tuple[Name, ...]) -> None:
     """`set_arms`, where there is a past."""
     set_arms(trial, names)
     trial.history = trial.history.relaid(trial.layout)
+    params(trial, 1)  # least probabilities must leave room for all arms
+    if trial.param is not None:
+        trial.param = numbers(trial.policy, trial.t + 1, len(names))
 
 
 def refill(bandit: Bandit) -> None:
@@ -176,11 +180,11 @@ def refill(bandit: Bandit) -> None:
 
 
 def params(bandit: Bandit, n: int) -> np.ndarray:
-    """The number of the policy's rule at the next n rounds; one where it is the same at all, or
-    where there is no rule."""
-    if bandit.rule is None or bandit.param is not None:
-        return np.array([bandit.param or 0.0])
-    return np.array([bandit.policy.param(bandit.t + 1 + i) for i in range(n)])
+    """The number and the least probability of the policy at the next n rounds (n, 2); (1, 2) where
+    they are always the same."""
+    if bandit.param is not None:
+        return np.array([bandit.param])
+    return np.array([numbers(bandit.policy, bandit.t + 1 + i, len(bandit.arms)) for i in range(n)])
 
 
 def samplers(seed: np.random.SeedSequence) -> np.random.SeedSequence:

@@ -122,10 +122,14 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
     demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
     demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
-    demand((scale >= 0).all() and (last >= 0).all(), "its moments are not numbers")
-    degrees = last[np.isin(kind, (rules.THOMPSON, rules.UCB))]
-    demand((degrees > 0).all(), "its moments have no degrees of freedom")
-    lost = np.isnan(p) & ~((arm >= 0) & (mean > -np.inf).any(axis=1))
+    demand((scale >= 0).all() and not np.isnan(last).any(), "its moments are not numbers")
+    there, drawn = mean > -np.inf, np.isin(kind, (rules.THOMPSON, rules.UCB))[:, None]
+    demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
+    chances = last[there & (kind == rules.TABULATED)[:, None]]
+    demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
+    floor = tail[:, rules.FLOOR] * there.sum(axis=1)
+    demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
+    lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 
@@ -185,10 +189,13 @@ def _check_estimator(bandit: Bandit) -> None:
     demand(len(lengths) == 1, "its snapshots are not all there")
     demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
     settings, width = bandit.belief.settings, linear.core_width(bandit.layout.n_columns)
-    for i, (arms, (kind, param)) in enumerate(zip(known["arms"], known["rules"], strict=True)):
+    for i, (arms, (kind, param, floor)) in enumerate(
+        zip(known["arms"], known["rules"], strict=True)
+    ):
         found = known[f"belief{i}"]
         demand(are_names(arms) and found.shape == (len(arms), width), f"snapshot {i} is not whole")
         demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
         demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
+        demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
     same = np.array_equal(known["settings"], settings, equal_nan=True)
     demand(same or not known["periods"], "its snapshots are of another model")

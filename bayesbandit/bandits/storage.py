@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FORMAT = "bayesbandit.Bandit"
 DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
-VERSION = 2
+VERSION = 3
 PARTS = ("belief", "reweighting")  # which have a state of their own
 KINDS: dict[str, Any] = {
     kind.__name__: kind
@@ -38,7 +38,12 @@ KINDS: dict[str, Any] = {
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }
-FUNCTIONS = ("alpha", "epsilon", "temperature")  # settings that may be functions of t
+FUNCTIONS = (
+    "alpha",
+    "epsilon",
+    "temperature",
+    "min_probability",
+)  # settings that may be functions of t
 
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -83,6 +83,11 @@ class AffineBelief:
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
+    @property
+    def new(self) -> np.ndarray:
+        """Arms without a reward (K,)."""
+        return self.n == 0
+
     def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
         z, offset = self.features(x)
@@ -100,11 +105,10 @@ class AffineBelief:
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> bool:
-        """Fill the moments of the available arms into rows (n, width); whether all are pulled."""
-        moments = self.location_scale(rows[:, : self.n_features])
-        put_moments(rows, self.n_features, available, *moments)
-        return bool((self.n[available] > 0).all())
+    ) -> None:
+        """Fill the moments of the available arms into rows (n, width)."""
+        mean, scale, df = self.location_scale(rows[:, : self.n_features])
+        put_moments(rows, self.n_features, available, mean, scale, np.where(self.new, -df, df))
 
     def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""

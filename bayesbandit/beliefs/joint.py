@@ -14,7 +14,7 @@ from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import HUGE, put_moments, spread
+from bayesbandit.kernels.rules import HUGE, put_moments, shared, spread
 from bayesbandit.posterior import Posterior
 
 JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
@@ -56,17 +56,17 @@ class JointBelief(AffineBelief):
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> bool:
+    ) -> None:
         """Fill the moments of the available arms into rows (n, width), and for Thompson sampling
-        with spreads α (1,) or (n,) their probabilities; whether all are pulled."""
-        x, ready = rows[:, : self.n_features], bool((self.n[available] > 0).all())
-        mean, root, df = self.together(x)
-        scale, last = np.sqrt((root**2).sum(axis=2)), np.full(mean.shape, df)
-        if ready and alpha is not None:
-            scale, last = spread(scale, df), np.zeros(mean.shape)
-            last[:, available] = compared(mean[:, available], root[:, available], df, alpha)
+        with spreads α (1,) or (n,) their probabilities."""
+        mean, root, df = self.together(rows[:, : self.n_features])
+        scale, last = np.sqrt((root**2).sum(axis=2)), np.where(self.new, -df, df)
+        if alpha is not None:
+            scale = spread(scale, df)
+            last = shared(
+                self.new, available, lambda old: compared(mean[:, old], root[:, old], df, alpha)
+            )
         put_moments(rows, self.n_features, available, mean, scale, last)
-        return ready
 
     def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         z, offset = self.features(x)

@@ -161,6 +161,11 @@ class LinearBelief:
         return self.arms[:, kernel.N]
 
     @property
+    def new(self) -> np.ndarray:
+        """Arms without a reward (K,)."""
+        return self.n == 0
+
+    @property
     def sigma2(self) -> np.ndarray:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
         return self.arms[:, kernel.SIGMA2]
@@ -183,15 +188,15 @@ class LinearBelief:
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
         mean, scale, df = rows[:, D : D + K], rows[:, D + K : D + 2 * K], rows[:, D + 2 * K :]
-        return mean, scale, df
+        return mean, scale, np.abs(df)
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> bool:
+    ) -> None:
         """Fill the constant column and the available arms' moments into rows (n, width) of
-        contexts; whether these arms have all been pulled."""
+        contexts."""
         rows[:, self.n_features : self.n_columns] = 1.0
-        return bool(describe_many(rows, self.arms, available, self.settings))
+        describe_many(rows, self.arms, available, self.settings)
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""

@@ -21,7 +21,7 @@ from bayesbandit.engines.base import Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import put_moments
+from bayesbandit.kernels.rules import put_moments, shared
 from bayesbandit.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -144,6 +144,13 @@ class SampledBelief:
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
+    @property
+    def new(self) -> np.ndarray:
+        """Arms of which there is no reward, or no proper posterior (K,); a frozen draw needs
+        none."""
+        without = np.array([not self.current(g) for g in range(len(self.chains))])
+        return without | ((self.n == 0) & (not self.spec.frozen))
+
     def values(self, x: np.ndarray, serving: int = 0) -> np.ndarray:
         """Mean rewards at x (n, d) under the draws: (n, K, S); NaN where there are none so far.
 
@@ -190,24 +197,21 @@ class SampledBelief:
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> bool:
+    ) -> None:
         """Fill the moments of the available arms into rows (n, width), and for Thompson sampling
-        with spreads α (1,) or (n,) their probabilities; whether all are pulled."""
-        D, ready = self.n_columns, self.spec.frozen or bool((self.n[available] > 0).all())
-        parts = self.parts(rows)
-        described = []
-        for part in parts:
-            block = rows[part]
+        with spreads α (1,) or (n,) their probabilities."""
+        D = self.n_columns
+        for part in self.parts(rows):
+            block, new = rows[part], self.new
             values = self.values(block[:, :D], serving=len(block))
             mean, sd = summary(values)
-            last, known = np.full(mean.shape, np.inf), not np.isnan(values[0, available]).any()
-            if ready and known and alpha is not None:
-                last = np.zeros(mean.shape)
+            last = np.where(new, -np.inf, np.inf)
+            if alpha is not None:
                 a = alpha if alpha.size == 1 else alpha[part]
-                last[:, available] = self._compared(values[:, available], a)
+                last = shared(
+                    new, available, lambda old, v=values, a=a: self._compared(v[:, old], a)
+                )
             put_moments(block, D, available, mean, sd, last)
-            described.append(known)
-        return ready and all(described)
 
     def _compared(self, values: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """P(arm is best) (n, K) from draws (n, K, S), α times as far from their means; all alike as

@@ -21,12 +21,12 @@ from bayesbandit.kernels.linear import (
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,
+    FLOOR,
     KIND,
     PARAM,
     PROPENSITY,
     REWARD,
     TAIL,
-    UNIFORM,
     WEIGHT,
     chance,
     decide,
@@ -41,28 +41,23 @@ DONE, FULL = 0, -1  # whether a reward was taken in: not where the history has n
 
 @njit(cache=True)
 def describe(row, arms, available, settings, v):
-    """Fill in every arm's moments; whether each available arm has been pulled."""
+    """Fill in every arm's moments."""
     D, K = int(settings[D_]), arms.shape[0]
-    z, ready = row[:D], True
+    z = row[:D]
     for k in range(K):
         mean, scale, df = -np.inf, 0.0, np.inf
         if available[k]:
             mean, scale = moments(arms[k], z, D, v)
-            df = arms[k][DF]
-            ready = ready and arms[k][N] > 0
+            df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
         row[D + k] = mean
         row[D + K + k] = scale
         row[D + 2 * K + k] = df
-    return ready
 
 
 @njit(cache=True)
 def describe_many(rows, arms, available, settings):
     """`describe` for rows (n, width) whose contexts are in place, block by block."""
     D, K = int(settings[D_]), arms.shape[0]
-    ready = True
-    for k in range(K):
-        ready = ready and (arms[k][N] > 0 or not available[k])
     zt, work = np.empty((D, BLOCK)), np.empty((5, BLOCK))
     means, scales = np.empty(BLOCK), np.empty(BLOCK)
     for start in range(0, rows.shape[0], BLOCK):
@@ -75,24 +70,23 @@ def describe_many(rows, arms, available, settings):
             means[:], scales[:], df = -np.inf, 0.0, np.inf
             if available[k]:
                 moments_of_block(arms[k], zt, means, scales, work)
-                df = arms[k][DF]
+                df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
             for b in range(B):
                 block[b, D + k] = means[b]
                 block[b, D + K + k] = scales[b]
                 block[b, D + 2 * K + k] = df
-    return ready
 
 
 @njit(cache=True)
-def pooled_chances(z, a, arms, settings, kind, param, share, out):
+def pooled_chances(z, a, arms, settings, kind, param, floor, share, out):
     """out (n,) += share · P(a | z) at contexts z (n, D) under a past belief and rule."""
     D, K = int(settings[D_]), arms.shape[0]
     row, v, every = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.ones(K, np.bool_)
     for i in range(z.shape[0]):
         put(row, z[i], D)
-        ready = describe(row, arms, every, settings, v)
-        row[D + 3 * K + KIND] = kind if ready else UNIFORM
-        row[D + 3 * K + PARAM] = param
+        describe(row, arms, every, settings, v)
+        tail = row[D + 3 * K :]
+        tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
         out[i] += share * chance(row, a, D, K)
 
 
@@ -105,28 +99,26 @@ def put(row, x, D):
 
 
 @njit(cache=True)
-def decide_into(row, ready, D, K, kind, param, stream):
+def decide_into(row, D, K, kind, param, floor, stream):
     """Choose from a row's moments, and record the arm and the rule that chose it."""
-    if not ready:
-        kind, param = UNIFORM, 0.0
-    arm = decide(row, D, K, kind, param, stream)
+    arm = decide(row, D, K, kind, param, floor, stream)
     tail = row[D + 3 * K :]
-    tail[ARM], tail[KIND], tail[PARAM] = arm, kind, param
+    tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, kind, param, floor
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
     return arm
 
 
 @njit(cache=True)
-def choose_into(row, x, arms, available, settings, kind, param, stream, v):
+def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
     put(row, x, D)
-    ready = describe(row, arms, available, settings, v)
-    return decide_into(row, ready, D, arms.shape[0], kind, param, stream)
+    describe(row, arms, available, settings, v)
+    return decide_into(row, D, arms.shape[0], kind, param, floor, stream)
 
 
 @njit(cache=True)
-def choose_one(row, x, arms, available, settings, kind, param, stream):
+def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
     """`choose_into`, checked: NOT_FINITE (or too large) and STREAM_EMPTY leave all as it was."""
     for i in range(x.size):
         if not abs(x[i]) <= LARGEST:
@@ -135,18 +127,19 @@ def choose_one(row, x, arms, available, settings, kind, param, stream):
         return STREAM_EMPTY
     v = np.empty(stride(int(settings[D_])))
     stream[-1] += 1.0
-    return choose_into(row, x, arms, available, settings, kind, param, stream, v)
+    return choose_into(row, x, arms, available, settings, kind, param, floor, stream, v)
 
 
 @njit(cache=True)
-def choose_many(rows, ready, start, D, K, kind, params, stream):
+def choose_many(rows, start, D, K, kind, params, stream):
     """Decide for described rows from `start` on, one draw each, until the stream runs short; the
-    next row to do."""
+    next row to do. params: the rule's number and floor, (n, 2), or (1, 2) for all."""
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
             stream[-1] += i - start
             return i
-        decide_into(rows[i], ready, D, K, kind, params[i] if params.size > 1 else params[0], stream)
+        param, floor = params[i if params.shape[0] > 1 else 0]
+        decide_into(rows[i], D, K, kind, param, floor, stream)
     stream[-1] += rows.shape[0] - start
     return rows.shape[0]
 
@@ -243,8 +236,8 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         if is_short(stream, K):
             stream[-1] += t - start
             return t
-        param = params[t] if params.size > 1 else params[0]
-        arm = choose_into(row, x[t], arms, available, settings, kind, param, stream, v)
+        param, floor = params[t if params.shape[0] > 1 else 0]
+        arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
         if t % every == 0:
             tail[PROPENSITY] = chance(row, arm, D, K)
         tail[REWARD] = reward[t, arm]

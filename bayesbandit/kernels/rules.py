@@ -6,6 +6,10 @@ may not be chosen has mean −∞ and scale 0. Random numbers come from a block 
 behind a count of those that are used, and before the number of contexts decided so far: one array,
 so that a compiled decision changes both or neither.
 
+An arm without a reward is new, which a minus before its degrees of freedom says. Of U new ones
+among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K among the others.
+FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
+
 Under the rule TABULATED the arms' probabilities stand in the place of the degrees of freedom: of a
 belief whose arms depend on each other, or which is known by draws.
 """
@@ -16,10 +20,11 @@ from numba import njit, vectorize
 from bayesbandit.kernels.best_arm import best_probabilities, best_probability, normal_cdf
 
 # Offsets after the context and the moments of a row.
-ARM, KIND, PARAM, PROPENSITY, REWARD, WEIGHT = range(6)
-TAIL = 6
+ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
+TAIL = 7
 
-UNIFORM, THOMPSON, UCB, EPSILON_GREEDY, TABULATED = range(5)  # the rule that decided
+THOMPSON, UCB, EPSILON_GREEDY, TABULATED = range(4)  # the rule that decided
+ANY, NEW, OLD = range(3)  # among which arms
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
@@ -57,7 +62,8 @@ def is_short(stream, K):
 
 @vectorize(["float64(float64, float64)"], cache=True)
 def spread(scale, df):
-    """Standard deviation of a location-scale normal (df = ∞) or Student-t."""
+    """Standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's df < 0."""
+    df = abs(df)
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
     return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))  # both branches may be computed
@@ -80,10 +86,39 @@ def draw(mean, scale, df, stream):
 
 
 @njit(cache=True)
-def ucb_score(row, k, K, D, alpha):
+def counts(row, D, K):
+    """How many arms may be chosen, and how many of these are new."""
+    count, new = 0, 0
+    for k in range(K):
+        if row[D + k] > -np.inf:
+            count += 1
+            new += row[D + 2 * K + k] < 0.0
+    return count, new
+
+
+@njit(cache=True)
+def is_among(row, k, D, K, which):
+    """Whether an arm may be chosen, and is any, a new or an old one."""
     if row[D + k] == -np.inf:
-        return -np.inf
+        return False
+    return which == ANY or (row[D + 2 * K + k] < 0.0) == (which == NEW)
+
+
+@njit(cache=True)
+def ucb_score(row, k, K, D, alpha):
     return row[D + k] + alpha * min(spread(row[D + K + k], row[D + 2 * K + k]), HUGE)
+
+
+@njit(cache=True)
+def uniformly(row, D, K, which, count, stream):
+    """One of `count` arms, each alike."""
+    skip = below(count, stream)
+    for k in range(K):
+        if is_among(row, k, D, K, which):
+            if skip == 0:
+                return k
+            skip -= 1
+    return -1
 
 
 @njit(cache=True)
@@ -100,27 +135,21 @@ def pick(probabilities, stream):
 
 
 @njit(cache=True)
-def decide(row, D, K, kind, param, stream):
+def decide(row, D, K, kind, param, floor, stream):
     """The arm that a rule picks from a row's moments; ties are broken evenly."""
     if kind == TABULATED:
         return pick(row[D + 2 * K : D + 3 * K], stream)
-    uniform = kind == UNIFORM
-    if kind == EPSILON_GREEDY:
-        uniform = normal_cdf(normal(stream)) < param
-    if uniform:
-        count = 0
-        for k in range(K):
-            count += row[D + k] > -np.inf
-        skip = below(count, stream)
-        for k in range(K):
-            if row[D + k] > -np.inf:
-                if skip == 0:
-                    return k
-                skip -= 1
+    count, new = counts(row, D, K)
+    if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
+        return uniformly(row, D, K, ANY, count, stream)
+    if new > 0 and normal_cdf(normal(stream)) * count < new:
+        return uniformly(row, D, K, NEW, new, stream)
+    if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
+        return uniformly(row, D, K, OLD, count - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
     best, best_score, ties = -1, -np.inf, 0
     for k in range(K):
-        if row[D + k] == -np.inf:
+        if not is_among(row, k, D, K, OLD):
             continue
         if kind == THOMPSON:
             score = draw(row[D + k], alpha * row[D + K + k], row[D + 2 * K + k], stream)
@@ -136,29 +165,40 @@ def decide(row, D, K, kind, param, stream):
 
 
 @njit(cache=True)
-def chance(row, a, D, K):
-    """Probability that the rule in the row picks arm a, given the row's moments."""
-    kind, param = int(row[D + 3 * K + KIND]), row[D + 3 * K + PARAM]
-    mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
-    if mean[a] == -np.inf:
-        return 0.0
+def by_rule(row, a, D, K, kind, param):
+    """Probability that the rule in the row picks the old arm a among the old ones."""
     if kind == THOMPSON:
+        mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+        if df.min() < 0.0:
+            mean, scale = np.where(df < 0.0, -np.inf, mean), np.where(df < 0.0, 0.0, scale)
+            df = np.abs(df)
         return best_probability(a, mean, param * scale, df)
-    if kind == TABULATED:
-        return row[D + 2 * K + a]
-    count = 0
-    for k in range(K):
-        count += mean[k] > -np.inf
-    if kind == UNIFORM:
-        return 1.0 / count
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
-    score, ties, beaten = ucb_score(row, a, K, D, alpha), 0, False
+    score, count, ties, beaten = ucb_score(row, a, K, D, alpha), 0, 0, False
     for k in range(K):
-        other = ucb_score(row, k, K, D, alpha)
-        ties += other == score
-        beaten = beaten or other > score
+        if is_among(row, k, D, K, OLD):
+            other = ucb_score(row, k, K, D, alpha)
+            count += 1
+            ties += other == score
+            beaten = beaten or other > score
     return explore / count + (0.0 if beaten else (1.0 - explore) / ties)
+
+
+@njit(cache=True)
+def chance(row, a, D, K):
+    """Probability that arm a is picked, given the row's moments and rule."""
+    tail = row[D + 3 * K :]
+    kind, param, floor = int(tail[KIND]), tail[PARAM], tail[FLOOR]
+    if row[D + a] == -np.inf:
+        return 0.0
+    if kind == TABULATED:
+        return row[D + 2 * K + a]
+    count, new = counts(row, D, K)
+    if row[D + 2 * K + a] < 0.0:
+        return 1.0 / count
+    p = by_rule(row, a, D, K, kind, param) * (1.0 - new / count)
+    return floor + (1.0 - count * floor) * p
 
 
 @njit(cache=True)
@@ -174,9 +214,25 @@ def all_chances(rows, D, K, out):
     """Each row's chance of every arm, out (n, K): the bits of `chance`, sooner."""
     for i in range(rows.shape[0]):
         row = rows[i]
-        if int(row[D + 3 * K + KIND]) == THOMPSON:
+        count, new = counts(row, D, K)
+        if int(row[D + 3 * K + KIND]) == THOMPSON and new == 0:
             mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+            floor = row[D + 3 * K + FLOOR]
             best_probabilities(mean, row[D + 3 * K + PARAM] * scale, df, out[i])
+            for k in range(K):
+                if mean[k] > -np.inf:
+                    out[i, k] = floor + (1.0 - count * floor) * out[i, k]
         else:
             for k in range(K):
                 out[i, k] = chance(row, k, D, K)
+
+
+def shared(new, available, among):
+    """Probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives those of
+    the others (n, A) among themselves."""
+    count, fresh = int(available.sum()), available & new
+    old = available & ~new
+    p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
+    out = np.zeros((len(p), new.size))
+    out[:, fresh], out[:, old] = 1.0 / count, p
+    return out

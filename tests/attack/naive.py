@@ -84,14 +84,17 @@ class Naive:
         """P(arm) (K,) at x by today's posteriors or these, among all arms or some."""
         posteriors = [self.posterior(a) for a in self.arms] if posteriors is None else posteriors
         among = np.ones(len(posteriors), bool) if among is None else among
-        found = self._at(x, [p for p, here in zip(posteriors, among, strict=True) if here])
-        out = np.zeros(len(posteriors))
-        if found is None:
-            out[among] = 1 / among.sum()
-        elif self.rule[0] == "Thompson" and np.isinf(found[2]).all():
-            out[among] = best_arm(found[0], self.rule[1] * found[1])
+        new = np.array([self._at(x, [p]) is None for p in posteriors])
+        old, out, count = among & ~new, np.zeros(len(posteriors)), among.sum()
+        out[among & new] = 1 / count
+        if not old.any():
+            return out
+        found = self._at(x, [p for p, here in zip(posteriors, old, strict=True) if here])
+        if self.rule[0] == "Thompson" and np.isinf(found[2]).all():
+            p = best_arm(found[0], self.rule[1] * found[1])
         else:
-            out[among] = oracle.policy_probabilities(*self.rule, *found)
+            p = oracle.policy_probabilities(*self.rule, *found)
+        out[old] = p * old.sum() / count
         return out
 
     # ---- rounds ----------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """A bandit at play: what it decides, with which propensity, and what it learns from a reward."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -114,18 +116,58 @@ def test_zero_sd_ties_in_thompson_sampling():
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_until_every_available_arm_has_a_reward_arms_are_uniform(policy):
-    bandit = bandit_of(policy, arms=4)
-    for k in range(3):
-        decision = bandit.choose(np.ones((4000, 3)))
-        np.testing.assert_array_equal(decision.probabilities, 0.25)
-        assert stats.chisquare(np.bincount(decision.arm, minlength=4)).pvalue > 1e-3
-        half = bandit.choose(np.ones((3, 3)), arms=[k, 3])
-        np.testing.assert_array_equal(half.propensity, 0.5)
-        bandit.update(np.ones(3), k, float(k))
-    assert bandit.choose(np.ones(3), arms=[0, 2]).probabilities.max() > 0.5  # these are ready
-    bandit.update(np.ones(3), 3, -5.0)
+def test_a_new_arm_has_its_share_and_the_others_what_they_had(policy):
+    """U of K arms without a reward: 1/K each, and (K − U)/K of the policy's among the others."""
+    bandit, x = bandit_of(policy, arms=4), np.ones((4000, 3))
+    for k in range(4):
+        old, decision = list(range(k)), bandit.choose(x)
+        p = decision.probabilities[0]
+        np.testing.assert_array_equal(p[k:], 0.25)
+        if old:
+            alone = bandit.choose(x[0], arms=old).probabilities
+            np.testing.assert_allclose(p[:k], alone[:k] * k / 4, atol=1e-9)
+        counts, there = np.bincount(decision.arm, minlength=4), p > 1e-9
+        assert counts[~there].sum() == 0
+        assert stats.chisquare(counts[there], 4000 * p[there] / p[there].sum()).pvalue > 1e-3
+        half = bandit.choose(x[:3], arms=[k, 3])
+        np.testing.assert_array_equal(half.propensity, 0.5 if k < 3 else 1.0)
+        bandit.update(np.ones(3), k, float(k) if k < 3 else -5.0)
     assert bandit.choose(np.ones(3)).probabilities[3] < 0.25
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_no_probability_is_below_its_minimum(policy):
+    """γ + (1 − K γ) p among K available arms; γ may follow the round."""
+    floored = dataclasses.replace(policy, min_probability=lambda t: 0.1 / t)
+    bandit, plain = trained(floored), trained(policy)
+    bandit.t = plain.t = 4
+    x = np.random.default_rng(1).normal(size=(6, 3))
+    for arms, K in ((None, 3), ([0, 2], 2)):
+        t = bandit.t
+        p, bare = (b.choose(x, arms).probabilities for b in (bandit, plain))
+        least = 0.1 / (t + 1 + np.arange(6))[:, None]
+        np.testing.assert_allclose(p, np.where(bare >= 0, least + (1 - K * least) * bare, 0)
+                                   * (np.isin(range(3), arms or range(3))), atol=1e-12)  # fmt: skip
+    constant = trained(dataclasses.replace(policy, min_probability=0.2))
+    decision = constant.choose(np.tile(x[:1], (20_000, 1)))
+    p = decision.probabilities[0]
+    frequency = np.bincount(decision.arm, minlength=3) / 20_000
+    assert (np.abs(frequency - p) <= 4.5 * np.sqrt(p * (1 - p) / 20_000)).all()
+    assert p.min() >= 0.2
+
+
+def test_a_minimum_leaves_room_for_all_arms():
+    with pytest.raises(ValueError, match=r"min_probability must be ≤ 1/3 for 3 arms; got 0\.4"):
+        bandit_of(bb.Thompson(min_probability=0.4))
+    bandit = bandit_of(bb.Thompson(min_probability=0.3))
+    before = bandit.arms
+    with pytest.raises(ValueError, match="must be ≤ 1/4 for 4 arms"):
+        bandit.add_arm("more")
+    assert bandit.arms == before
+    with pytest.raises(ValueError, match="min_probability must be a finite number ≥ 0"):
+        bb.UCB(min_probability=-0.1)
+    assert repr(bb.Greedy()) == "Greedy()"
+    assert repr(bb.UCB(2.0, min_probability=0.1)) == "UCB(alpha=2.0, min_probability=0.1)"
 
 
 @pytest.mark.parametrize("clip", [0.05, 0.5])

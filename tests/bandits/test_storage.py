@@ -84,7 +84,7 @@ def test_no_pickle_and_a_version(name, path):
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     meta = json.loads(arrays["meta"].tobytes())
-    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 2)
+    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 3)
     assert meta["names"] == ["a", 3, "new"]
     assert all(array.dtype.kind in "fu" for array in arrays.values())
 
@@ -182,10 +182,10 @@ def rewritten(path, **changes):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    rewritten(path, version=3)
-    refused(path, r"holds 'bayesbandit.Bandit' version 3; this release reads .* version 2")
-    rewritten(path, version=2, format="other")
-    refused(path, "holds 'other' version 2")
+    rewritten(path, version=4)
+    refused(path, r"holds 'bayesbandit.Bandit' version 4; this release reads .* version 3")
+    rewritten(path, version=3, format="other")
+    refused(path, "holds 'other' version 3")
 
 
 def test_missing_arrays(path):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.kernels.rules import row_width
 from bayesbandit.model import RewardModel
 from tests.beliefs.by_draws import (
     GIBBS,
@@ -66,11 +67,11 @@ def test_the_rounds_of_all_arms_count_where_they_share_the_model():
 def test_draws_are_renewed_when_they_have_served():
     """As many decisions as there are draws; looking on does not wear them out."""
     belief = learn(believed(HETEROSCEDASTIC, draws=30), data(n=30))
-    rows = np.zeros((10, D + 3 * K + 6))
+    rows = np.zeros((10, row_width(D, K)))
     everything, alpha = np.ones(K, dtype=bool), np.ones(1)
     values = []
     for _ in range(8):
-        assert belief.describe(rows, everything, alpha)
+        belief.describe(rows, everything, alpha)
         belief.moments(probe()), belief.best(probe(), 1.0)
         values.append(belief.values(probe()))
     assert runs(belief) == [3] * K
@@ -82,15 +83,15 @@ def test_a_frozen_draw_stays_until_the_next_reward():
     """The paper's Appendix C: one draw for each arm, picked among the sampler's."""
     model, rows = bb.load_model("bayesian_lasso"), data(n=30)
     belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
-    table = np.zeros((50, D + 3 * K + 6))
+    table = np.zeros((50, row_width(D, K)))
     table[:, :D] = np.random.default_rng(0).normal(size=(50, D))
-    assert belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
     before = belief.values(probe())
     assert before.shape == (4, K, 1)
     np.testing.assert_array_equal(belief.moments(probe())[1], 0.0)
     p = table[:, D + 2 * K : D + 3 * K]
     np.testing.assert_array_equal(p, np.eye(K)[table[:, D : D + K].argmax(axis=1)])
-    assert belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
     np.testing.assert_array_equal(belief.values(probe()), before)
     learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})
     changed = (belief.values(probe()) != before).all(axis=(0, 2))
@@ -166,22 +167,23 @@ def test_weights_that_change_with_hindsight(model):
 
 @pytest.mark.parametrize("model", [IMPROPER, RewardModel(linear.improper, {})], ids=["nig", "flat"])
 def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
-    """Without draws: mean 0 with an infinite sd, and not ready; each arm has to be."""
+    """Without draws: mean 0 with an infinite sd, and new."""
     rows = data(n=12, K=1)
     belief = believed(model, 2, draws=10)
-    table, every = np.zeros((2, D + 6 + 6)), np.ones(2, dtype=bool)
+    table, every = np.zeros((2, row_width(D, 2))), np.ones(2, dtype=bool)
     for i in range(12):
         enough = i >= (D if model is IMPROPER else D + 1)
         mean, sd = belief.moments(probe())
         assert np.isfinite(sd[:, 0]).all() == enough
         assert not np.isfinite(sd[:, 1]).any()
         assert (mean[:, 1] == 0).all()
-        assert not belief.describe(table, every, np.ones(1))
+        assert belief.new.tolist() == [not enough, True]
+        belief.describe(table, every, np.ones(1))
+        np.testing.assert_allclose(table[:, D + 4 : D + 6], 0.5)
         np.testing.assert_array_equal(belief.best(probe(), 1.0), 0.5)
-        assert belief.describe(table, np.array([True, False]), np.ones(1)) == enough
         learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
     learn(belief, rows | {"arm": np.ones(12, dtype=int)})
-    assert belief.describe(table, every, np.ones(1))
+    assert not belief.new.any()
 
 
 # ---- arms that come and go -----------------------------------------------------------------------

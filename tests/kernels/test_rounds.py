@@ -10,7 +10,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels import rounds, rules
-from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB, UNIFORM
+from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
 from tests.players import world
 
@@ -22,12 +22,13 @@ def stream_of(rng, n):
     return np.append(0.0, rng.standard_normal(n))
 
 
-def row_of(mean, scale, df=INF, kind=UCB, param=1.0):
-    """A logged round of one column with these moments."""
+def row_of(mean, scale, df=INF, kind=UCB, param=1.0, floor=0.0):
+    """A logged round of one column with these moments; of new arms, df < 0."""
     K = len(mean)
     row = np.zeros(rules.row_width(1, K))
     row[1 : 1 + K], row[1 + K : 1 + 2 * K], row[1 + 2 * K : 1 + 3 * K] = mean, scale, df
-    row[1 + 3 * K + rules.KIND], row[1 + 3 * K + rules.PARAM] = kind, param
+    tail = row[1 + 3 * K :]
+    tail[rules.KIND], tail[rules.PARAM], tail[rules.FLOOR] = kind, param, floor
     return row
 
 
@@ -35,10 +36,10 @@ def chances(row, K):
     return np.array([rules.chance(row, k, 1, K) for k in range(K)])
 
 
-def decisions(row, K, kind, param, n, rng):
+def decisions(row, K, kind, param, n, rng, floor=0.0):
     """How often each arm is picked in n decisions from the same row."""
     stream = stream_of(rng, n * (3 * K + 2) + 100)
-    arms = [rules.decide(row, 1, K, kind, param, stream) for _ in range(n)]
+    arms = [rules.decide(row, 1, K, kind, param, floor, stream) for _ in range(n)]
     return np.bincount(arms, minlength=K)
 
 
@@ -102,7 +103,7 @@ def test_chance_is_the_quadrature_and_the_frequency(kind, param, mean, scale, df
     fits(decisions(row, K, kind, param, 3000, rng), p)
 
 
-@pytest.mark.parametrize("kind", [UNIFORM, *NAMES])
+@pytest.mark.parametrize("kind", NAMES)
 def test_arms_out_of_reach(kind, rng):
     """Mean −∞ and scale 0: never chosen, and the others share what there is."""
     mean, scale = [-INF, 0.2, -INF, 0.2], [0.0, 1.0, 0.0, 1.0]
@@ -119,25 +120,48 @@ def test_infinite_sd_and_alpha_zero():
     np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
 
 
-@given(st.integers(1, 12), st.sampled_from([UNIFORM, *NAMES]), st.booleans(), st.integers(0, 99))
-def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed):
-    """`is_short` covers the most that a round can use: all arms tied, all Student-t, exploring."""
+@given(
+    st.integers(1, 12), st.sampled_from(list(NAMES)), st.booleans(), st.integers(0, 99),
+    st.integers(0, 2), st.booleans(),
+)  # fmt: skip
+def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed, new, floor):
+    """`is_short` covers the most that a round can use: all arms tied, all Student-t, exploring,
+    some of them new, above a floor."""
     rng = np.random.default_rng(seed)
     stream = stream_of(rng, 100)
     row = row_of(np.zeros(K), rng.integers(0, 2, K).astype(float), 3.0 if student else INF)
+    row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
     while not rules.is_short(stream, K):
-        rules.decide(row, 1, K, kind, 1.0, stream)
+        rules.decide(row, 1, K, kind, 1.0, 1e-9 * floor, stream)
         assert stream[0] < stream.size
 
 
-def test_unready_arms_are_drawn_uniformly(rng):
+@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize("floor", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize("new", [(), (0,), (1, 4), (0, 1, 2, 4)])
+def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
+    """γ + (1 − K γ) p, with p = 1/K of a new arm, and (K − U)/K of the rule's among the others."""
+    mean, scale = np.array([5.0, 0.3, 0.1, -INF, 0.2]), np.array([0.1, 1.0, 0.5, 0.0, 0.7])
+    fresh, there = np.isin(np.arange(5), new), mean > -INF
+    row = row_of(mean, scale, np.where(fresh, -INF, INF), kind, 0.4, floor)
+    old = there & ~fresh
+    expected = np.where(fresh, 0.25, 0.0)
+    if old.any():
+        alone = chances(row_of(mean[old], scale[old], kind=kind, param=0.4), old.sum())
+        expected[old] = alone * old.sum() / 4
+    expected = np.where(there, floor + (1 - 4 * floor) * expected, 0.0)
+    np.testing.assert_allclose(chances(row, 5), expected, atol=1e-12)
+    every = np.empty((1, 5))
+    rules.all_chances(row[None], 1, 5, every)
+    np.testing.assert_array_equal(every[0], chances(row, 5))
+    fits(decisions(row, 5, kind, 0.4, 4000, rng, floor), expected)
+
+
+def test_a_decision_says_by_which_rule(rng):
     row = row_of([5.0, 0.0], [0.0, 0.0])
-    stream = stream_of(rng, 5000)
-    arms = [rounds.decide_into(row, False, 1, 2, THOMPSON, 1.0, stream) for _ in range(1000)]
-    fits(np.bincount(arms), np.full(2, 0.5))
-    np.testing.assert_array_equal(chances(row, 2), [0.5, 0.5])
+    assert rounds.decide_into(row, 1, 2, UCB, 1.5, 0.01, stream_of(rng, 100)) == 0
     tail = row[-rules.TAIL :]
-    assert (tail[rules.KIND], tail[rules.PARAM]) == (UNIFORM, 0.0)
+    assert tail[[rules.KIND, rules.PARAM, rules.FLOOR]].tolist() == [UCB, 1.5, 0.01]
     assert np.isnan(tail[[rules.PROPENSITY, rules.REWARD, rules.WEIGHT]]).all()
 
 
@@ -145,7 +169,7 @@ def test_unready_arms_are_drawn_uniformly(rng):
 def test_a_context_that_is_no_number_changes_nothing(x, rng):
     belief = bb.Ridge(variance=1.0).belief(2, 2)
     row, stream = np.empty(rules.row_width(3, 2)), stream_of(rng, 50)
-    args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0)
+    args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0, 0.0)
     before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
     assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE
     assert rounds.choose_one(row, np.zeros(2), *args, stream[:5]) == rounds.STREAM_EMPTY
@@ -174,27 +198,32 @@ class Twin:
         K = len(self.rows)
         if self.left < 3 * K + 3:  # a block is thrown away when a round might not fit
             self.block, self.left = iter(self.rng.standard_normal(4096)), 4096
-        if not all(self.rows):
-            return self.pick(K), 1 / K
-        theta = [np.linalg.solve(B, b) for B, b in zip(self.B, self.b, strict=True)]
+        new = [k for k, rows in enumerate(self.rows) if not rows]
+        old = [k for k, rows in enumerate(self.rows) if rows]
+        if not old or (new and stats.norm.cdf(self.normal()) * K < len(new)):
+            return new[self.pick(len(new))], 1 / K
+        theta = [np.linalg.solve(self.B[k], self.b[k]) for k in old]
         mean = np.array([z @ t for t in theta])
         sigma2 = [
-            max(np.mean([w * (r - x @ t) ** 2 for x, r, w in rows]), 1e-6)
-            for rows, t in zip(self.rows, theta, strict=True)
+            max(np.mean([w * (r - x @ t) ** 2 for x, r, w in self.rows[k]]), 1e-6)
+            for k, t in zip(old, theta, strict=True)
         ]
-        sd = [math.sqrt(s * z @ np.linalg.solve(B, z)) for s, B in zip(sigma2, self.B, strict=True)]
+        sd = [
+            math.sqrt(s * z @ np.linalg.solve(self.B[k], z))
+            for s, k in zip(sigma2, old, strict=True)
+        ]
         p = oracle.policy_probabilities(NAMES[self.kind], self.param, mean, np.array(sd))
         if self.kind == THOMPSON:
-            k = np.argmax(
+            i = np.argmax(
                 [m + self.param * s * self.normal() for m, s in zip(mean, sd, strict=True)]
             )
         elif self.kind == UCB:
-            k = np.argmax(mean + self.param * np.array(sd))
+            i = np.argmax(mean + self.param * np.array(sd))
         elif stats.norm.cdf(self.normal()) < self.param:
-            k = self.pick(K)
+            i = self.pick(len(old))
         else:
-            k = np.argmax(mean)
-        return k, p[k]
+            i = np.argmax(mean)
+        return old[i], p[i] * len(old) / K
 
     def observe(self, z, k, r, p):
         w = 1 / max(self.clip, p) if self.clip else 1.0
