@@ -138,8 +138,8 @@ def choose_many(rows, start, D, K, kind, params, stream):
         if is_short(stream, K):
             stream[-1] += i - start
             return i
-        param, floor = params[i if params.shape[0] > 1 else 0]
-        decide_into(rows[i], D, K, kind, param, floor, stream)
+        at = i if params.shape[0] > 1 else 0
+        decide_into(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
     stream[-1] += rows.shape[0] - start
     return rows.shape[0]
 
@@ -236,7 +236,8 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         if is_short(stream, K):
             stream[-1] += t - start
             return t
-        param, floor = params[t if params.shape[0] > 1 else 0]
+        at = t if params.shape[0] > 1 else 0
+        param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
         if t % every == 0:
             tail[PROPENSITY] = chance(row, arm, D, K)

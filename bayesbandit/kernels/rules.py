@@ -86,14 +86,21 @@ def draw(mean, scale, df, stream):
 
 
 @njit(cache=True)
-def counts(row, D, K):
-    """How many arms may be chosen, and how many of these are new."""
-    count, new = 0, 0
+def available_in(row, D, K):
+    """How many arms may be chosen."""
+    count = 0
     for k in range(K):
-        if row[D + k] > -np.inf:
-            count += 1
-            new += row[D + 2 * K + k] < 0.0
-    return count, new
+        count += row[D + k] > -np.inf
+    return count
+
+
+@njit(cache=True)
+def new_in(row, D, K):
+    """How many of them are new."""
+    new = 0
+    for k in range(K):
+        new += row[D + 2 * K + k] < 0.0
+    return new
 
 
 @njit(cache=True)
@@ -139,17 +146,20 @@ def decide(row, D, K, kind, param, floor, stream):
     """The arm that a rule picks from a row's moments; ties are broken evenly."""
     if kind == TABULATED:
         return pick(row[D + 2 * K : D + 3 * K], stream)
-    count, new = counts(row, D, K)
-    if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
-        return uniformly(row, D, K, ANY, count, stream)
-    if new > 0 and normal_cdf(normal(stream)) * count < new:
-        return uniformly(row, D, K, NEW, new, stream)
+    new, among = new_in(row, D, K), ANY
+    if new > 0 or floor > 0.0:
+        count = available_in(row, D, K)
+        if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
+            return uniformly(row, D, K, ANY, count, stream)
+        if new > 0 and normal_cdf(normal(stream)) * count < new:
+            return uniformly(row, D, K, NEW, new, stream)
+        among = OLD
     if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
-        return uniformly(row, D, K, OLD, count - new, stream)
+        return uniformly(row, D, K, among, available_in(row, D, K) - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
     best, best_score, ties = -1, -np.inf, 0
     for k in range(K):
-        if not is_among(row, k, D, K, OLD):
+        if not is_among(row, k, D, K, among):
             continue
         if kind == THOMPSON:
             score = draw(row[D + k], alpha * row[D + K + k], row[D + 2 * K + k], stream)
@@ -165,14 +175,8 @@ def decide(row, D, K, kind, param, floor, stream):
 
 
 @njit(cache=True)
-def by_rule(row, a, D, K, kind, param):
-    """Probability that the rule in the row picks the old arm a among the old ones."""
-    if kind == THOMPSON:
-        mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
-        if df.min() < 0.0:
-            mean, scale = np.where(df < 0.0, -np.inf, mean), np.where(df < 0.0, 0.0, scale)
-            df = np.abs(df)
-        return best_probability(a, mean, param * scale, df)
+def by_score(row, a, D, K, kind, param):
+    """Probability that a rule of scores picks the old arm a among the old ones."""
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
     score, count, ties, beaten = ucb_score(row, a, K, D, alpha), 0, 0, False
@@ -189,16 +193,33 @@ def by_rule(row, a, D, K, kind, param):
 def chance(row, a, D, K):
     """Probability that arm a is picked, given the row's moments and rule."""
     tail = row[D + 3 * K :]
+    if int(tail[KIND]) == THOMPSON and tail[FLOOR] == 0.0 and new_in(row, D, K) == 0:
+        mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+        return 0.0 if mean[a] == -np.inf else best_probability(a, mean, tail[PARAM] * scale, df)
+    return chance_among(row, a, D, K)
+
+
+@njit(cache=True)
+def chance_among(row, a, D, K):
+    """`chance`, of any rule, above a floor, and where some arms are new."""
+    tail = row[D + 3 * K :]
     kind, param, floor = int(tail[KIND]), tail[PARAM], tail[FLOOR]
     if row[D + a] == -np.inf:
         return 0.0
     if kind == TABULATED:
         return row[D + 2 * K + a]
-    count, new = counts(row, D, K)
+    count, new = available_in(row, D, K), new_in(row, D, K)
     if row[D + 2 * K + a] < 0.0:
         return 1.0 / count
-    p = by_rule(row, a, D, K, kind, param) * (1.0 - new / count)
-    return floor + (1.0 - count * floor) * p
+    if kind == THOMPSON:
+        df, out = row[D + 2 * K : D + 3 * K], np.empty(K)
+        mean = np.where(df < 0.0, -np.inf, row[D : D + K])
+        scale = np.where(df < 0.0, 0.0, row[D + K : D + 2 * K])
+        best_probabilities(mean, param * scale, np.abs(df), out)
+        p = out[a]
+    else:
+        p = by_score(row, a, D, K, kind, param)
+    return floor + (1.0 - count * floor) * (p * (1.0 - new / count))
 
 
 @njit(cache=True)
@@ -214,8 +235,8 @@ def all_chances(rows, D, K, out):
     """Each row's chance of every arm, out (n, K): the bits of `chance`, sooner."""
     for i in range(rows.shape[0]):
         row = rows[i]
-        count, new = counts(row, D, K)
-        if int(row[D + 3 * K + KIND]) == THOMPSON and new == 0:
+        count = available_in(row, D, K)
+        if int(row[D + 3 * K + KIND]) == THOMPSON and new_in(row, D, K) == 0:
             mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
             floor = row[D + 3 * K + FLOOR]
             best_probabilities(mean, row[D + 3 * K + PARAM] * scale, df, out[i])
