@@ -153,8 +153,29 @@ def check_whole(bandit: Bandit) -> None:
             _check_arms(stats)
     if (rounds := getattr(belief, "rounds", None)) is not None:
         _check_rounds(rounds.of(), K)
+    for chain in getattr(belief, "chains", ()):
+        _check_chain(chain, belief.drawn())
     if bandit.reweighting is not None:
         _check_estimator(bandit)
+
+
+def _check_chain(chain: Any, drawn: dict[str, tuple[int | None, ...]]) -> None:
+    """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
+    its draws, None where a length is the rows' affair."""
+    whole = all(type(n) is int for n in (chain.fitted, chain.served, chain.runs))
+    demand(whole and min(chain.fitted + 1, chain.served, chain.runs) >= 0, "its chains' counts")
+    demand(not chain.values or chain.values.keys() == drawn.keys(), "its draws' variables")
+    states = chain.state if isinstance(chain.state, list) else []
+    for values, first in ((chain.values, 0), *((state, 1) for state in states)):
+        for name in values.keys() & drawn.keys():
+            found, shape = np.asarray(values[name]), drawn[name][first:]
+            fits = len(found.shape) == len(shape) and all(
+                n in (m, None) for n, m in zip(shape, found.shape, strict=True)
+            )
+            demand(fits, f"its draws of {name!r} have the shape {found.shape}")
+            demand(np.isfinite(found).all(), f"its draws of {name!r} are not finite")
+    if isinstance(chain.state, np.ndarray):
+        demand(chain.state.ndim == 2 and np.isfinite(chain.state).all(), "its sampler's state")
 
 
 def _check_arms(arms: np.ndarray) -> None:

@@ -9,12 +9,13 @@ there are draws: a draw that is used for ever is not Thompson sampling.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.beliefs.chains import Chain, Draws, restored, shapes, stored
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, one_thread
@@ -29,23 +30,6 @@ if TYPE_CHECKING:
 
 IMPROPER = "the posterior is not proper before there are more rewards"
 MOST = 4_000_000  # numbers in one step's intermediate results
-
-Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
-
-
-@dataclass
-class Chain:
-    """Draws of one posterior, and where its sampler stands.
-
-    fitted: rounds that the draws know of (−1: there are none). served: decisions made from them.
-    runs: how often they have been computed.
-    """
-
-    values: Draws = field(default_factory=dict)
-    state: Any = None
-    fitted: int = -1
-    served: int = 0
-    runs: int = 0
 
 
 class SampledBelief:
@@ -319,35 +303,20 @@ class SampledBelief:
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, as arrays and plain values."""
-        found: dict[str, Any] = {
-            "rounds": self.rounds.state(),
-            "chains": [[c.fitted, c.served, c.runs] for c in self.chains],
-        }
-        for g, chain in enumerate(self.chains):
-            found |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
-            if isinstance(chain.state, np.ndarray):
-                found[f"{g}.state"] = chain.state
-            elif chain.state:
-                found |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
-        return found
+        return {"rounds": self.rounds.state(), **stored(self.chains)}
+
+    def drawn(self) -> dict[str, tuple[int | None, ...]]:
+        """The shape of each variable's draws (S, *shape); None for the number of rows."""
+        return shapes(self.plan, 1 if self.spec.frozen else self.spec.draws)
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.rounds.restore(state["rounds"])
         self._set_arms(len(self.n))
-        self.chains = []
-        for g, (fitted, served, runs) in enumerate(state["chains"]):
-            values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
-            last = state.get(f"{g}.state", [variables] if variables else None)
-            self.chains.append(Chain(values, last, fitted, served, runs))
+        self.chains = restored(state)
 
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations (n, K) of draws (n, K, S); 0 and ∞ where there are none."""
     mean, sd, known = values.mean(axis=2), values.std(axis=2), ~np.isnan(values[:, :, 0])
     return np.where(known, mean, 0.0), np.where(known, sd, math.inf)
-
-
-def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries whose keys begin so, by the rest of the key."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -9,6 +9,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit import files
+from bayesbandit.bandits import storage
 from tests.players import STATEFUL, anatomy, world
 
 
@@ -51,9 +52,9 @@ CRAFTED = {
     "total no number": say("total", "many"),
     "limit": say("limit", 3),
     "t": say("t", 1),
-    "arm beyond": put("history", (0, -6), 99.0),
-    "arm before": put("history", (0, -6), -2.0),
-    "arm between": put("history", (0, -6), 0.5),
+    "arm beyond": put("history", (0, -7), 99.0),
+    "arm before": put("history", (0, -7), -2.0),
+    "arm between": put("history", (0, -7), 0.5),
     "rule": put("history", (0, -6), 17.0),
     "rule's number": put("history", (-1, -5), np.inf),
     "degrees of freedom": put("history", (-1, -8), 0.0),
@@ -83,6 +84,33 @@ def test_crafted_files_are_refused(case, tmp_path):
     CRAFTED[case](meta, arrays)
     rewrite(path, meta, arrays)
     with pytest.raises((ValueError, TypeError)):
+        bb.Bandit.load(path)
+
+
+DRAWN = {
+    "draws of another shape": lambda meta, a: a.__setitem__(
+        "belief.0.values.theta", a["belief.0.values.theta"][:, :1].copy()),
+    "too few draws": lambda meta, a: a.__setitem__(
+        "belief.1.values.theta", a["belief.1.values.theta"][:3].copy()),
+    "draws of no variable": lambda meta, a: a.__setitem__("belief.0.values.eta", np.zeros(20)),
+    "a state of another shape": lambda meta, a: a.__setitem__("belief.0.state.theta", np.zeros(7)),
+    "draws NaN": put("belief.0.values.theta", (0, 0), np.nan),
+    "chains' counts": lambda meta, a: meta["belief"]["chains"][0].__setitem__(0, -5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DRAWN)
+def test_crafted_draws_are_refused(case, tmp_path):
+    path = tmp_path / "b"
+    bandit = bb.Bandit(2, bb.load_model("laplace"), bb.Thompson(), n_features=2, draws=20)
+    bandit.play(np.random.default_rng(0).normal(size=(12, 2)), np.ones((12, 2)))
+    bandit.save(path)
+    meta, arrays = storage.read(path)
+    rewrite(path, meta, arrays)
+    assert bb.Bandit.load(path).t == 12
+    DRAWN[case](meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match="is broken: its"):
         bb.Bandit.load(path)
 
 

@@ -1,0 +1,69 @@
+"""Posterior draws that a bandit decides from, and how they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.engines.density import lengths, row_dimension
+from bayesbandit.engines.plan import Plan
+
+Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
+
+
+@dataclass
+class Chain:
+    """Draws of one posterior, and where its sampler stands.
+
+    fitted: rounds that the draws know of (−1: there are none). served: decisions made from them.
+    runs: how often they have been computed.
+    """
+
+    values: Draws = field(default_factory=dict)
+    state: Any = None
+    fitted: int = -1
+    served: int = 0
+    runs: int = 0
+
+
+def shapes(plan: Plan, size: int) -> dict[str, tuple[int | None, ...]]:
+    """The shape of `size` draws of each free variable, (S, *shape); None for the number of rows."""
+    built, row = plan.built, row_dimension(plan.built)
+    fixed = lengths(built, but=row)
+
+    def shape(name: str) -> tuple[int | None, ...]:
+        dims = built.named_vars_to_dims.get(name) or ()
+        return tuple(None if d == row else len(built.coords[d] or ()) for d in dims)
+
+    names = [str(v.name) for v in built.free_RVs]
+    return {name: (size, *(fixed[name] if name in fixed else shape(name))) for name in names}
+
+
+def stored(chains: Sequence[Chain]) -> dict[str, Any]:
+    """Chains as arrays and plain values."""
+    found: dict[str, Any] = {"chains": [[c.fitted, c.served, c.runs] for c in chains]}
+    for g, chain in enumerate(chains):
+        found |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
+        if isinstance(chain.state, np.ndarray):
+            found[f"{g}.state"] = chain.state
+        elif chain.state:
+            found |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
+    return found
+
+
+def restored(state: Mapping[str, Any]) -> list[Chain]:
+    """The chains that `stored` wrote."""
+    chains = []
+    for g, (fitted, served, runs) in enumerate(state["chains"]):
+        values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
+        last = state.get(f"{g}.state", [variables] if variables else None)
+        chains.append(Chain(values, last, fitted, served, runs))
+    return chains
+
+
+def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The entries whose keys begin so, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
