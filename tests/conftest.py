@@ -16,7 +16,7 @@ from hypothesis import settings
 
 KERNELS = Path(__file__).parents[1] / "bayesbandit" / "kernels"
 
-gc.set_threshold(50_000, 20, 20)  # graphs are many small things, most of which stay
+gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which stay
 # a process that is started by a test would compile PyMC's source anew
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -33,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
     compiled = [path.stat().st_mtime for path in KERNELS.glob("__pycache__/*.nb?")]
     if compiled and max(path.stat().st_mtime for path in KERNELS.glob("*.py")) > min(compiled):
         shutil.rmtree(KERNELS / "__pycache__", ignore_errors=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What has been imported stays: it is not looked through for garbage again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

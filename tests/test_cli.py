@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import DEFAULTS, app, parse_bandit
+from tests.cases import slow_but
 
 
 def run(*arguments):
@@ -200,7 +201,10 @@ def test_models_that_cannot_be_compared(model, said, tmp_path):
     assert said in " ".join(result.output.split())
 
 
-@pytest.mark.parametrize("name", ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"])
+@pytest.mark.parametrize(
+    "name",
+    slow_but(["[/b]", "x\\[/i]"], ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"]),
+)
 def test_names_are_not_read_as_markup(name, tmp_path):
     """Of columns, classes, data sets and folders; they stand in the tables as they are."""
     rng, folder = np.random.default_rng(0), tmp_path / name.replace("/", "∕")

@@ -203,6 +203,7 @@ def test_checkpoints_grow_to_the_horizon(horizon):
     assert len(t) <= 101
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_gives_the_same_table(table):
     import joblib
     from distributed import Client, LocalCluster

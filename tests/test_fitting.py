@@ -1,7 +1,6 @@
 """`fit`: what it takes, what it refuses, and that it is right where the answer is known."""
 
 import numpy as np
-import nutpie
 import pandas as pd
 import pytest
 
@@ -154,27 +153,6 @@ def test_sweeps_before_the_draws_are_thrown_away():
     late = fit(declared.lasso, *rows, seed=1, draws=20, chains=1, tune=10)
     early = fit(declared.lasso, *rows, seed=1, draws=30, chains=1, tune=0)
     np.testing.assert_array_equal(late.known.values["theta"], early.known.values["theta"][:, 10:])
-
-
-@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
-def test_nuts_takes_all_knobs(monkeypatch):
-    asked = {}
-
-    def record(compiled, **settings):
-        asked.update(settings)
-        return sample(compiled, **settings)
-
-    sample = nutpie.sample
-    monkeypatch.setattr(nutpie, "sample", record)
-    rows = declared.rows()
-    how = {"draws": 30, "chains": 2, "seed": 1, "engine": "nuts", "tune": 60}
-    close = fit(declared.known, *rows, **how, target_accept=0.99, cores=1)
-    assert {k: asked[k] for k in ("tune", "target_accept", "cores")} == {
-        "tune": 60, "target_accept": 0.99, "cores": 1,
-    }  # fmt: skip
-    loose = fit(declared.known, *rows, **how, target_accept=0.6)
-    assert close.known.acceptance > loose.known.acceptance
-    assert close.known.stats["step_size"].mean() < loose.known.stats["step_size"].mean()
 
 
 @pytest.mark.slow

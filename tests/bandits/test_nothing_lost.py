@@ -17,6 +17,7 @@ from bayesbandit.bandits import forks
 from bayesbandit.beliefs import declared
 from bayesbandit.engines import plan
 from tests.bandits.kinds import trained
+from tests.cases import slow_but
 from tests.players import PRESETS, STATEFUL, anatomy, public, world
 
 PACKAGE = str(Path(bb.__file__).parent)
@@ -177,7 +178,7 @@ def one_template(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_template")
-@pytest.mark.parametrize("kind", ["affine", "joint", "by draws"])
+@pytest.mark.parametrize("kind", slow_but(["affine", "by draws"], ["affine", "joint", "by draws"]))
 def test_declared_models_interrupted_at_any_line(kind, rng):
     x = rng.normal(size=(3, 3))
     bandit = trained(kind)

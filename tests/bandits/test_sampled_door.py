@@ -36,7 +36,13 @@ def quick(model, **settings):
                          ids=["unweighted", "estimated"])  # fmt: skip
 @pytest.mark.parametrize(
     ("model", "bad"),
-    [(POISSON, -1), (POISSON, 2.5), (LOGISTIC, 0.5), (LOGISTIC, 2), (counts, -1)],
+    [
+        (POISSON, -1),
+        (LOGISTIC, 0.5),
+        (counts, -1),
+        pytest.param(POISSON, 2.5, marks=pytest.mark.slow),
+        pytest.param(LOGISTIC, 2, marks=pytest.mark.slow),
+    ],
     ids=lambda v: getattr(v, "name", v),
 )
 def test_an_impossible_reward_is_refused_and_changes_nothing(model, bad, balance, rng):

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 from bayesbandit.engines import exact
 from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.exact import ExactGaussian
+from tests.cases import quick_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.linear import (
     IN_BATCH,
@@ -27,26 +28,33 @@ from tests.engines.linear import (
     averaged,
     centred_contexts,
     centred_elsewhere,
+    cumulative,
     custom_by_draws,
     data_of,
     einsum,
     features,
+    fixed_design,
+    hierarchical_mean,
     improper,
     intercept,
     joined,
     joint_noise,
     logarithms,
+    matrix_normal,
     mv_chol,
     mv_cov,
     mv_tau,
     named_dimensions,
     no_weights,
     noise_by_context,
+    non_centred,
+    offset,
     power_two,
     precision_form,
     random_walk,
     ridge,
     scaled_features,
+    set_subtensor,
     stacked_scalars,
     tensordot,
     two_likelihoods,
@@ -55,7 +63,21 @@ from tests.engines.linear import (
     zellner,
 )
 
+SLOW = (  # each has kin among the others
+    *(precision_form, mv_chol, mv_tau, matrix_normal, autoregression, offset, centred_elsewhere),
+    *(fixed_design, joined, set_subtensor, tensordot, einsum, cumulative, hierarchical_mean),
+    *(weights_by_custom, non_centred),
+)
 _matched: dict = {}
+
+
+def each(declarations):
+    return pytest.mark.parametrize(
+        "declare", quick_but(SLOW, declarations), ids=lambda f: f.__name__
+    )
+
+
+streamed = each(STREAMED)
 
 
 def matched(declare) -> tuple[ExactGaussian, dict, pm.Model]:
@@ -73,7 +95,7 @@ def part(data, index):
     return {role: values[index] for role, values in data.items()}
 
 
-@pytest.mark.parametrize("declare", STREAMED + IN_BATCH, ids=lambda f: f.__name__)
+@each(STREAMED + IN_BATCH)
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
@@ -88,7 +110,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
     assert np.allclose(logp - normal.logpdf(theta), posterior.log_evidence, rtol=1e-7, atol=1e-7)
 
 
-@pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
+@streamed
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
     assert engine.additive, engine.form.not_additive
@@ -120,7 +142,7 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
     assert engine.form.not_additive.startswith(words)
 
 
-@pytest.mark.parametrize("declare", INDEPENDENT, ids=lambda f: f.__name__)
+@each(INDEPENDENT)
 def test_posterior_is_the_textbooks(declare):
     engine, data, _ = matched(declare)
     if declare is intercept:
@@ -136,7 +158,7 @@ def test_posterior_is_the_textbooks(declare):
     assert np.isclose(posterior.log_evidence, evidence.logpdf(data["reward"]))
 
 
-@pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
+@streamed
 def test_the_linear_map_predicts_the_mean_reward(declare):
     engine, _, _ = matched(declare)
     x, rng = np.exp(rows(seed=5, n=6, d=D)["x"]), np.random.default_rng(3)
@@ -162,7 +184,7 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
         assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
 
 
-@pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
+@streamed
 def test_rows_say_what_the_gradients_say(declare):
     engine, data, _ = matched(declare)
     by_gradient = engine.quadratic.natural(engine.data(**data))[1]
@@ -175,23 +197,31 @@ def test_rows_say_what_the_gradients_say(declare):
     assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
 
 
-def test_what_the_compiled_kernel_can_take_is_recognised():
-    known = [f for f in STREAMED if matched(f)[0].noise is not None]
-    assert set(STREAMED) - set(known) == {logarithms, noise_by_context}
-    assert all(np.isclose(matched(f)[0].noise, SIGMA**2) for f in known)
-    identity = [f for f in STREAMED if matched(f)[0].identity_map]
-    assert set(identity) == {
-        *(ridge, no_weights, precision_form, centred_elsewhere, mv_cov, mv_chol, mv_tau),
-        *(random_walk, autoregression, stacked_scalars, joined, tensordot, einsum, power_two),
-        *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
-        *(noise_by_context, named_dimensions),
-    }
-    lam = {f: matched(f)[0].ridge for f in identity}
-    assert np.isclose(lam[ridge], SIGMA**2 / 4)
-    assert np.isclose(lam[precision_form], SIGMA**2 * 4)
-    assert np.isclose(lam[no_weights], SIGMA**2)
-    for declare in (centred_elsewhere, mv_cov, random_walk, stacked_scalars, noise_by_context):
-        assert lam[declare] is None
+IDENTITY = (
+    *(ridge, no_weights, precision_form, centred_elsewhere, mv_cov, mv_chol, mv_tau),
+    *(random_walk, autoregression, stacked_scalars, joined, tensordot, einsum, power_two),
+    *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
+    *(noise_by_context, named_dimensions),
+)
+PENALTY = {ridge: SIGMA**2 / 4, precision_form: SIGMA**2 * 4, no_weights: SIGMA**2}
+NO_PENALTY = (centred_elsewhere, mv_cov, random_walk, stacked_scalars, noise_by_context)
+
+
+@streamed
+def test_what_the_compiled_kernel_can_take_is_recognised(declare):
+    engine, _, _ = matched(declare)
+    if declare in (logarithms, noise_by_context):
+        assert engine.noise is None
+    else:
+        assert np.isclose(engine.noise, SIGMA**2)
+    assert engine.identity_map == (declare in IDENTITY)
+    if declare in PENALTY:
+        assert np.isclose(engine.ridge, PENALTY[declare])
+    if declare in NO_PENALTY:
+        assert engine.ridge is None
+
+
+def test_features_are_read_off():
     C, a = matched(scaled_features)[0].form.features
     assert np.allclose(C, np.diag([1, 10, 0.1]))
     assert not a.any()

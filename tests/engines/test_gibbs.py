@@ -12,6 +12,7 @@ from bayesbandit.engines.gibbs import Gibbs, match
 from bayesbandit.kernels.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.priors import Prior
+from tests.cases import quick_but
 from tests.engines.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -364,7 +365,14 @@ def averaged(x, reward, theta, sigma2):
 BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+SLOW_BLOCKS = (
+    *("ridge", "laplace, known noise", "park casella", "horseshoe, half-Cauchy", "half-Cauchy"),
+    *("half-Student", "laplace, half-normal scale", "half-normal scale", "half-Cauchy variance"),
+    *("half-normal variance", "Exponential sd", "Gamma sd", "LogNormal sd", "TruncatedNormal sd"),
+)
+
+
+@pytest.mark.parametrize("name", quick_but(SLOW_BLOCKS, BLOCKS))
 def test_a_sweep_takes_the_block_from_the_log_density(name):
     """However it is put together: from statistics, rows, or sparse squares; and those that have a
     kernel of their own get it."""

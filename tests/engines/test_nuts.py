@@ -1,11 +1,13 @@
 """The sampler: right where the answer is known, compiled once, reproducible, clear in failure."""
 
+import arviz as az
 import numpy as np
 import nutpie
 import pytest
 
 from bayesbandit.engines import nuts
 from bayesbandit.engines.plan import plan
+from bayesbandit.fitting import fit
 from tests import declarations as declared
 
 DRAWS, CHAINS = 500, 2
@@ -70,6 +72,43 @@ def test_the_warm_start_is_one_of_the_last_states():
     found = {tuple(initial(seed)) for seed in range(30)}
     assert found == {tuple(state) for state in states}
     np.testing.assert_array_equal(initial(5), initial(5))
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+def test_nuts_takes_all_knobs(monkeypatch):
+    asked = {}
+
+    def record(compiled, **settings):
+        asked.update(settings)
+        return sample(compiled, **settings)
+
+    sample = nutpie.sample
+    monkeypatch.setattr(nutpie, "sample", record)
+    rows = declared.rows()
+    how = {"draws": 30, "chains": 2, "seed": 1, "engine": "nuts", "tune": 60}
+    close = fit(declared.known, *rows, **how, target_accept=0.99, cores=1)
+    assert {k: asked[k] for k in ("tune", "target_accept", "cores")} == {
+        "tune": 60, "target_accept": 0.99, "cores": 1,
+    }  # fmt: skip
+    loose = fit(declared.known, *rows, **how, target_accept=0.6)
+    assert close.known.acceptance > loose.known.acceptance
+    assert close.known.stats["step_size"].mean() < loose.known.stats["step_size"].mean()
+
+
+def test_the_no_u_turn_sampler_tells_arviz_of_itself():
+    x, reward, weight = declared.rows()
+    posterior = fit(declared.known, x, reward, weight, engine="nuts", seed=1)
+    stats = posterior.to_datatree()["sample_stats"]
+    wanted = {"lp", "diverging", "energy", "tree_depth", "step_size", "acceptance_rate"}
+    assert wanted <= set(stats.data_vars)
+    assert all(stats[name].dims == ("chain", "draw") for name in wanted)
+    assert float(stats["acceptance_rate"].mean()) == posterior.diagnostics.acceptance
+    theta = posterior.known.values["theta"]  # of a model without a transformation
+    weighted = -0.5 * weight * (reward - theta @ x.T) ** 2 / declared.SIGMA**2
+    expected = weighted.sum(axis=-1) - 0.5 * (theta**2).sum(axis=-1) / 4.0
+    off = stats["lp"].values - expected
+    np.testing.assert_allclose(off, off[0, 0], atol=1e-8)
+    assert az.bfmi(posterior.to_datatree()) is not None
 
 
 @pytest.mark.slow

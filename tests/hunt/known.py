@@ -454,4 +454,9 @@ weight = np.ones(60)
 ]  # fmt: skip
 
 KNOWN: list[Case] = [*REPORTED, *FURTHER]
-QUICK: list[Case] = [case for case in REPORTED if not case.slow]
+SOON = [case for case in REPORTED if not case.slow]
+QUICK: list[Case] = [  # the first two of each kind
+    case
+    for i, case in enumerate(SOON)
+    if sum(earlier.kind == case.kind for earlier in SOON[:i]) < 2
+]

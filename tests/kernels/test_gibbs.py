@@ -8,6 +8,7 @@ from scipy import stats
 from sklearn.datasets import load_diabetes
 
 from bayesbandit.kernels import gibbs
+from tests.cases import slow_but
 from tests.kernels.gibbs_twin import VARIANTS, Twin, prior_of, quadrature
 
 FREE = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]
@@ -112,7 +113,7 @@ def test_normal_inverse_gamma(flat, from_rows, rng):
         assert stats.kstest(draws.theta[:, j], stats.t(2 * a, theta[j], scale[j]).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("from_rows", [False, True])
+@pytest.mark.parametrize("from_rows", slow_but([False], [False, True]))
 @pytest.mark.parametrize("name", FREE)
 def test_one_coefficient_against_quadrature(name, from_rows, rng):
     x = rng.normal(size=6)

@@ -40,7 +40,7 @@ def test_shares_by_hand():
 
 
 def test_reproduce_prints_ours_beside_the_papers(tmp_path, monkeypatch):
-    monkeypatch.setitem(table1.QUICK, "horizon", 500)
+    monkeypatch.setitem(table1.QUICK, "horizon", 100)
     arguments = ["reproduce", "table1", "--quick", "--replications", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output

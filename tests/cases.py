@@ -1,0 +1,16 @@
+"""Cases of one law: a few that are unlike each other are quick, the others slow."""
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import pytest
+
+
+def slow_but(quick: Container[Any], cases: Iterable[Any]) -> list[Any]:
+    """All cases; those that are not among `quick` are slow."""
+    return [c if c in quick else pytest.param(c, marks=pytest.mark.slow) for c in cases]
+
+
+def quick_but(slow: Container[Any], cases: Iterable[Any]) -> list[Any]:
+    """All cases; those among `slow` are slow."""
+    return [pytest.param(c, marks=pytest.mark.slow) if c in slow else c for c in cases]
