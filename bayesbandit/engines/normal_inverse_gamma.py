@@ -12,7 +12,6 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,13 +90,11 @@ class NormalInverseGamma(Exact):
 
     def statistics(self, data: Data) -> NaturalGamma:
         """Statistics of the likelihood of rows."""
-        zero = np.zeros((1, self.dim))
+        zero, natural = np.zeros((1, self.dim)), self._shape(data)
         if self.row_wise:
-            rows = self.quadratic.rows(data, (1.0,))
-            natural, means = rows.natural(), self.quadratic.mean_reward(zero, data)[0]
+            means = self.quadratic.mean_reward(zero, data)[0]
             at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
         else:
-            natural = self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
             at = [
                 float(self.quadratic.log_densities(zero, data, (s,))[LIKELIHOOD][0])
                 for s in self._scales
@@ -106,14 +103,9 @@ class NormalInverseGamma(Exact):
 
     def _prior_statistics(self) -> NaturalGamma:
         """Statistics of the prior: a density in s becomes one in q."""
-        zero, k = np.zeros((1, self.dim)), self.exponent
-        natural = self.quadratic.prior((1.0,))
+        zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
         at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
-        power, rate, constant = read_off(at)
-        return NaturalGamma(
-            natural.precision, natural.shift,
-            power + 1.0 / k - 1.0, rate, constant - math.log(abs(k)),
-        )  # fmt: skip
+        return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
 
     @property
     def _scales(self) -> list[float]:
@@ -123,18 +115,30 @@ class NormalInverseGamma(Exact):
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
         data = self.data(x, reward, weight, arm)
-        known = self.student(*self.centred(self.prior() + self.statistics(data), data))
+        known = self.student(*self.centred(data))
         self.checked(known, data)
         return known
 
-    def centred(self, natural: NaturalGamma, data: Data) -> tuple[NaturalGamma, np.ndarray]:
+    def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
         """The statistics of all that is known about the mean of θ, where the shift is 0, and that
         mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
-        _, _, mean = self.solve(natural.precision, natural.shift)
-        at = [self.quadratic.at(mean[None], data, (s,))[1][0] for s in self._scales]
-        _, rate, constant = read_off(at)
-        constant -= math.log(abs(self.exponent))
-        return replace(natural, shift=np.zeros_like(mean), rate=rate, constant=constant), mean
+        prior, rows = self._prior, self._shape(data)
+        precision = prior.precision + rows.precision
+        _, _, mean = self.solve(precision, prior.shift + rows.shift)
+        at = [sum(v[0] for v in self.quadratic.log_densities(mean[None], data, (s,)))
+              for s in self._scales]  # fmt: skip
+        return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
+
+    def _shape(self, data: Data) -> Natural:
+        """Precision and shift of rows, at s = 1."""
+        if self.row_wise:
+            return self.quadratic.rows(data, (1.0,)).natural()
+        return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
+
+    def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
+        """h, β and c of a density in s as those of one in q."""
+        k = self.exponent
+        return power + 1.0 / k - 1.0, rate, constant - math.log(abs(k))
 
     def checked(self, known: StudentT, data: Data) -> None:
         """The identity test: at some θ and s from the middle and the tails of the posterior, the
