@@ -292,6 +292,20 @@ def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
         bb.Bandit.load(tmp_path / "bandit.npz", policy="thompson")
 
 
+def test_contexts_are_not_a_policys_to_change():
+    class Wiping(Cautious):
+        def probabilities(self, belief, x, t):
+            p = super().probabilities(belief, x, t)
+            x[:] = 0.0
+            return p
+
+    x, same = contexts(), []
+    for policy in (Cautious(), Wiping()):
+        same.append(grown(policy=policy).choose(x).rows)
+        np.testing.assert_array_equal(x, contexts())
+    np.testing.assert_array_equal(*same)
+
+
 @pytest.mark.parametrize("policy", [object(), Cautious, "greedy", None], ids=[*"1234"])
 def test_what_has_no_probabilities_is_no_policy(policy):
     with pytest.raises(TypeError, match=r"have a method probabilities\(belief, x, t\)"):
