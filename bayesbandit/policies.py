@@ -15,6 +15,7 @@ from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 
 Alpha = float | Callable[[int], float]
+RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 
 class Belief(Protocol):
@@ -69,10 +70,14 @@ class Among:
 
 def rule(policy: Policy) -> int | None:
     """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
-    policy without one, or a subclass that has probabilities of its own."""
+    policy without one, or a subclass or an object that has probabilities of its own."""
+    if "probabilities" in getattr(policy, "__dict__", {}):
+        return None
     for owner in type(policy).__mro__:
         if "probabilities" in vars(owner):
-            return vars(owner).get("kind")
+            kind = vars(owner).get("kind")
+            known = type(kind) is int and kind in RULES and hasattr(policy, "param")
+            return kind if known else None
     return None
 
 
@@ -95,14 +100,17 @@ def numbers(policy: Policy, t: int, K: int) -> tuple[float, float]:
     least = _number(getattr(given, "min_probability", 0.0), t, "min_probability", least=0)
     if K * least > 1.0:
         raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {least:g}")
-    return given.param(t) if rule(policy) is not None else 0.0, least
+    kind = rule(policy)
+    if kind is None:
+        return 0.0, least
+    most = 1.0 if kind == EPSILON_GREEDY else np.inf
+    return number(given.param(t), f"param({t})", least=0, most=most, largest=LARGEST), least
 
 
 def is_constant(policy: Policy) -> bool:
-    """Whether a policy's numbers are the same in every round: none of its settings is a function,
-    and `param` is the toolkit's own."""
-    own = rule(policy) is None or type(policy).__module__ == __name__
-    return own and not any(map(callable, getattr(policy, "__dict__", {}).values()))
+    """Whether a policy's numbers are the same in every round: it is the toolkit's own, and none of
+    its settings is a function."""
+    return type(policy).__module__ == __name__ and not any(map(callable, vars(policy).values()))
 
 
 def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
@@ -134,7 +142,7 @@ def _winners(scores: np.ndarray) -> np.ndarray:
 def _number(value: Alpha, t: Any, what: str, **bounds: float) -> Any:
     """A policy's number in round t; of rounds t (n,), the numbers (n, 1)."""
     if not callable(value):
-        return float(value)
+        return number(value, what, **bounds)
     if np.ndim(t) == 0:
         return number(value(int(t)), f"{what}({t})", **bounds)
     return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in t])
@@ -248,8 +256,10 @@ class Boltzmann(Floored):
         _check(self.temperature, "temperature", above=0)
 
     def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        mean = belief.moments(x)[0] / _number(self.temperature, t, "temperature", above=0)
-        return softmax(mean, axis=1)
+        mean = belief.moments(x)[0]
+        short = mean - mean.max(axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # infinitely far behind: never
+            return softmax(short / _number(self.temperature, t, "temperature", above=0), axis=1)
 
 
 @dataclass(frozen=True, repr=False)

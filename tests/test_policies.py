@@ -181,6 +181,14 @@ def test_boltzmann_knows_neither_origin_nor_unit(variance):
     assert (bb.Boltzmann(1e-9).probabilities(belief, x).max(axis=1) > 1 - 1e-9).all()
 
 
+def test_boltzmann_at_no_temperature_is_greedy(rng):
+    belief, x = bb.LinTS(3, n_features=2).belief, rng.normal(size=(20, 2))
+    belief.update(rng.normal(size=(30, 2)), np.arange(30) % 3, 1e9 * rng.normal(size=30))
+    with np.errstate(all="raise"):
+        p = bb.Boltzmann(1e-305).probabilities(belief, x)
+    np.testing.assert_array_equal(p, bb.Greedy().probabilities(belief, x))
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_top_two_is_what_its_draws_do(beta, rng):
     """The rule itself, drawn 40,000 times: within four standard errors."""

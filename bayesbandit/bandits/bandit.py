@@ -20,7 +20,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE, choose_one, observe_one
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import Policy, is_constant, numbers, rule
+from bayesbandit.policies import Policy, numbers
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
@@ -58,6 +58,8 @@ class Bandit:
     """
 
     policy: Any
+    rule: int | None
+    param: tuple[float, float] | None
     layout: Layout
     every: np.ndarray  # (K,) True: all arms are available
     deciding: tuple[Any, ...] | None
@@ -89,18 +91,17 @@ class Bandit:
         door.check(model, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
-        self.model, self.policy, self.balance, self.seed = model, policy, balance, seed
+        self.model, self.balance, self.seed = model, balance, seed
         own = forks.samplers(seed)
         self.belief: Any = model.belief(len(names), n_features, balance.normalize, own)
         self.compiled = isinstance(self.belief, LinearBelief)
         forks.set_arms(self, names)
         self.reweighting = balance.reweighting()
         self.history = History(self.layout, None if self.reweighting is not None else history)
-        self.rule = rule(policy)
-        first = numbers(policy, 1, len(names))
-        self.param = first if is_constant(policy) else None
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
+        numbers(policy, 1, len(names))
+        forks.obey(self, policy)
         forks.guard(self)
         self.deciding = self.learning = None
         forks.refill(self)

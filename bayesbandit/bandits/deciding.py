@@ -92,7 +92,7 @@ def _by_policy(
     """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
     p = rules.shared(
-        belief.new, available, lambda old: chosen(bandit.policy, Among(belief, old), x, t)
+        belief.new, available, lambda old: chosen(bandit.policy, Among(belief, old), x.copy(), t)
     )
     mean, sd = belief.moments(x)  # of the draws that the policy has seen
     belief.describe(rows, available)

@@ -26,7 +26,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.policies import numbers
+from bayesbandit.policies import is_constant, numbers, rule
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
@@ -149,6 +149,12 @@ def reserve(bandit: Bandit, n: int) -> None:
             release(bandit)
     if learning is not None and learning[-1] is not bandit.history.count:
         publish(bandit)
+
+
+def obey(bandit: Bandit, policy: Any) -> None:
+    """The policy, and its numbers where they are the same in every round."""
+    first = numbers(policy, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
+    vars(bandit).update(policy=policy, rule=rule(policy), param=first)
 
 
 def set_arms(bandit: Bandit, names: tuple[Name, ...]) -> None:

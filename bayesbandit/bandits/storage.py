@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.bandits import forks, intact
+from bayesbandit.bandits import door, forks, intact
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.files import replacing
 from bayesbandit.model import RewardModel
@@ -88,10 +88,11 @@ def restore(
 ) -> Bandit:  # fmt: skip
     """The bandit that `state` describes; it owns the arrays from now on."""
     entropy, key = meta["seed"]
+    policy = _decode(meta["policy"]) if policy is None else policy
     bandit = make(
         meta["names"],
         _model(meta, model),
-        _decode(meta["policy"]) if policy is None else policy,
+        Greedy(),
         _decode(meta["balance"]),
         n_features=meta["n_features"],
         seed=np.random.SeedSequence(entropy, spawn_key=key),
@@ -105,6 +106,8 @@ def restore(
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
         if (whole := getattr(bandit, part)) is not None:
             whole.restore({**meta[part], **saved})
+    door.check(bandit.model, policy, bandit.balance, len(bandit.arms), bandit.n_features)
+    forks.obey(bandit, policy)
     forks.publish(bandit)
     return bandit
 

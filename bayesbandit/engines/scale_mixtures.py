@@ -23,6 +23,11 @@ from bayesbandit.kernels import gibbs
 
 POINTS = 24  # at which a model is compared with the kernel's prior; it has at most 11 functions
 LEFT_OVER = 1e-8  # what a regression may leave, relative to the largest number
+ROUNDING = 1e-13  # what has a smaller part, relative to the largest number, is 0
+FAR, FAR_OFF = (
+    100.0,
+    1e-6,
+)  # how far the logarithms go where the prior is tried, and its error there
 
 Values = dict[str, np.ndarray]
 
@@ -51,8 +56,10 @@ def recognised(
     search = Search(quadratic, sigma2, rows, shapes)
     if not search.monomial():
         return None
-    points = [{k: np.exp(rng.uniform(-1.0, 1.0, s)) for k, s in shapes.items()}
-              for _ in range(POINTS)]  # fmt: skip
+    points = [
+        {k: np.exp(rng.uniform(-width, width, s)) for k, s in shapes.items()}
+        for width in (1.0, FAR) for _ in range(POINTS)
+    ]  # fmt: skip
     logs = [search.log_density(point) for point in points]
     if any(log is None for log in logs):
         return None
@@ -133,6 +140,11 @@ class Search:
         jacobian = sum(float(np.log(v).sum()) for v in point.values())
         return constant - 0.5 * float(np.log(P[P > 0.0]).sum()) + jacobian
 
+    def cancelled(self, point: Values) -> float:
+        """What cancels in the log density where the prior's mean is not 0."""
+        assert self.location is not None
+        return float(self.precision(self.wide(point)) @ self.location**2)
+
     def roles(self) -> Iterator[Roles]:
         """All assignments of roles to the variables that the precisions allow."""
         D, follows = self.quadratic.dim, self.precision.powers
@@ -167,14 +179,22 @@ class Search:
                 )  # fmt: skip
 
     def fitted(self, roles: Roles, points: list[Values], logs: np.ndarray) -> Shrinkage | None:
-        """The kernel's prior for these roles, or None where the regression leaves something."""
+        """The kernel's prior for these roles, or None where the regression on the first points
+        leaves something, or is wrong about the others: those find numbers that are too large or
+        too small next to the rest to be read off."""
         rows = [self.functions(roles, point) for point in points]
-        X = np.array([list(row.values()) for row in rows])
-        scale = np.abs(X).max(axis=0)
-        c, *_ = np.linalg.lstsq(X / scale, logs)
-        if not np.abs(X / scale @ c - logs).max() <= LEFT_OVER * max(1.0, np.abs(logs).max()):
+        both = np.array([list(row.values()) for row in rows])
+        X, y, far, there = both[:POINTS], logs[:POINTS], both[POINTS:], logs[POINTS:]
+        scale, largest = np.abs(X).max(axis=0), max(1.0, np.abs(y).max())
+        c, *_ = np.linalg.lstsq(X / scale, y)
+        if not np.abs(X / scale @ c - y).max() <= LEFT_OVER * largest:
             return None
-        return self.prior(roles, dict(zip(rows[0], c / scale, strict=True)))
+        c = np.where(np.abs(c) < ROUNDING * largest, 0.0, c) / scale
+        most = np.maximum(1.0, np.abs(far * c).max(axis=1))
+        cancelled = np.array([self.cancelled(point) for point in points[POINTS:]])
+        if not (np.abs(far @ c - there) <= FAR_OFF * most + ROUNDING * cancelled).all():
+            return None
+        return self.prior(roles, dict(zip(rows[0], c, strict=True)))
 
     def levels(self, roles: Roles, point: Values) -> tuple[np.ndarray, np.ndarray, float]:
         """P_j s_j and l_j of the moving coordinates, and ℓ."""

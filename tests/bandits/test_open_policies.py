@@ -211,6 +211,101 @@ def test_wrong_probabilities_change_nothing(p, message):
     np.testing.assert_array_equal(bandit.stream, before.stream)
 
 
+class Falling(Cautious):
+    """A least probability that is a method."""
+
+    def min_probability(self, t):
+        return 0.3 / t
+
+
+class Moved(Cautious):
+    """A least probability that is moved from outside."""
+
+    share = 0.3
+
+    @property
+    def min_probability(self):
+        return self.share
+
+
+@pytest.mark.parametrize("policy", [Falling(), Moved()], ids=named)
+def test_a_least_probability_of_ones_own_is_asked_for_in_every_round(policy):
+    bandit, x = grown(policy=policy), contexts(2)
+    assert bandit.choose(x[0]).probabilities.min() >= 0.3
+    policy.share = 0.15
+    for asked in (x[1], x[1:]):
+        decision = bandit.choose(asked)
+        least = 0.3 / bandit.t if isinstance(policy, Falling) else 0.15
+        p = policy.probabilities(bandit.belief, x[1:], np.array([bandit.t]))[0]
+        wanted = least + (1 - 3 * least) * p
+        np.testing.assert_allclose(np.ravel(decision.probabilities), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("least", [-0.2, np.nan, np.inf])
+def test_a_least_probability_of_ones_own_is_checked(least):
+    policy = Moved()
+    policy.share = least
+    with pytest.raises(ValueError, match="min_probability must be a finite number ≥ 0; got"):
+        grown(policy=policy)
+
+
+@pytest.mark.parametrize("number", [np.nan, -1.0, 2.0])
+def test_a_rules_own_number_is_checked(number):
+    class Odd(bb.EpsilonGreedy):
+        def param(self, t):
+            return number
+
+    with pytest.raises(ValueError, match=r"param\(1\) must be a finite number ≥ 0 and ≤ 1; got"):
+        grown(policy=Odd())
+
+
+@pytest.mark.parametrize("kind", ["softmax", 0, 3])
+def test_a_kind_of_ones_own_is_no_rule(kind):
+    class Kind(Cautious):
+        def probabilities(self, belief, x, t):
+            return super().probabilities(belief, x, t)
+
+    Kind.kind = kind
+    x = contexts()
+    same = grown(policy=Cautious()).choose(x), grown(policy=Kind()).choose(x)
+    np.testing.assert_array_equal(*(decision.probabilities for decision in same))
+
+
+def test_an_objects_own_probabilities_are_obeyed():
+    policy, x = bb.Thompson(), contexts()
+    object.__setattr__(policy, "probabilities", Cautious().probabilities)
+    same = grown(policy=Cautious()).choose(x), grown(policy=policy).choose(x)
+    np.testing.assert_array_equal(*(decision.probabilities for decision in same))
+
+
+def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
+    policy = bb.Thompson(min_probability=lambda t: 1 / (2 + t))
+    bandit, x = grown(policy=policy), contexts()
+    bandit.choose(x)
+    bandit.add_arm("late")
+    bandit.save(tmp_path / "bandit.npz")
+    twins = bandit.copy(), bb.Bandit.load(tmp_path / "bandit.npz", policy=policy)
+    wanted = bandit.choose(x)
+    for twin in twins:
+        np.testing.assert_array_equal(twin.choose(x).rows, wanted.rows)
+    with pytest.raises(TypeError, match="policy must be"):
+        bb.Bandit.load(tmp_path / "bandit.npz", policy="thompson")
+
+
+def test_contexts_are_not_a_policys_to_change():
+    class Wiping(Cautious):
+        def probabilities(self, belief, x, t):
+            p = super().probabilities(belief, x, t)
+            x[:] = 0.0
+            return p
+
+    x, same = contexts(), []
+    for policy in (Cautious(), Wiping()):
+        same.append(grown(policy=policy).choose(x).rows)
+        np.testing.assert_array_equal(x, contexts())
+    np.testing.assert_array_equal(*same)
+
+
 @pytest.mark.parametrize("policy", [object(), Cautious, "greedy", None], ids=[*"1234"])
 def test_what_has_no_probabilities_is_no_policy(policy):
     with pytest.raises(TypeError, match=r"have a method probabilities\(belief, x, t\)"):

@@ -1,6 +1,7 @@
-"""Prior means other than 0 reach the compiled kernel: the posterior of the generic sweeps."""
+"""What reaches the compiled kernel has the posterior of the generic sweeps, in all units."""
 
 import numpy as np
+import pymc as pm
 import pytest
 
 import bayesbandit as bb
@@ -32,3 +33,34 @@ def test_prior_means(name):
         se = np.sqrt(sum(b.var(axis=0, ddof=1) / 20 for b in batches))
         z = (batches[0].mean(axis=0) - batches[1].mean(axis=0)) / se
         assert np.abs(z).max() < 5.0, (variable, z)
+
+
+@bb.reward_model(
+    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    sigma2=bb.Prior("InverseGamma", alpha=2, beta=1),
+)
+def in_units(x, reward, weight, theta, sigma2):
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e-3, 1e3, 1e9, 1e12])
+def test_the_posterior_is_the_same_in_all_units(unit):
+    """Where a prior's numbers are too unlike each other to be read off, it is not the kernel's."""
+    rng, n = np.random.default_rng(0), 30
+    x, reward = rng.normal(size=(n, 2)), rng.normal(size=n)
+    model = in_units.with_priors(
+        theta=bb.Prior("Normal", mu=0, sigma=unit, dims="feature"),
+        sigma2=bb.Prior("InverseGamma", alpha=2, beta=unit**2),
+    )
+    data = {"x": x, "weight": np.ones(n)}
+    one = plan(in_units, 2).method
+    assert one.kernel is not None
+    wanted = one.sample({**data, "reward": reward}, 2000, 1, 100, seed=1).values
+    method = plan(model, 2).method
+    found = method.sample({**data, "reward": unit * reward}, 2000, 1, 100, seed=1).values
+    scaled = found["sigma2"] / unit**2
+    np.testing.assert_allclose(np.log(scaled).mean(), np.log(wanted["sigma2"]).mean(), atol=0.04)
+    spread = found["theta"].std(axis=(0, 1)) / unit
+    np.testing.assert_allclose(spread, wanted["theta"].std(axis=(0, 1)), rtol=0.08)
