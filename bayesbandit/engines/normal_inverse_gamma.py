@@ -125,8 +125,7 @@ class NormalInverseGamma(Exact):
         prior, rows = self._prior, self._shape(data)
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
-        at = [sum(v[0] for v in self.quadratic.log_densities(mean[None], data, (s,)))
-              for s in self._scales]  # fmt: skip
+        at = [self.quadratic.value(mean, data, (s,)) for s in self._scales]
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
 
     def _shape(self, data: Data) -> Natural:
@@ -151,7 +150,7 @@ class NormalInverseGamma(Exact):
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
         values = np.array([
-            self.quadratic.at(theta[[i]], data, (q[i] ** (1.0 / k),))[1][0] for i in range(3)
+            self.quadratic.value(theta[i], data, (q[i] ** (1.0 / k),)) for i in range(3)
         ])  # fmt: skip
         if not np.isfinite(values[0]):
             raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")

@@ -239,6 +239,15 @@ class Quadratic:
         prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
+    def value(self, theta: np.ndarray, data: Data, given: Given = ()) -> float:
+        """The whole log density at θ (D,), by the rows' mean rewards where these are all that they
+        know of it: without gradients."""
+        if self.through_mean is None:
+            return float(sum(v[0] for v in self.log_densities(theta[None], data, given)))
+        means = self.mean_reward(theta[None], data)[0]
+        rows = self.curvature(np.ascontiguousarray(means), data, given)[2]
+        return rows + float(self.prior_values(theta[None], given)[0])
+
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()
     ) -> tuple[np.ndarray, np.ndarray, float]:
