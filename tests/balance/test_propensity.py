@@ -68,22 +68,26 @@ class PooledByHand:
         self.periods, self.number, self.known = [], [], {}
 
     def period(self, bandit):
-        """One more period, decided by today's posterior; uniform while an arm has no reward."""
-        ready = bandit.belief.n.all()
-        self.periods.append([bandit.posterior(a) for a in bandit.arms] if ready else None)
+        """One more period, decided by today's posteriors of the arms with a reward."""
+        n = bandit.belief.n
+        self.periods.append([bandit.posterior(a) if m else None
+                             for a, m in zip(bandit.arms, n, strict=True)])  # fmt: skip
         self.number.append(self.policy.param(bandit.t))
 
     def at(self, s, i):
         """All arms' probabilities at context i under period s."""
-        if self.periods[s] is None:
+        old = [k for k, p in enumerate(self.periods[s]) if p is not None]
+        if not old:
             return np.full(3, 1 / 3)
         if (s, i) not in self.known:
-            z = oracle.design(self.x[i])[0]
-            mean = [z @ p.location for p in self.periods[s]]
-            scale = [np.sqrt(z @ p.spread @ z) for p in self.periods[s]]
-            df = [p.df for p in self.periods[s]]
+            z, known = oracle.design(self.x[i])[0], [self.periods[s][k] for k in old]
+            mean = [z @ p.location for p in known]
+            scale = [np.sqrt(z @ p.spread @ z) for p in known]
+            df = [p.df for p in known]
             kind = type(self.policy).__name__
-            p = oracle.policy_probabilities(kind, self.number[s], mean, scale, df)
+            p = np.full(3, 1 / 3)
+            p[old] = oracle.policy_probabilities(kind, self.number[s], mean, scale, df)
+            p[old] *= len(old) / 3
             self.known[s, i] = p
         return self.known[s, i]
 

@@ -387,7 +387,7 @@ weight = np.ones(60)
           "scale.set_value(np.array([3.0, 1.0, 0.1]))"),
     stale(normal(mu="columns(x) @ theta", before="which = {0: 1.0}\ndef columns(x):\n"
                  "    return x * which[0]"), "which[0] = 3.0"),
-    stale(normal(sd="next(levels)", before="levels = iter([0.5] * 3 + [50.0] * 50)"), "pass"),
+    stale(normal(sd="next(levels)", before="levels = iter([0.5] * 2 + [50.0] * 50)"), "pass"),
     stale(normal(sd="float(cfg.sigma)", before="import dataclasses\n@dataclasses.dataclass\nclass C:\n"
                  "    sigma: float = 0.5\ncfg = C()"), "cfg.sigma = 50.0"),
     stale(normal(sd="float(table.sel(k=0))", before="import xarray as xr\n"
