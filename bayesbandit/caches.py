@@ -17,10 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+from bayesbandit import locks
 
 
 def settle() -> None:
@@ -72,19 +69,15 @@ def take_turns() -> None:
     """One process at a time saves the code of a function."""
     from numba.core.caching import IndexDataCacheFile
 
-    if fcntl is None or hasattr(IndexDataCacheFile.save, "__wrapped__"):
+    if hasattr(IndexDataCacheFile.save, "__wrapped__"):
         return
     kind: Any = IndexDataCacheFile
     save = kind.save
 
     @wraps(save)
     def alone(self: Any, key: Any, data: Any) -> None:
-        folder = os.open(Path(self._index_path).parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with locks.turn(Path(self._index_path).parent):
             save(self, key, data)
-        finally:
-            os.close(folder)
 
     kind.save = alone
 

@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
-from bayesbandit import evaluation
+from bayesbandit import evaluation, locks
 from bayesbandit.files import replacing
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where two runs in one folder are not kept apart
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,18 +135,15 @@ def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
 def _locked(folder: Path) -> IO[str]:
     """A file that is held open for as long as this run writes into the folder."""
     file = (folder / ".lock").open("a")
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.close()
-            raise ValueError(
-                f"another run writes into {folder}; wait for its end, or give another folder"
-            ) from error
-        except OSError as error:  # a file system without locks
-            warnings.warn(
-                f"{folder} cannot be locked ({error}): let no two runs write", stacklevel=2
-            )
+    try:
+        locks.take(file)
+    except BlockingIOError as error:
+        file.close()
+        raise ValueError(
+            f"another run writes into {folder}; wait for its end, or give another folder"
+        ) from error
+    except OSError as error:  # a file system without locks
+        warnings.warn(f"{folder} cannot be locked ({error}): let no two runs write", stacklevel=2)
     return file
 
 

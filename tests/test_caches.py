@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit
+from bayesbandit import locks
 
 WORKS = "import bayesbandit as bb; b = bb.LinTS(2, 1); b.observe(b.choose([1.0]), 1.0); print(b.t)"
 
@@ -76,3 +77,13 @@ def test_two_processes_that_compile_at_once_keep_their_own_code(tmp_path):
     later = "from doubled import double; print(double(1.5), double(3))"
     again = subprocess.run([sys.executable, "-c", later], env=env, capture_output=True, text=True)
     assert again.stdout.strip() == "3.0 6", again.stderr
+
+
+def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
+    def flock(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    with locks.turn(tmp_path):
+        (tmp_path / "file").touch()
+    assert (tmp_path / "file").exists()

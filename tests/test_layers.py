@@ -10,6 +10,7 @@ import bayesbandit
 
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
+    {"locks"},
     {"caches", "checks", "compilation", "files"},
     {"kernels"},
     {"history", "environments", "priors"},

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
+from bayesbandit import locks
 from bayesbandit.ledger import Ledger
 
 SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
@@ -186,12 +187,10 @@ def test_a_failed_run_lets_go_of_its_folder(tmp_path):
 
 
 def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
-    from bayesbandit import ledger
-
     def flock(*_):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(ledger.fcntl, "flock", flock)
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
     with pytest.warns(UserWarning, match="cannot be locked .*let no two runs write"):
         found = Ledger(tmp_path, settings())
     found.append(rows())
