@@ -7,6 +7,8 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -247,24 +249,30 @@ def test_no_memory_at_any_moment(kind, rng):
     assert refused > 10
 
 
+def at_once(*acts):
+    """What these raised (None: nothing), each in a thread, which take turns as often as may be."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(acts)) as pool:
+            return [future.exception() for future in [pool.submit(act) for act in acts]]
+    finally:
+        sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("name", ["LinTS", "BLTS", "BLTS pooled", "BLUCB"])
 def test_threads_share_a_bandit(name, rng):
     """No round is lost, whoever comes and goes meanwhile."""
     settings = {} if name in ("BLTS pooled", "BLUCB") else {"history": None}
     bandit, T, n = STATEFUL[name](["a", "b"], 2, **settings), 4, 30 if settings == {} else 1500
-    errors, interval = [], sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
 
     def work(seed):
         own = np.random.default_rng(seed)
-        try:
-            for i in range(n):
-                decision = bandit.choose(own.normal(size=2))
-                bandit.observe(decision, float(own.normal()))
-                if i % 10 == 0:
-                    bandit.observe(bandit.choose(own.normal(size=(3, 2))), own.normal(size=3))
-        except BaseException as error:
-            errors.append(error)
+        for i in range(n):
+            decision = bandit.choose(own.normal(size=2))
+            bandit.observe(decision, float(own.normal()))
+            if i % 10 == 0:
+                bandit.observe(bandit.choose(own.normal(size=(3, 2))), own.normal(size=3))
 
     def change():
         for i in range(20):
@@ -273,15 +281,9 @@ def test_threads_share_a_bandit(name, rng):
             bandit.remove_arm(f"new {i}")
             bandit.copy()
 
-    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(T)]
-    workers.append(threading.Thread(target=change))
-    try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-    finally:
-        sys.setswitchinterval(interval)
+    *worked, changed = at_once(*(partial(work, seed) for seed in range(T)), change)
+    assert changed is None, changed
+    errors = [error for error in worked if error is not None]
     # a decision for an arm that has gone meanwhile is refused by name, and that is all
     assert all("unknown arm 'new" in str(error) for error in errors)
     if not errors:
@@ -294,35 +296,25 @@ def test_threads_share_a_bandit(name, rng):
 
 def test_a_history_is_read_while_others_write(rng):
     """What is read is of one moment: as many rounds of each column, and never fewer than before."""
-    bandit, ends, errors, interval = bb.LinTS(2, 1, history=None), [], [], sys.getswitchinterval()
+    bandit, ends = bb.LinTS(2, 1, history=None), []
 
     def write():
-        for i in range(8000):
-            bandit.observe(bandit.choose(np.full(1, float(i))), float(i))
-        ends.append(True)
+        try:
+            for i in range(8000):
+                bandit.observe(bandit.choose(np.full(1, float(i))), float(i))
+        finally:
+            ends.append(True)
 
     def read():
         most = 0
-        try:
-            while not ends:
-                x, frame = bandit.history.x[:, 0], bandit.history.to_frame()
-                assert most <= len(x) <= len(frame)
-                most = len(frame)
-                np.testing.assert_array_equal(x, np.arange(len(x)))
-                np.testing.assert_array_equal(frame["x0"], frame["reward"])
-        except Exception as error:
-            errors.append(error)
+        while not ends:
+            x, frame = bandit.history.x[:, 0], bandit.history.to_frame()
+            assert most <= len(x) <= len(frame)
+            most = len(frame)
+            np.testing.assert_array_equal(x, np.arange(len(x)))
+            np.testing.assert_array_equal(frame["x0"], frame["reward"])
 
-    threads = [threading.Thread(target=act) for act in (write, read, read)]
-    sys.setswitchinterval(1e-6)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert not errors, errors[0]
+    assert at_once(write, read, read) == [None] * 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked")
