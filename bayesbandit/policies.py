@@ -81,12 +81,12 @@ def rule(policy: Policy) -> int | None:
     return None
 
 
-def chosen(policy: Policy, belief: Belief, x: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """A policy's probabilities (n, K) at contexts x (n, d) of rounds t (n,), checked."""
+def chosen(policy: Policy, belief: Among, x: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """A policy's probabilities (n, A) at contexts x (n, d) of rounds t (n,), checked."""
     p = np.asarray(policy.probabilities(belief, x, t), dtype=np.float64)
-    shape = belief.moments(x[:1])[0].shape[1]
-    if p.shape != (len(x), shape):
-        raise ValueError(f"{policy!r} must give probabilities {(len(x), shape)}; got {p.shape}")
+    shape = len(x), int(belief.available.sum())
+    if p.shape != shape:
+        raise ValueError(f"{policy!r} must give probabilities {shape}; got {p.shape}")
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))

@@ -99,7 +99,6 @@ def fork(bandit: Bandit) -> Bandit:
     twin.belief = bandit.belief.fork()
     twin.history = bandit.history.fork()
     twin.reweighting = None if reweighting is None else reweighting.fork()
-    release(twin)
     return twin
 
 
@@ -167,9 +166,7 @@ def relay(trial: Bandit, names: tuple[Name, ...]) -> None:
     """`set_arms`, where there is a past."""
     set_arms(trial, names)
     trial.history = trial.history.relaid(trial.layout)
-    params(trial, 1)  # least probabilities must leave room for all arms
-    if trial.param is not None:
-        trial.param = numbers(trial.policy, trial.t + 1, len(names))
+    numbers(trial.policy, trial.t + 1, len(names))  # least probabilities leave room for all arms
 
 
 def refill(bandit: Bandit) -> None:

@@ -224,8 +224,8 @@ class LinearBelief:
         """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
         the `available`."""
         mean, scale, df = self.location_scale(x)
-        scale, which = np.reshape(alpha, (-1, 1)) * np.minimum(scale, HUGE), slice(None)
-        which = which if available is None else available
+        scale = np.reshape(alpha, (-1, 1)) * np.minimum(scale, HUGE)
+        which = slice(None) if available is None else available
         return best_of_location_scale(mean[:, which], scale[:, which], df[:, which])
 
     def update(
