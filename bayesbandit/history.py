@@ -76,6 +76,11 @@ def name_array(names: tuple[Name, ...]) -> np.ndarray:
     return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end
 
 
+def unheld[N: (int, float)](count: N) -> N:
+    """A count of which a minus says that it is held, as it was before (see `bandits/forks.py`)."""
+    return count if count >= 0 else -1 - count
+
+
 class History:
     """The last `limit` observed rounds (None: all of them), in order of observation.
 
@@ -116,15 +121,14 @@ class History:
         """The same rounds, to be gone on with in the place of these."""
         twin, own = object.__new__(History), dict(vars(self))  # rows and count of one moment
         count = own["count"].copy()
-        count[0] = count[0] if count[0] >= 0 else -1 - count[0]
+        count[0] = unheld(count[0])
         vars(twin).update(own, count=count, retired=list(self.retired))
         return twin
 
     @property
     def end(self) -> int:
         """Rows in use; those behind them are free."""
-        end = int(self.count[0])
-        return end if end >= 0 else -1 - end
+        return int(unheld(self.count[0]))
 
     def detach(self) -> None:
         """Rows of its own, so that a fork's past may be changed too."""
@@ -174,7 +178,7 @@ class History:
         """The kept rows (n, width), oldest first: a view."""
         own = dict(vars(self))
         end, total, limit = own["count"].tolist()
-        end = end if end >= 0 else -1 - end
+        end = unheld(end)
         return own["rows"][end - (total if limit < 0 else min(total, limit)) : end]
 
     def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:

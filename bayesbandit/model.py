@@ -206,12 +206,12 @@ class RewardModel:
         self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
     ) -> tuple[dict[str, np.ndarray], int]:
         """The data by role, checked, and the number of arms."""
-        x = checks.finite(checks.floats(_filled(x), "contexts"), "contexts", checks.LARGEST)
+        x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
         if x.ndim != 2 or x.shape[1] == 0:
             raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
         n = len(x)
-        rows = {"x": x, "reward": checks.column(_filled(reward), n, "rewards")}
-        w = np.ones(n) if weight is None else checks.column(_filled(weight), n, "weights")
+        rows = {"x": x, "reward": checks.column(reward, n, "rewards")}
+        w = np.ones(n) if weight is None else checks.column(weight, n, "weights")
         if not (w > 0).all():
             raise ValueError(f"weights must be > 0; got {w[~(w > 0)][0]}")
         if not (self.takes_weight or (w == 1).all()):
@@ -223,7 +223,7 @@ class RewardModel:
             return rows, 1
         if arm is None:
             raise ValueError(f"{self.name} takes `arm`: give the arm of each of {n} rows")
-        k = checks.column(_filled(arm), n, "arms")
+        k = checks.column(arm, n, "arms")
         seen = int(k.max(initial=0)) + 1
         n_arms = checks.integer(max(seen, 1) if n_arms is None else n_arms, "n_arms", 1)
         bad = ~((k == np.floor(k)) & (k >= 0) & (k < n_arms))
@@ -288,11 +288,6 @@ def _stands_in_its_place(function: Callable[..., Any]) -> bool:
 
 def _from_module(module: str, name: str, priors: dict, dims: dict) -> RewardModel:
     return RewardModel(attrgetter(name)(import_module(module)).function, priors, dims)
-
-
-def _filled(values: Any) -> Any:
-    """Values with NaN where a NumPy mask hides one, so that missing numbers are seen."""
-    return np.ma.filled(values.astype(float), np.nan) if np.ma.isMaskedArray(values) else values
 
 
 def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:

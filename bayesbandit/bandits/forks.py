@@ -25,7 +25,7 @@ from weakref import WeakSet
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.history import Layout
+from bayesbandit.history import Layout, unheld
 from bayesbandit.policies import is_constant, numbers, rule
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def release(bandit: Bandit) -> None:
     """Undo `hold`, where that is needed."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
-            count[0] = -1 - count[0]
+            count[0] = unheld(count[0])
 
 
 def fork(bandit: Bandit) -> Bandit:
@@ -105,8 +105,7 @@ def fork(bandit: Bandit) -> Bandit:
 def asked(bandit: Bandit) -> Bandit:
     """A bandit in the same state, which may decide while the other stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
-    if stream[0] < 0:
-        stream[0] = -1 - stream[0]
+    stream[0] = unheld(stream[0])
     asked = belief.fork() if getattr(belief, "computes_when_asked", False) else belief
     vars(twin).update(vars(bandit), stream=stream, belief=asked, deciding=None, learning=None)
     return twin

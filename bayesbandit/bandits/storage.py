@@ -13,6 +13,7 @@ from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits import door, forks, intact
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.files import replacing
+from bayesbandit.history import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import (
     UCB,
@@ -38,19 +39,15 @@ KINDS: dict[str, Any] = {
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }
-FUNCTIONS = (
-    "alpha",
-    "epsilon",
-    "temperature",
-    "min_probability",
-)  # settings that may be functions of t
+# settings that may be functions of t
+FUNCTIONS = ("alpha", "epsilon", "temperature", "min_probability")
 
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history, stream = bandit.history, bandit.stream
-    if stream[0] < 0:  # held, see forks.py
-        stream = np.append(-1 - stream[0], stream[1:])
+    if stream[0] < 0:
+        stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
     for part in PARTS:

@@ -24,10 +24,7 @@ from bayesbandit.kernels import gibbs
 POINTS = 24  # at which a model is compared with the kernel's prior; it has at most 11 functions
 LEFT_OVER = 1e-8  # what a regression may leave, relative to the largest number
 ROUNDING = 1e-13  # what has a smaller part, relative to the largest number, is 0
-FAR, FAR_OFF = (
-    100.0,
-    1e-6,
-)  # how far the logarithms go where the prior is tried, and its error there
+FAR, FAR_OFF = 100.0, 1e-6  # how far logarithms go where the prior is tried, and its error there
 
 Values = dict[str, np.ndarray]
 
