@@ -18,12 +18,12 @@ _HOME = {
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
-    "Prior": "priors",
+    "Prior": "declaring.priors",
     "RewardModel": "model",
     "reward_model": "model",
-    "fit": "fitting",
-    "list_models": "gallery",
-    "load_model": "gallery",
+    "fit": "posteriors.fitting",
+    "list_models": "declaring.gallery",
+    "load_model": "model",
     "Ridge": "beliefs.linear",
     "InversePropensity": "balance.propensity",
     "Unweighted": "balance.propensity",
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
         LinUCB,
     )
     from bayesbandit.beliefs.linear import Ridge
+    from bayesbandit.declaring.gallery import list_models
+    from bayesbandit.declaring.priors import Prior
     from bayesbandit.experiment import Experiment
-    from bayesbandit.fitting import fit
-    from bayesbandit.gallery import list_models, load_model
     from bayesbandit.history import History
-    from bayesbandit.model import RewardModel, reward_model
+    from bayesbandit.model import RewardModel, load_model, reward_model
     from bayesbandit.policies import (
         UCB,
         Boltzmann,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         TopTwo,
         choice_probabilities,
     )
-    from bayesbandit.priors import Prior
+    from bayesbandit.posteriors.fitting import fit
 
 
 def __getattr__(name: str) -> Any:

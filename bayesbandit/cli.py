@@ -157,13 +157,14 @@ def models(
     """The gallery of declared reward models, and the engine that each gets."""
     import pandas as pd
 
-    from bayesbandit import gallery
+    from bayesbandit.declaring.gallery import list_models
     from bayesbandit.engines.plan import plan
+    from bayesbandit.model import load_model
 
     rows = []
     with _clear_errors():
-        for name, title in gallery.list_models().items():
-            model = gallery.load_model(name)
+        for name, title in list_models().items():
+            model = load_model(name)
             found = plan(model, features, 2 if model.takes_arm else None)
             rows.append({"model": name, "title": title, "engine": found.engine})
     show(pd.DataFrame(rows), "Declared reward models")
@@ -176,10 +177,10 @@ def explain(
     arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
 ) -> None:
     """The engine that a declared model gets, and why not a faster one."""
-    from bayesbandit import gallery
+    from bayesbandit.model import load_model
 
     with _clear_errors():
-        declared = gallery.load_model(model)
+        declared = load_model(model)
         text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
@@ -202,7 +203,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 
 def parse_model(text: str) -> tuple[str, Factory]:
     """A reward model's name or file, with settings or without, as (label, factory)."""
-    from bayesbandit.gallery import load_model
+    from bayesbandit.model import load_model
 
     where, settings = parse(text)
     if unknown := set(settings) - set(MODEL_SETTINGS):
@@ -216,7 +217,7 @@ def play_model(
     model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
 ) -> Bandit:
     """A declared model by Thompson sampling; settings are those of `Bandit`."""
-    from bayesbandit.gallery import load_model
+    from bayesbandit.model import load_model
 
     declared, policy = load_model(model), Thompson(alpha)
     return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)

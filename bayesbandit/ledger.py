@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
-from bayesbandit import evaluation, locks
-from bayesbandit.files import replacing
+from bayesbandit import evaluation
+from bayesbandit.machine import locks
+from bayesbandit.machine.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd

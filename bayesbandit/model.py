@@ -1,46 +1,26 @@
 """A declared reward model: what is believed about rewards, and its priors as data.
 
-    @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=0.5)
-    def robust(x, reward, weight, theta, sigma):
-        mu = x @ theta
-        pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
-        return mu
-
-PyMC is imported when a model is declared, not with this file.
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=0.5)
+def robust(x, reward, weight, theta, sigma):
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
+    return mu
 """
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from importlib import import_module
 from operator import attrgetter
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-import numpy as np
-
-from bayesbandit import checks
-from bayesbandit.advice import dims_wanted
-from bayesbandit.compilation import COMPILE
-
-if TYPE_CHECKING:
-    import pymc as pm
-
-DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
-"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
-the declaration's observed variable, "arm" the dimension."""
-
-FROM_FILE = "bayesbandit.gallery:"  # begins the module name of a file that the gallery has loaded
-
-_TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
-_declared: dict[str, RewardModel] = {}  # by name, so that `from_yaml` finds what no file holds
+from bayesbandit.declaring import gallery
+from bayesbandit.declaring.declaration import Declaration
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RewardModel:
+class RewardModel(Declaration):
     """A reward model: a declaration and its priors.
 
     function: the declaration; it takes x (n, d), reward (n,), weight (n,) if it weights its
@@ -52,202 +32,31 @@ class RewardModel:
         names none, and a number or an array is spread over them.
     """
 
-    function: Callable[..., Any]
-    priors: Mapping[str, Any]
-    dims: Mapping[str, tuple[str, ...]] | None = None
+    def explain(self, n_features: int, n_arms: int | None = None) -> str:
+        """The engine that the model gets, and one line for each faster one saying why not."""
+        from bayesbandit.engines.plan import explain  # loads PyMC
 
-    def __post_init__(self) -> None:
-        from bayesbandit.priors import checked, dims_of
-
-        _check_declaration(self.function, self.priors)
-        allowed = ("feature", "arm", "row") if self.takes_arm else ("feature", "row")
-        dims = self.dims or {name: dims_of(prior) for name, prior in self.priors.items()}
-        priors = {
-            name: checked(prior, f"prior {name!r} of {self.name}", dims[name], allowed)
-            for name, prior in self.priors.items()
-        }
-        object.__setattr__(self, "priors", MappingProxyType(priors))
-        object.__setattr__(self, "dims", MappingProxyType(dict(dims)))
-
-    # ---- what it is -----------------------------------------------------------------------------
-
-    @property
-    def name(self) -> str:
-        """The name of the declared function."""
-        return self.function.__name__
-
-    @property
-    def title(self) -> str:
-        """The first line of the function's docstring, or else of its file's."""
-        namespace = self.function.__globals__
-        doc = self.function.__doc__ or (namespace.get("__doc__") if "__file__" in namespace else "")
-        return inspect.cleandoc(doc or "").partition("\n")[0]
-
-    @property
-    def takes_arm(self) -> bool:
-        """Whether the arms share the model: the declaration takes `arm`."""
-        return "arm" in inspect.signature(self.function).parameters
-
-    @property
-    def takes_weight(self) -> bool:
-        """Whether the declaration weights its observations: it takes `weight`."""
-        return "weight" in inspect.signature(self.function).parameters
-
-    def __repr__(self) -> str:
-        from bayesbandit.priors import text
-
-        parts = [repr(self.name), *(f"{name}={text(p)}" for name, p in self.priors.items())]
-        return f"RewardModel({', '.join(parts)})"
-
-    def __eq__(self, other: object) -> bool:
-        from bayesbandit.priors import same
-
-        if not isinstance(other, RewardModel) or self.function is not other.function:
-            return False
-        return all(same(prior, other.priors[name]) for name, prior in self.priors.items())
-
-    def __hash__(self) -> int:
-        return hash(self.function)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        module, state = self.function.__module__, (dict(self.priors), dict(self.dims or {}))
-        if module.startswith(FROM_FILE):
-            return _from_file, (module.removeprefix(FROM_FILE), self.name, *state)
-        if module != "__main__" and _stands_in_its_place(self.function):
-            return _from_module, (module, self.function.__qualname__, *state)
-        return RewardModel, (self.function, *state)
-
-    # ---- another model --------------------------------------------------------------------------
-
-    def with_priors(self, **priors: Any) -> RewardModel:
-        """A new model with some priors replaced. Numbers and arrays fix a variable; a prior
-        without dimensions takes the declared ones."""
-        self._check_names(priors)
-        return RewardModel(self.function, {**self.priors, **priors}, self.dims)
-
-    def to_yaml(self) -> str:
-        """Name and priors as YAML; `from_yaml` reads them back exactly."""
-        from bayesbandit.priors import dump
-
-        return dump(self.name, self.priors)
+        return explain(self, n_features, n_arms)
 
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
         """The model that `to_yaml` wrote. Its declaration is the one of this name in the running
         program, or else in the gallery; priors that the text leaves out are the declaration's."""
-        from bayesbandit.priors import from_data, parse
+        from bayesbandit.declaring.priors import from_data, parse
 
         name, priors = parse(text)
-        model = _find(name)
-        model._check_names(priors)
-        return model.with_priors(
-            **{name: from_data(prior, f"prior {name!r}") for name, prior in priors.items()}
-        )
+        model = gallery.running(name) or gallery.load(name)
+        model.check_names(priors)
+        given = {name: from_data(prior, f"prior {name!r}") for name, prior in priors.items()}
+        return cast(RewardModel, model.with_priors(**given))
 
-    def _check_names(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self.priors:
-                allowed = ", ".join(self.priors) or "none"
-                raise ValueError(f"{self.name} has no prior {name!r}; its priors: {allowed}")
-
-    # ---- what to do with it ---------------------------------------------------------------------
-
-    def build(
-        self, x: Any, reward: Any, weight: Any = None, arm: Any = None, n_arms: int | None = None
-    ) -> pm.Model:
-        """The PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms (n,).
-
-        Arms are numbers 0 … K − 1, for a declaration that takes `arm`; K is `n_arms`, or one more
-        than the largest seen. The data stand in containers named in `DATA`; n may change
-        (`pm.set_data`). The mean reward (n,) is the deterministic "mean_reward".
-        """
-        import pymc as pm
-
-        rows, n_arms = self._rows(x, reward, weight, arm, n_arms)
-        coords = {"feature": range(rows["x"].shape[1])}
-        if self.takes_arm:
-            coords["arm"] = range(n_arms)
-        with COMPILE, pm.Model(coords=coords, model=None) as model:
-            inputs = {
-                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
-                for role, v in rows.items()
-            }
-            try:
-                mean = self.declare(inputs, coords)
-            except Exception as error:
-                if advice := dims_wanted(self, rows, n_arms):
-                    raise ValueError(advice) from error
-                error.add_note(f"in the declaration of the reward model {self.name!r}")
-                raise
-            self._check_outcome(model, mean, rows["reward"])
-            mean = getattr(mean, "values", mean)  # of pymc.dims
-            if mean.ndim == 0:
-                mean = pm.math.zeros_like(inputs["reward"]) + mean
-            pm.Deterministic("mean_reward", mean, dims="row")
-        return model
-
-    def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
-        """The mean reward, declared in the present PyMC model: of data by role, with the priors'
-        variables. coords: of the dimensions but the rows'."""
-        from bayesbandit.priors import variable
-
-        inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
-        lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
-        for name, prior in self.priors.items():
-            inputs[name] = variable(name, prior, (self.dims or {})[name], lengths)
-        return self.function(**inputs)
-
-    def explain(self, n_features: int, n_arms: int | None = None) -> str:
-        """The engine that the model gets, and one line for each faster one saying why not."""
-        plan = import_module("bayesbandit.engines.plan")
-        return plan.explain(self, n_features=n_features, n_arms=n_arms)
-
-    def _rows(
-        self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
-    ) -> tuple[dict[str, np.ndarray], int]:
-        """The data by role, checked, and the number of arms."""
-        x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
-        if x.ndim != 2 or x.shape[1] == 0:
-            raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
-        n = len(x)
-        rows = {"x": x, "reward": checks.column(reward, n, "rewards")}
-        w = np.ones(n) if weight is None else checks.column(weight, n, "weights")
-        if not (w > 0).all():
-            raise ValueError(f"weights must be > 0; got {w[~(w > 0)][0]}")
-        if not (self.takes_weight or (w == 1).all()):
-            raise ValueError(f"{self.name} does not take `weight`; weights must be 1 or None")
-        rows["weight"] = w
-        if not self.takes_arm:
-            if arm is not None:
-                raise ValueError(f"{self.name} does not take `arm`; arm must be None")
-            return rows, 1
-        if arm is None:
-            raise ValueError(f"{self.name} takes `arm`: give the arm of each of {n} rows")
-        k = checks.column(arm, n, "arms")
-        seen = int(k.max(initial=0)) + 1
-        n_arms = checks.integer(max(seen, 1) if n_arms is None else n_arms, "n_arms", 1)
-        bad = ~((k == np.floor(k)) & (k >= 0) & (k < n_arms))
-        if bad.any():
-            raise ValueError(f"arms must be integers 0 … {n_arms - 1}; got {k[bad][0]:g}")
-        rows["arm"] = k.astype(np.int32)  # as PyMC stores integers
-        return rows, n_arms
-
-    def _check_outcome(self, model: pm.Model, mean: Any, reward: np.ndarray) -> None:
-        """A declaration has a likelihood and returns the mean reward; counts are whole numbers."""
-        if not (model.observed_RVs or model.potentials):
-            raise ValueError(
-                f"{self.name} declares no likelihood: observe the rewards by observed=reward"
-            )
-        shape = getattr(getattr(mean, "type", None), "shape", "not a PyMC expression")
-        if shape not in ((), (None,), (len(reward),)):
-            raise ValueError(
-                f"{self.name} must return the mean reward of each of {len(reward)} rows; "
-                f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
-            )
-        whole = [v.name for v in model.observed_RVs if np.dtype(v.dtype).kind in "iub"]
-        broken = reward[reward != np.floor(reward)]
-        if whole and broken.size:
-            raise ValueError(f"{whole[0]!r} takes whole numbers; got a reward of {broken[0]:g}")
+    def __reduce__(self) -> tuple[Any, ...]:
+        module, state = self.function.__module__, (dict(self.priors), dict(self.dims or {}))
+        if module.startswith(gallery.FROM_FILE):
+            return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
+        if module != "__main__" and _stands_in_its_place(self.function):
+            return _from_module, (module, self.function.__qualname__, *state)
+        return RewardModel, (self.function, *state)
 
 
 def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
@@ -255,24 +64,20 @@ def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
 
     def declare(function: Callable[..., Any]) -> RewardModel:
         model = RewardModel(function, priors)
-        if not function.__module__.startswith(FROM_FILE):
-            register(model)
+        if not function.__module__.startswith(gallery.FROM_FILE):
+            gallery.register(model)
         return model
 
     return declare
 
 
-def register(model: RewardModel) -> None:
-    """Let `from_yaml` find the model's declaration, which is in none of the gallery's folders."""
-    _declared[model.name] = model
-
-
-def _find(name: str) -> RewardModel:
-    return _declared.get(name) or import_module("bayesbandit.gallery").load_model(name)
+def load_model(name: str | os.PathLike[str]) -> RewardModel:
+    """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
+    return cast(RewardModel, gallery.load(name))
 
 
 def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
-    function = import_module("bayesbandit.gallery").declared_in(path)[name].function
+    function = gallery.declared_in(path)[name].function
     return RewardModel(function, priors, dims)
 
 
@@ -288,23 +93,3 @@ def _stands_in_its_place(function: Callable[..., Any]) -> bool:
 
 def _from_module(module: str, name: str, priors: dict, dims: dict) -> RewardModel:
     return RewardModel(attrgetter(name)(import_module(module)).function, priors, dims)
-
-
-def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
-    """Every argument of the declaration is data or has a prior, and every prior is an argument."""
-    if not inspect.isfunction(function):
-        raise TypeError(f"a reward model is declared by a function; got {function!r}")
-    arguments = inspect.signature(function).parameters
-    name = f"{function.__name__}({', '.join(arguments)})"
-    if any(p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in arguments.values()):
-        raise TypeError(f"{name} must take named arguments only, without * or /")
-    for needed in ("x", "reward"):
-        if needed not in arguments:
-            raise TypeError(f"{name} must take {needed!r}: declare it as (x, reward, weight, …)")
-    for prior in priors:
-        if prior in _TAKEN or prior not in arguments:
-            why = "is a name of the data" if prior in _TAKEN else "is not an argument"
-            raise TypeError(f"prior {prior!r} {why} of {name}")
-    for argument, p in arguments.items():
-        if argument not in (*DATA, *priors) and p.default is p.empty:
-            raise TypeError(f"{name} has no prior for {argument!r}: reward_model({argument}=…)")

@@ -23,10 +23,11 @@ from numba import njit
 from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_limits
 
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.plan import plan
-from bayesbandit.gallery import load_model
-from bayesbandit.kernels import cholesky, dense, gibbs
-from bayesbandit.priors import Prior
+from bayesbandit.kernels import cholesky, dense
+from bayesbandit.kernels.gibbs import mixture as gibbs
+from bayesbandit.model import load_model
 
 dpotrf = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(
     get_cython_function_address("scipy.linalg.cython_lapack", "dpotrf")

@@ -30,9 +30,10 @@ def pytest_configure(config: pytest.Config) -> None:
     kernel that has been compiled into another would stay as it was."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist: done already
         return
-    compiled = [path.stat().st_mtime for path in KERNELS.glob("__pycache__/*.nb?")]
-    if compiled and max(path.stat().st_mtime for path in KERNELS.glob("*.py")) > min(compiled):
-        shutil.rmtree(KERNELS / "__pycache__", ignore_errors=True)
+    compiled = [path.stat().st_mtime for path in KERNELS.rglob("*.nb?")]
+    if compiled and max(path.stat().st_mtime for path in KERNELS.rglob("*.py")) > min(compiled):
+        for folder in KERNELS.rglob("__pycache__"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

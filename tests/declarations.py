@@ -3,8 +3,8 @@
 import numpy as np
 import pymc as pm
 
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.model import reward_model
-from bayesbandit.priors import Prior
 
 SIGMA = 0.7
 NORMAL = Prior("Normal", mu=0, sigma=2, dims="feature")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit
-from bayesbandit import locks
+from bayesbandit.machine import locks
 
 WORKS = "import bayesbandit as bb; b = bb.LinTS(2, 1); b.observe(b.choose([1.0]), 1.0); print(b.t)"
 
@@ -22,7 +22,7 @@ def test_it_starts_where_little_can_be_written(temporary, tmp_path):
     package = tmp_path / "site" / "bayesbandit"
     source = Path(bayesbandit.__file__).parent
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
-    file = package / "caches.py"
+    file = package / "machine" / "caches.py"
     told = f"    return {temporary} and str(folder).startswith({str(tmp_path / 'tmp')!r})\n"
     lines = file.read_text().split("    while not folder.exists():")
     file.write_text(lines[0] + told + "    while not folder.exists():" + lines[1])

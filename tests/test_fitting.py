@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.fitting import fit
+from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 
 

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import gallery
+from bayesbandit.declaring import gallery
 
 MINE = '''
 """My own ridge.
@@ -38,7 +38,7 @@ def write(path, text):
 
 def test_lists_the_models_without_pymc():
     code = (
-        "import sys; from bayesbandit.gallery import list_models; print(*list_models()); "
+        "import sys; from bayesbandit.declaring.gallery import list_models; print(*list_models()); "
         "assert not {'pymc', 'pytensor', 'pymc_extras'} & set(sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import locks
 from bayesbandit.ledger import Ledger
+from bayesbandit.machine import locks
 
 SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
 

@@ -12,7 +12,8 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.model import DATA, RewardModel
+from bayesbandit.declaring.declaration import DATA
+from bayesbandit.model import RewardModel
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 QUICK = {"mode": "FAST_COMPILE"}

@@ -11,11 +11,11 @@ import xarray as xr
 from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.stats import invgamma, norm
 
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.engines.plan import plan
-from bayesbandit.fitting import fit
-from bayesbandit.posterior import Posterior
-from bayesbandit.priors import Prior
+from bayesbandit.posteriors.fitting import fit
+from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
 from tests.cases import slow_but
 

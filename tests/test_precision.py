@@ -7,8 +7,8 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.compilation import COMPILE
 from bayesbandit.engines import plan
+from bayesbandit.machine.compilation import COMPILE
 from tests import declarations as declared
 
 

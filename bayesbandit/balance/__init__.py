@@ -1,0 +1,1 @@
+"""How observations are weighted."""

@@ -1,0 +1,1 @@
+"""Playing: a belief, a policy and a balance put together."""

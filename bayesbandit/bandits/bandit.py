@@ -24,7 +24,7 @@ from bayesbandit.policies import Policy, numbers
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
-    from bayesbandit.posterior import Posterior
+    from bayesbandit.posteriors.posterior import Posterior
 
 BLOCK = 4096  # normals drawn at a time
 DECISIONS = 0  # key of a stream of random numbers

@@ -166,8 +166,8 @@ def _lasso(
 ) -> Declared:  # fmt: skip
     """The gallery's Bayesian LASSO with these priors, by Gibbs sampling."""
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
-    from bayesbandit.gallery import load_model
-    from bayesbandit.priors import Prior
+    from bayesbandit.declaring.priors import Prior
+    from bayesbandit.model import load_model
 
     noise = Prior("InverseGamma", alpha=1, beta=0.1) if sigma2 is None else sigma2
     priors: dict[str, Any] = {"sigma2": noise}

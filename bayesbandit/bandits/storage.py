@@ -12,8 +12,8 @@ import numpy as np
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits import door, forks, intact
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.files import replacing
 from bayesbandit.history import unheld
+from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import (
     UCB,
@@ -191,7 +191,7 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
 
 def _found(text: str) -> RewardModel:
     """The model of this YAML. A file's word is not enough to run another file."""
-    from bayesbandit.priors import parse
+    from bayesbandit.declaring.priors import parse
 
     name = parse(text)[0]
     if not name.isidentifier():

@@ -1,0 +1,1 @@
+"""What is known now about all arms at once."""

@@ -15,11 +15,11 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear import LinearBelief
-from bayesbandit.engines.distributions import Gaussian, StudentT
+from bayesbandit.engines.exact.distributions import Gaussian, StudentT
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rules import put_moments, spread
-from bayesbandit.posterior import Posterior
+from bayesbandit.posteriors.posterior import Posterior
 
 
 class AffineBelief:

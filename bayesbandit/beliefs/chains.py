@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.engines.density import lengths, row_dimension
 from bayesbandit.engines.plan import Plan
+from bayesbandit.engines.reading.density import lengths, row_dimension
 
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 

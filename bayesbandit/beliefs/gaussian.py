@@ -6,10 +6,10 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
-from bayesbandit.engines.distributions import Gaussian, StudentT
+from bayesbandit.engines.exact.distributions import Gaussian, StudentT
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.posterior import Posterior
+from bayesbandit.posteriors.posterior import Posterior
 
 
 class GaussianBelief(LinearBelief):

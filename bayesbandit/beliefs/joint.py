@@ -15,7 +15,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import HUGE, put_moments, shared, spread
-from bayesbandit.posterior import Posterior
+from bayesbandit.posteriors.posterior import Posterior
 
 JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
 MOST = 4_000_000  # numbers in one step's intermediate results

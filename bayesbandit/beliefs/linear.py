@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.arm import LinearPosterior
+from bayesbandit.beliefs.linear_posterior import LinearPosterior
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale

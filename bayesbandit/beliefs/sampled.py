@@ -23,7 +23,7 @@ from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
-from bayesbandit.posterior import Posterior
+from bayesbandit.posteriors.posterior import Posterior
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared

@@ -1,0 +1,1 @@
+"""From a declaration to a posterior: which engine, and the engines."""

@@ -23,11 +23,11 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import COMPILE, Compiled, Refusal
-from bayesbandit.engines.density import distribution, lengths
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.quadratic import PYTHON
-from bayesbandit.model import DATA
+from bayesbandit.engines.reading.density import distribution, lengths
+from bayesbandit.engines.reading.quadratic import PYTHON
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from bayesbandit.compilation import COMPILE
+from bayesbandit.machine.compilation import COMPILE
 
 
 @dataclass(frozen=True)

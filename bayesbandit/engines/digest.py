@@ -28,7 +28,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.graph.type import Type
 from pytensor.tensor.random.type import RandomType
 
-from bayesbandit.engines.density import containers, lengths, row_dimension
+from bayesbandit.engines.reading.density import containers, lengths, row_dimension
 
 if TYPE_CHECKING:
     import pymc as pm

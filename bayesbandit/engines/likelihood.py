@@ -22,9 +22,9 @@ from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.engines.base import COMPILE, Compiled
-from bayesbandit.engines.density import Graph, containers, lengths, read, row_dimension
 from bayesbandit.engines.prior import prior_draws
-from bayesbandit.engines.quadratic import PYTHON
+from bayesbandit.engines.reading.density import Graph, containers, lengths, read, row_dimension
+from bayesbandit.engines.reading.quadratic import PYTHON
 
 if TYPE_CHECKING:
     import pymc as pm

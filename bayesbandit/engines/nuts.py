@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import COMPILE, Refusal
-from bayesbandit.engines.density import containers, distribution, row_dimension
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.model import DATA
+from bayesbandit.engines.reading.density import containers, distribution, row_dimension
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -14,8 +14,8 @@ from pytensor.graph.traversal import ancestors
 from pytensor.xtensor import as_xtensor
 
 from bayesbandit.engines.base import COMPILE, Compiled
-from bayesbandit.engines.density import containers, lengths, row_dimension
-from bayesbandit.engines.quadratic import PYTHON
+from bayesbandit.engines.reading.density import containers, lengths, row_dimension
+from bayesbandit.engines.reading.quadratic import PYTHON
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -19,19 +19,22 @@ from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, one_of
-from bayesbandit.engines import approximate, exact, gibbs, normal_inverse_gamma, nuts
-from bayesbandit.engines.admission import check_mean, check_random
+from bayesbandit.declaring.declaration import DATA, Declaration
+from bayesbandit.engines import approximate, nuts
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.density import containers, lengths, row_dimension
 from bayesbandit.engines.digest import digest
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.exact import gaussian as exact
+from bayesbandit.engines.exact import normal_inverse_gamma
+from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.prior import prior_draws
-from bayesbandit.engines.rewrites import lowered
-from bayesbandit.engines.rows import ALONG, Reach, Rows
+from bayesbandit.engines.reading.admission import check_mean, check_random
+from bayesbandit.engines.reading.density import containers, lengths, row_dimension
+from bayesbandit.engines.reading.rewrites import lowered
+from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
 from bayesbandit.engines.stand_in import reads_rows, template
-from bayesbandit.model import DATA, RewardModel
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -70,7 +73,7 @@ class Plan:
     PyMC model that the engine was derived from.
     """
 
-    model: RewardModel
+    model: Declaration
     n_features: int
     n_arms: int | None
     asked: str
@@ -208,7 +211,7 @@ class Plan:
 
 
 def plan(
-    model: RewardModel, n_features: int, n_arms: int | None = None, engine: str = "auto"
+    model: Declaration, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
     """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`, made
     on rows that mean nothing.
@@ -228,7 +231,7 @@ def plan(
 
 
 def planned(
-    model: RewardModel, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
+    model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
     """The plan for a model as it was built on some rows; `refusals`: of engines that are out.
 
@@ -254,7 +257,7 @@ def planned(
         return kept
 
 
-def _of(plan: Plan, model: RewardModel, refusals: tuple[Refusal, ...]) -> Plan:
+def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
     """The same plan of another declaration that builds the same, with its own refusals."""
     other, known = object.__new__(Plan), dict(vars(plan))
     if model is not plan.model:
@@ -277,7 +280,7 @@ def size(plan: Plan) -> int:
 
 
 def _again(
-    model: RewardModel, d: int, n_arms: int | None, engine: str,
+    model: Declaration, d: int, n_arms: int | None, engine: str,
     rows: dict[str, np.ndarray] | None, before: str | None,
 ) -> Plan:  # fmt: skip
     """A stored plan, made again; its declaration must build what it did."""
@@ -291,7 +294,7 @@ def _again(
     return planned(model, built, engine)
 
 
-def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> str:
+def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
     """The engine that a model gets, and one line for each faster one saying why not.
 
     Of a model over arms, without `n_arms`, for two.
@@ -299,7 +302,7 @@ def explain(model: RewardModel, n_features: int, n_arms: int | None = None) -> s
     return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
 
 
-def _plan(model: RewardModel, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
+def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
     check_mean(built, asked)
     check_random(built, asked)
     d = built["x"].get_value(borrow=True).shape[1]

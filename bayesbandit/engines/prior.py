@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.engines.base import COMPILE
-from bayesbandit.engines.quadratic import PYTHON
+from bayesbandit.engines.reading.quadratic import PYTHON
 
 if TYPE_CHECKING:
     import pymc as pm

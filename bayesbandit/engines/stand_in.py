@@ -11,10 +11,10 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from bayesbandit.model import DATA, RewardModel
+from bayesbandit.declaring.declaration import DATA, Declaration
 
 
-def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
+def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
     """How a declaration fails on rows without values; "" where it does not."""
     coords = {"feature": range(n_features)}
     if n_arms is not None:
@@ -39,7 +39,7 @@ def reads_rows(model: RewardModel, n_features: int, n_arms: int | None) -> str:
     return ""
 
 
-def template(model: RewardModel, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
+def template(model: Declaration, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
     """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
     as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)

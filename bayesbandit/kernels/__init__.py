@@ -1,5 +1,5 @@
 """Compiled leaf functions, and where they are kept between two runs."""
 
-from bayesbandit.caches import settle
+from bayesbandit.machine.caches import settle
 
 settle()

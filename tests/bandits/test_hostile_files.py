@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import files
 from bayesbandit.bandits import storage
+from bayesbandit.machine import files
 from tests.players import STATEFUL, anatomy, world
 
 

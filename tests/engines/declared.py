@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from bayesbandit.model import DATA
+from bayesbandit.declaring.declaration import DATA
 
 FAST = "FAST_COMPILE"
 

@@ -19,8 +19,8 @@ from arviz_stats.base import array_stats
 
 import bayesbandit as bb
 from bayesbandit.engines.plan import EXACT, plan
-from bayesbandit.fitting import fit
 from bayesbandit.model import RewardModel
+from bayesbandit.posteriors.fitting import fit
 
 N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)

@@ -9,9 +9,9 @@ import pymc as pm
 import pytest
 from scipy.stats import multivariate_normal
 
-from bayesbandit.engines import exact
 from bayesbandit.engines.base import NotThisEngine, Refusal
-from bayesbandit.engines.exact import ExactGaussian
+from bayesbandit.engines.exact import gaussian as exact
+from bayesbandit.engines.exact.gaussian import ExactGaussian
 from tests.cases import quick_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.linear import (

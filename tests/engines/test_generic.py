@@ -9,11 +9,11 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.base import NotThisEngine, Refusal
-from bayesbandit.engines.generic import problem
-from bayesbandit.engines.gibbs import Gibbs, match
+from bayesbandit.engines.gibbs.generic import problem
+from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
-from bayesbandit.priors import Prior
 from tests.cases import quick_but
 from tests.engines.declared import log_densities
 

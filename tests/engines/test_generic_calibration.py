@@ -10,10 +10,10 @@ import pymc as pm
 import pytest
 from scipy import stats
 
-from bayesbandit.engines.generic import problem
-from bayesbandit.engines.gibbs import match
+from bayesbandit.declaring.priors import Prior
+from bayesbandit.engines.gibbs.generic import problem
+from bayesbandit.engines.gibbs.sampler import match
 from bayesbandit.model import reward_model
-from bayesbandit.priors import Prior
 
 DRAWS, BINS, N, D = 31, 8, 12, 2
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")

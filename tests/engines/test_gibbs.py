@@ -5,13 +5,14 @@ import pymc as pm
 import pytest
 from sklearn.datasets import load_diabetes
 
-from bayesbandit.engines import exact, normal_inverse_gamma
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.base import Refusal
-from bayesbandit.engines.generic import problem
-from bayesbandit.engines.gibbs import Gibbs, match
+from bayesbandit.engines.exact import gaussian as exact
+from bayesbandit.engines.exact import normal_inverse_gamma
+from bayesbandit.engines.gibbs.generic import problem
+from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.kernels.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
-from bayesbandit.priors import Prior
 from tests.cases import quick_but
 from tests.engines.declared import log_densities, rows
 

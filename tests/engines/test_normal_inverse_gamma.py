@@ -5,9 +5,10 @@ import pymc as pm
 import pytest
 from scipy.stats import invgamma, multivariate_normal, multivariate_t
 
-from bayesbandit.engines import exact, normal_inverse_gamma
 from bayesbandit.engines.base import NotThisEngine, Refusal
-from bayesbandit.engines.normal_inverse_gamma import NormalInverseGamma, read_off
+from bayesbandit.engines.exact import gaussian as exact
+from bayesbandit.engines.exact import normal_inverse_gamma
+from bayesbandit.engines.exact.normal_inverse_gamma import NormalInverseGamma, read_off
 from tests.cases import quick_but, slow_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.unknown_noise import (

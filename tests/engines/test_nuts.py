@@ -7,7 +7,7 @@ import pytest
 
 from bayesbandit.engines import nuts
 from bayesbandit.engines.plan import plan
-from bayesbandit.fitting import fit
+from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 
 DRAWS, CHAINS = 500, 2

@@ -9,10 +9,10 @@ import numpy as np
 import pymc as pm
 import pytest
 
+from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
-from bayesbandit.priors import Prior
 from tests import declarations as declared
 
 SOURCE = """

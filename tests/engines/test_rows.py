@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesbandit.engines.influence import Influence, Scaling
-from bayesbandit.engines.reach import ALONG, CONSTANT, MIXED, SUM, Reach
-from bayesbandit.engines.rows import Rows
+from bayesbandit.engines.reading.influence import Influence, Scaling
+from bayesbandit.engines.reading.reach import ALONG, CONSTANT, MIXED, SUM, Reach
+from bayesbandit.engines.reading.rows import Rows
 from tests.engines.declared import FAST
 
 x, r, w = pt.matrix("x", shape=(None, 3)), pt.vector("r"), pt.vector("w")

@@ -16,11 +16,12 @@ from pytensor.graph.op import Op
 from pytensor.graph.traversal import toposort
 from pytensor.tensor.math import Dot
 
-from bayesbandit.engines import exact, structure
 from bayesbandit.engines.base import Refusal
-from bayesbandit.engines.density import Mark
-from bayesbandit.engines.rewrites import unfolded
-from bayesbandit.engines.structure import Degrees, analytic
+from bayesbandit.engines.exact import gaussian as exact
+from bayesbandit.engines.reading import structure
+from bayesbandit.engines.reading.density import Mark
+from bayesbandit.engines.reading.rewrites import unfolded
+from bayesbandit.engines.reading.structure import Degrees, analytic
 from tests.engines.declared import FAST, built, rows
 from tests.engines.refused import REFUSED, mean
 

@@ -15,7 +15,8 @@ import pymc as pm
 import pytensor
 from pytensor.graph.replace import clone_replace
 
-from bayesbandit.model import DATA, RewardModel
+from bayesbandit.declaring.declaration import DATA
+from bayesbandit.model import RewardModel
 
 MODE = "FAST_COMPILE"
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 from scipy.special import exp1
 
-from bayesbandit.kernels import gibbs
-from bayesbandit.kernels.scales import GAMMA, HALF_CAUCHY, KNOWN
+from bayesbandit.kernels.gibbs import mixture as gibbs
+from bayesbandit.kernels.gibbs.scales import GAMMA, HALF_CAUCHY, KNOWN
 
 VARIANTS = {
     "normal": {"kind": gibbs.FIXED},

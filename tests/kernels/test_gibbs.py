@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_diabetes
 
-from bayesbandit.kernels import gibbs
+from bayesbandit.kernels.gibbs import mixture as gibbs
 from tests.cases import slow_but
 from tests.kernels.gibbs_twin import VARIANTS, Twin, prior_of, quadrature
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesbandit.kernels import gibbs
-from bayesbandit.kernels.scales import GAMMA, HALF_CAUCHY
+from bayesbandit.kernels.gibbs import mixture as gibbs
+from bayesbandit.kernels.gibbs.scales import GAMMA, HALF_CAUCHY
 from tests.kernels.gibbs_twin import VARIANTS, prior_of
 
 PROPER = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from bayesbandit.kernels import log_scale
+from bayesbandit.kernels.gibbs import log_scale
 
 INF = np.inf
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bayesbandit.kernels import scales
+from bayesbandit.kernels.gibbs import scales
 
 
 def inverses(m, shape, size, seed=3):

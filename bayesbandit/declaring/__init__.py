@@ -1,0 +1,1 @@
+"""What is declared: functions and priors, and where they are found."""

@@ -1,0 +1,41 @@
+"""What a declaration that fails may have wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from bayesbandit.declaring.declaration import Declaration
+
+
+def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
+    """Which prior without dimensions a declaration takes for a vector, if it works with one; rows
+    x (n, d), reward, weight, arm (n,), by role."""
+    import pymc as pm
+
+    from bayesbandit.declaring.priors import dims_of, with_dims
+
+    coords: dict[str, range] = {"feature": range(rows["x"].shape[1])}
+    vectors: list[tuple[str, ...]] = [("feature",)]
+    if model.takes_arm:
+        coords["arm"] = range(n_arms)
+        vectors = [("arm", "feature"), ("arm",), ("feature",)]
+    plain = [k for k, p in model.priors.items() if hasattr(p, "dims") and not dims_of(p)]
+    for name, dims in ((k, v) for k in plain for v in vectors):
+        trial = model.with_priors(**{name: with_dims(model.priors[name], dims)})
+        with pm.Model(coords=coords, model=None):
+            try:
+                mean = trial.declare({k: pm.Data(f"given_{k}", v) for k, v in rows.items()}, coords)
+                drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
+            except Exception:  # whatever a user's declaration raises: not this one
+                continue
+        if np.shape(drawn) in ((), rows["reward"].shape):
+            wanted = repr(dims[0]) if len(dims) == 1 else repr(dims)
+            return (
+                f"prior {name!r} of {model.name} has no dims and is one number, where the "
+                f"declaration takes a vector: bb.Prior(…, dims={wanted})"
+            )
+    return None

@@ -1,0 +1,233 @@
+"""What a reward model declares: a function of data and priors, and the PyMC model that it builds.
+
+PyMC is imported when a model is declared, not with this file.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.declaring.advice import dims_wanted
+from bayesbandit.machine.compilation import COMPILE
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
+"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
+the declaration's observed variable, "arm" the dimension."""
+
+_TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Declaration:
+    """A declared function and its priors: what `bayesbandit.model.RewardModel` is made of.
+
+    function: the declaration; it takes x (n, d), reward (n,), weight (n,) if it weights its
+        observations, arm (n,) if the arms share the model, and its priors as PyMC variables, and
+        returns the mean reward (n,).
+    priors: by name, in the order of declaration: a `bb.Prior`, or a number or an array that fixes
+        the variable.
+    dims: the declared dimensions of each prior. A prior put in its place takes them where it
+        names none, and a number or an array is spread over them.
+    """
+
+    function: Callable[..., Any]
+    priors: Mapping[str, Any]
+    dims: Mapping[str, tuple[str, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        from bayesbandit.declaring.priors import checked, dims_of
+
+        _check_declaration(self.function, self.priors)
+        allowed = ("feature", "arm", "row") if self.takes_arm else ("feature", "row")
+        dims = self.dims or {name: dims_of(prior) for name, prior in self.priors.items()}
+        priors = {
+            name: checked(prior, f"prior {name!r} of {self.name}", dims[name], allowed)
+            for name, prior in self.priors.items()
+        }
+        object.__setattr__(self, "priors", MappingProxyType(priors))
+        object.__setattr__(self, "dims", MappingProxyType(dict(dims)))
+
+    # ---- what it is -----------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the declared function."""
+        return self.function.__name__
+
+    @property
+    def title(self) -> str:
+        """The first line of the function's docstring, or else of its file's."""
+        namespace = self.function.__globals__
+        doc = self.function.__doc__ or (namespace.get("__doc__") if "__file__" in namespace else "")
+        return inspect.cleandoc(doc or "").partition("\n")[0]
+
+    @property
+    def takes_arm(self) -> bool:
+        """Whether the arms share the model: the declaration takes `arm`."""
+        return "arm" in inspect.signature(self.function).parameters
+
+    @property
+    def takes_weight(self) -> bool:
+        """Whether the declaration weights its observations: it takes `weight`."""
+        return "weight" in inspect.signature(self.function).parameters
+
+    def __repr__(self) -> str:
+        from bayesbandit.declaring.priors import text
+
+        parts = [repr(self.name), *(f"{name}={text(p)}" for name, p in self.priors.items())]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def __eq__(self, other: object) -> bool:
+        from bayesbandit.declaring.priors import same
+
+        if not isinstance(other, Declaration) or self.function is not other.function:
+            return False
+        return all(same(prior, other.priors[name]) for name, prior in self.priors.items())
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    # ---- another model --------------------------------------------------------------------------
+
+    def with_priors(self, **priors: Any) -> Self:
+        """A new model with some priors replaced. Numbers and arrays fix a variable; a prior
+        without dimensions takes the declared ones."""
+        self.check_names(priors)
+        return type(self)(self.function, {**self.priors, **priors}, self.dims)
+
+    def to_yaml(self) -> str:
+        """Name and priors as YAML; `from_yaml` reads them back exactly."""
+        from bayesbandit.declaring.priors import dump
+
+        return dump(self.name, self.priors)
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse names that are of none of the priors."""
+        for name in names:
+            if name not in self.priors:
+                allowed = ", ".join(self.priors) or "none"
+                raise ValueError(f"{self.name} has no prior {name!r}; its priors: {allowed}")
+
+    # ---- what to do with it ---------------------------------------------------------------------
+
+    def build(
+        self, x: Any, reward: Any, weight: Any = None, arm: Any = None, n_arms: int | None = None
+    ) -> pm.Model:
+        """The PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms (n,).
+
+        Arms are numbers 0 … K − 1, for a declaration that takes `arm`; K is `n_arms`, or one more
+        than the largest seen. The data stand in containers named in `DATA`; n may change
+        (`pm.set_data`). The mean reward (n,) is the deterministic "mean_reward".
+        """
+        import pymc as pm
+
+        rows, n_arms = self._rows(x, reward, weight, arm, n_arms)
+        coords = {"feature": range(rows["x"].shape[1])}
+        if self.takes_arm:
+            coords["arm"] = range(n_arms)
+        with COMPILE, pm.Model(coords=coords, model=None) as model:
+            inputs = {
+                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
+                for role, v in rows.items()
+            }
+            try:
+                mean = self.declare(inputs, coords)
+            except Exception as error:
+                if advice := dims_wanted(self, rows, n_arms):
+                    raise ValueError(advice) from error
+                error.add_note(f"in the declaration of the reward model {self.name!r}")
+                raise
+            self._check_outcome(model, mean, rows["reward"])
+            mean = getattr(mean, "values", mean)  # of pymc.dims
+            if mean.ndim == 0:
+                mean = pm.math.zeros_like(inputs["reward"]) + mean
+            pm.Deterministic("mean_reward", mean, dims="row")
+        return model
+
+    def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
+        """The mean reward, declared in the present PyMC model: of data by role, with the priors'
+        variables. coords: of the dimensions but the rows'."""
+        from bayesbandit.declaring.priors import variable
+
+        inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
+        lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
+        for name, prior in self.priors.items():
+            inputs[name] = variable(name, prior, (self.dims or {})[name], lengths)
+        return self.function(**inputs)
+
+    def _rows(
+        self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
+    ) -> tuple[dict[str, np.ndarray], int]:
+        """The data by role, checked, and the number of arms."""
+        x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
+        if x.ndim != 2 or x.shape[1] == 0:
+            raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
+        n = len(x)
+        rows = {"x": x, "reward": checks.column(reward, n, "rewards")}
+        w = np.ones(n) if weight is None else checks.column(weight, n, "weights")
+        if not (w > 0).all():
+            raise ValueError(f"weights must be > 0; got {w[~(w > 0)][0]}")
+        if not (self.takes_weight or (w == 1).all()):
+            raise ValueError(f"{self.name} does not take `weight`; weights must be 1 or None")
+        rows["weight"] = w
+        if not self.takes_arm:
+            if arm is not None:
+                raise ValueError(f"{self.name} does not take `arm`; arm must be None")
+            return rows, 1
+        if arm is None:
+            raise ValueError(f"{self.name} takes `arm`: give the arm of each of {n} rows")
+        k = checks.column(arm, n, "arms")
+        seen = int(k.max(initial=0)) + 1
+        n_arms = checks.integer(max(seen, 1) if n_arms is None else n_arms, "n_arms", 1)
+        bad = ~((k == np.floor(k)) & (k >= 0) & (k < n_arms))
+        if bad.any():
+            raise ValueError(f"arms must be integers 0 … {n_arms - 1}; got {k[bad][0]:g}")
+        rows["arm"] = k.astype(np.int32)  # as PyMC stores integers
+        return rows, n_arms
+
+    def _check_outcome(self, model: pm.Model, mean: Any, reward: np.ndarray) -> None:
+        """A declaration has a likelihood and returns the mean reward; counts are whole numbers."""
+        if not (model.observed_RVs or model.potentials):
+            raise ValueError(
+                f"{self.name} declares no likelihood: observe the rewards by observed=reward"
+            )
+        shape = getattr(getattr(mean, "type", None), "shape", "not a PyMC expression")
+        if shape not in ((), (None,), (len(reward),)):
+            raise ValueError(
+                f"{self.name} must return the mean reward of each of {len(reward)} rows; "
+                f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
+            )
+        whole = [v.name for v in model.observed_RVs if np.dtype(v.dtype).kind in "iub"]
+        broken = reward[reward != np.floor(reward)]
+        if whole and broken.size:
+            raise ValueError(f"{whole[0]!r} takes whole numbers; got a reward of {broken[0]:g}")
+
+
+def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
+    """Every argument of the declaration is data or has a prior, and every prior is an argument."""
+    if not inspect.isfunction(function):
+        raise TypeError(f"a reward model is declared by a function; got {function!r}")
+    arguments = inspect.signature(function).parameters
+    name = f"{function.__name__}({', '.join(arguments)})"
+    if any(p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in arguments.values()):
+        raise TypeError(f"{name} must take named arguments only, without * or /")
+    for needed in ("x", "reward"):
+        if needed not in arguments:
+            raise TypeError(f"{name} must take {needed!r}: declare it as (x, reward, weight, …)")
+    for prior in priors:
+        if prior in _TAKEN or prior not in arguments:
+            why = "is a name of the data" if prior in _TAKEN else "is not an argument"
+            raise TypeError(f"prior {prior!r} {why} of {name}")
+    for argument, p in arguments.items():
+        if argument not in (*DATA, *priors) and p.default is p.empty:
+            raise TypeError(f"{name} has no prior for {argument!r}: reward_model({argument}=…)")

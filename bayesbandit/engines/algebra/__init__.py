@@ -1,0 +1,1 @@
+"""Computing a graph as sums of monomials."""

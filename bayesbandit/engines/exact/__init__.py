@@ -1,0 +1,1 @@
+"""Closed forms: Gaussian, and normal-inverse-gamma."""

@@ -1,0 +1,1 @@
+"""Gibbs sampling of conditionally Gaussian models, by compiled kernels."""

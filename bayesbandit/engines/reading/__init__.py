@@ -1,0 +1,1 @@
+"""Reading a declaration's log density: what is in it, and which rows reach it."""

@@ -1,0 +1,1 @@
+"""Compiled sweeps of the Gibbs sampler."""

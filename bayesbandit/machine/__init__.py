@@ -1,0 +1,1 @@
+"""What concerns the machine: files, locks, compiled code, and where it is kept."""

@@ -1,0 +1,1 @@
+"""From a declared model and rows of data to its posterior, and to ArviZ."""

@@ -1,0 +1,142 @@
+"""A posterior as ArviZ's DataTree: draws with named coordinates, predictions, log likelihoods."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.declaring.declaration import DATA
+from bayesbandit.engines.approximate import silenced
+from bayesbandit.engines.base import COMPILE
+from bayesbandit.engines.likelihood import Likelihood
+from bayesbandit.engines.reading.density import containers, row_dimension
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+PYTHON = {"mode": "FAST_COMPILE"}  # a numba function takes longer to compile than to do without
+PRIOR_DRAWS = 1000
+
+
+OF_ROWS = ("prior_predictive", "posterior_predictive", "log_likelihood")  # of observed variables
+
+
+def datatree(
+    model: pm.Model,
+    unweighted: pm.Model,
+    draws: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    seed: int,
+    attributes: Mapping[str, Any],
+    stats: Mapping[str, np.ndarray],
+) -> xr.DataTree:
+    """Posterior, prior, posterior predictive, pointwise log likelihood and log prior, sample stats,
+    observed and constant data.
+
+    draws: free variables and deterministic quantities by name, (chain, draw, *shape); `names` are
+    the free variables. unweighted: the same model with every weight 1, for the log likelihood: how
+    well a row is predicted does not depend on how much it counted. stats: by ArviZ's names,
+    (chain, draw); without "lp" there, it is the log density of the variables as declared.
+    """
+    import arviz as az
+    import pymc as pm
+
+    row = str(row_dimension(model))
+    dims = {k: list(v) for k, v in model.named_vars_to_dims.items()}
+    data = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
+    coords = {k: np.asarray(v) for k, v in model.coords.items() if v is not None}
+    coords[row] = np.arange(len(data["x"]))
+    observed = [str(v.name) for v in model.observed_RVs]
+    if "lp" not in stats:
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
+        lp = Likelihood(model).log_density({k: flat[k] for k in names}, data)
+        stats = {**stats, "lp": lp.reshape(draws[names[0]].shape[:2])}
+    dims |= {name: [row] for name in observed if model[name].ndim == 1}
+    tree = az.from_dict(
+        {
+            "posterior": dict(draws),
+            "sample_stats": dict(stats),
+            "observed_data": {
+                str(v.name): np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs
+            },
+            "constant_data": {DATA[role]: v for role, v in data.items() if role != "reward"},
+        },
+        coords=coords,
+        dims=dims,
+        attrs={"/": dict(attributes), "posterior": dict(attributes)},
+    )
+    quiet = {"progressbar": False, "compile_kwargs": PYTHON}
+    order = np.random.SeedSequence(seed).generate_state(2)
+    groups: dict[str, Any] = {}
+    with COMPILE, silenced():
+        for wanted in ([*draws, *observed], [*draws]):  # rewards may be what cannot be drawn
+            try:
+                before = pm.sample_prior_predictive(
+                    PRIOR_DRAWS, model=model, var_names=wanted, random_seed=int(order[0]),
+                    idata_kwargs={"coords": coords}, compile_kwargs=PYTHON,
+                )  # fmt: skip
+                groups["prior"] = before["prior"]
+                if observed and wanted != [*draws]:
+                    groups["prior_predictive"] = before["prior_predictive"]
+                break
+            except NotImplementedError as error:
+                missing = error
+        else:
+            _without("prior", missing)
+        groups["log_prior"] = pm.stats.compute_log_prior(
+            tree, model=model, extend_inferencedata=False, **quiet
+        )
+        if not observed:
+            _without("posterior_predictive and log_likelihood", "no variable is observed")
+        else:
+            try:
+                after = pm.sample_posterior_predictive(
+                    tree, model=model, var_names=observed, freeze_vars=list(names),
+                    random_seed=int(order[1]), idata_kwargs={"coords": coords}, **quiet,
+                )  # fmt: skip
+                groups["posterior_predictive"] = after["posterior_predictive"]
+            except NotImplementedError as error:
+                _without("posterior_predictive", error)
+            likelihood = pm.compute_log_likelihood(
+                tree, model=unweighted, extend_inferencedata=False, **quiet
+            )
+            groups["log_likelihood"] = likelihood
+    return _joined(tree, groups, coords, row)
+
+
+def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTree:
+    """The tree with other names along some dimensions."""
+
+    def rename(data: xr.Dataset) -> xr.Dataset:
+        return data.assign_coords({k: list(v) for k, v in coords.items() if k in data.dims})
+
+    return tree.map_over_datasets(rename)
+
+
+def _joined(
+    tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray], row: str
+) -> xr.DataTree:
+    """The tree with more groups, whose observed variables all go along the rows."""
+    import xarray as xr
+
+    for group, data in groups.items():
+        data = getattr(data, "dataset", data)  # of a node
+        parts = {
+            str(name): v.rename({f"{name}_dim_0": row}) if f"{name}_dim_0" in v.dims
+            and group in OF_ROWS else v
+            for name, v in data.data_vars.items()
+        }  # fmt: skip
+        data = xr.Dataset(
+            {k: v.drop_vars(row, errors="ignore") for k, v in parts.items()}, attrs=data.attrs
+        )
+        missing = {k: v for k, v in coords.items() if k in data.dims and k not in data.coords}
+        tree[group] = xr.DataTree(data.assign_coords(missing))
+    return tree
+
+
+def _without(groups: str, why: Any) -> None:
+    warnings.warn(f"the tree is without {groups}: {why}", UserWarning, stacklevel=4)

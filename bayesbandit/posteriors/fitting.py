@@ -1,0 +1,111 @@
+"""From a declared reward model and rows of data to its posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.engines.base import NotThisEngine, one_thread
+from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.plan import ENGINES, Plan, planned
+from bayesbandit.engines.reading.density import containers
+from bayesbandit.model import RewardModel
+from bayesbandit.posteriors.posterior import Posterior
+
+KNOBS = {"gibbs": ("tune",), "nuts": ("tune", "target_accept", "cores")}  # of each sampler
+LEAST_TUNE = {"nuts": 1}  # nutpie fails without
+
+
+def fit(
+    model: RewardModel,
+    x: Any,
+    reward: Any,
+    weight: Any = None,
+    engine: str = "auto",
+    seed: int | np.random.SeedSequence | None = None,
+    draws: int = 1000,
+    chains: int = 4,
+    n_arms: int | None = None,
+    arm: Any = None,
+    *,
+    tune: int | None = None,
+    target_accept: float | None = None,
+    cores: int | None = None,
+) -> Posterior:
+    """The posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model over
+    arms, the arm 0 … K − 1 of each row.
+
+    engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
+    closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "gibbs", "nuts", "laplace",
+    "advi". One that does not fit raises `NotThisEngine` with the reason. draws, chains: of a
+    sampler. seed: the same seed gives the same posterior; without one, another every time.
+
+    Knobs of the samplers, None for their own choice: tune, sweeps that are thrown away before the
+    draws ("gibbs", "nuts"); target_accept, in (0, 1), the acceptance that the step size is adapted
+    to, and cores, how many chains run at a time ("nuts"). An engine that has no such knob is named.
+    """
+    if not isinstance(model, RewardModel):
+        raise TypeError(f"model must be a RewardModel; got {model!r}")
+    checks.one_of(engine, "engine", ENGINES)
+    checks.integer(draws, "draws", 4)
+    checks.integer(chains, "chains", 1)
+    knobs = _knobs(tune, target_accept, cores)
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
+    if not model.takes_arm and n_arms is not None:
+        raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
+    built = model.build(x, reward, weight, arm, n_arms)
+    rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
+    number = int(seed.generate_state(1, np.uint64)[0])
+    chosen = planned(model, built, engine)
+    while True:
+        _fits(knobs, chosen.engine, model.name)
+        try:
+            known = _posterior(chosen, rows, draws, chains, number, knobs)
+            break
+        except NotThisEngine as error:
+            if engine not in ("auto", "exact"):
+                raise
+            chosen = chosen.without(error.refusal)
+    if isinstance(known, SampledDraws):
+        known.diagnostics.warn(f"{model.name} by {chosen.engine}")
+    features = tuple(x.columns) if hasattr(x, "columns") else None
+    return Posterior(chosen, rows, known, number, features)
+
+
+def _posterior(
+    plan: Plan, rows: Mapping[str, np.ndarray], draws: int, chains: int, seed: int,
+    knobs: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
+    bear out refuses."""
+    if plan.closed_form:
+        with one_thread():
+            return plan.method.posterior(**rows)
+    plan.likelihood.check(plan.model.name, rows)
+    return plan.sample(rows, draws, chains, seed, **knobs)
+
+
+def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
+    """The knobs that are given, checked."""
+    knobs: dict[str, Any] = {}
+    if tune is not None:
+        knobs["tune"] = checks.integer(tune, "tune")
+    if target_accept is not None:
+        knobs["target_accept"] = checks.number(target_accept, "target_accept", above=0, below=1)
+    if cores is not None:
+        knobs["cores"] = checks.integer(cores, "cores", 1)
+    return knobs
+
+
+def _fits(knobs: Mapping[str, Any], engine: str, name: str) -> None:
+    """Whether the engine has these knobs."""
+    for knob in knobs:
+        if knob not in KNOBS.get(engine, ()):
+            have = " and ".join(repr(k) for k, names in KNOBS.items() if knob in names)
+            raise ValueError(f"{knob} is a knob of {have}; the engine of {name} is {engine!r}")
+    if "tune" in knobs:
+        checks.integer(knobs["tune"], f"tune, of {engine!r},", LEAST_TUNE.get(engine, 0))
