@@ -34,6 +34,14 @@ _HOME = {
     "TopTwo": "policies",
     "UCB": "policies",
     "choice_probabilities": "policies",
+    "Balance": "balance.base",
+    "Belief": "beliefs.base",
+    "ByDraws": "beliefs.by_draws",
+    "Choice": "bandits.base",
+    "Player": "bandits.base",
+    "Policy": "policies",
+    "Schedule": "schedule",
+    "savable": "bandits.saved.settings",
     "Experiment": "experiment",
     "History": "history",
 }
@@ -43,8 +51,10 @@ __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from bayesbandit import environments, evaluation, plots
+    from bayesbandit.balance.base import Balance
     from bayesbandit.balance.propensity import InversePropensity, Unweighted
     from bayesbandit.bandits.bandit import Bandit
+    from bayesbandit.bandits.base import Choice, Player
     from bayesbandit.bandits.decision import Decision
     from bayesbandit.bandits.presets import (
         BLTS,
@@ -55,6 +65,9 @@ if TYPE_CHECKING:
         LinTS,
         LinUCB,
     )
+    from bayesbandit.bandits.saved.settings import savable
+    from bayesbandit.beliefs.base import Belief
+    from bayesbandit.beliefs.by_draws import ByDraws
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
@@ -66,11 +79,13 @@ if TYPE_CHECKING:
         Boltzmann,
         EpsilonGreedy,
         Greedy,
+        Policy,
         Thompson,
         TopTwo,
         choice_probabilities,
     )
     from bayesbandit.posteriors.fitting import fit
+    from bayesbandit.schedule import Schedule
 
 
 def __getattr__(name: str) -> Any:

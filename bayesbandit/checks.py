@@ -194,3 +194,16 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
         twice = next(a for a in names if names.count(a) > 1)
         raise ValueError(f"arms must have different names; got {twice!r} more than once")
     return names
+
+
+def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
+    """The capability that an object's class declares for these methods; None where there is none,
+    or where a subclass, or the object itself, has one of the methods another way."""
+    if any(name in getattr(value, "__dict__", {}) for name in methods):
+        return None
+    for owner in type(value).__mro__:
+        if capability in vars(owner):
+            return vars(owner)[capability]
+        if any(name in vars(owner) for name in methods):
+            return None
+    return None

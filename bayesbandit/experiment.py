@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from math import nan
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -16,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandits.base import Factory, Player, check, step
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.ledger import Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Factory = Callable[..., Bandit]
 _watched: set[int] = set()  # parents after which this process ends
 AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
 
@@ -46,8 +47,9 @@ class Experiment:
     """Compare bandits on environments: within a replication all face the same drawn data.
 
     environments: with different names.
-    bandits: name → a function (arms, n_features, seed) → Bandit, or a sequence of such functions
-        under their own names, e.g. `{"LinTS": bb.LinTS, "timid": partial(bb.LinTS, alpha=.1)}`.
+    bandits: name → a function (arms, n_features, seed) → `Bandit` or another `Player`
+        (`bandits/base.py`), or a sequence of such functions under their own names, e.g.
+        `{"LinTS": bb.LinTS, "timid": partial(bb.LinTS, alpha=.1)}`.
     horizon: rounds of each run; None: as many as the environment has by itself.
     points: rows of the table for each run.
     """
@@ -137,10 +139,10 @@ class Experiment:
     def settings(self, factory: Factory) -> str:
         """A bandit's settings in words, without memory addresses, as of the first environment."""
         first = self.environments[0]
-        bandit = factory(first.arms, first.n_features, seed=0)
-        parts = [*map(repr, (bandit.model, bandit.policy, bandit.balance))]
-        if fingerprint := getattr(bandit.model, "fingerprint", None):  # of a declaration
-            parts.append(fingerprint(len(first.arms), first.n_features))
+        player = factory(first.arms, first.n_features, seed=0)
+        parts = [repr(player)]
+        if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
+            parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
         return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(parts))
 
     def _factories(self) -> dict[str, Factory]:
@@ -176,9 +178,10 @@ def play_unit(
         for label, factory in factories.items():
             key = stream(seed, "bandit", name, replication, label)
             try:
-                bandit = factory(environment.arms, environment.n_features, seed=key)
+                player = factory(environment.arms, environment.n_features, seed=key)
+                check(player, environment)
                 run = {"environment": name, "bandit": label, "replication": replication}
-                rows += [run | record for record in play(bandit, environment, sample, points)]
+                rows += [run | record for record in play(player, environment, sample, points)]
             except Exception as error:
                 raise RuntimeError(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: {error}"
@@ -187,26 +190,26 @@ def play_unit(
 
 
 def play(
-    bandit: Bandit, environment: Environment, sample: Sample, points: int = 100
+    player: Player, environment: Environment, sample: Sample, points: int = 100
 ) -> Iterable[dict[str, Any]]:
     """One run: the warm start, then each stretch of rounds and what is true after it."""
     if len(sample.warm_arm):
-        names = [environment.arms[k] for k in sample.warm_arm]
-        bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
+        _warm(player, environment, sample)
+    rounds_by = getattr(player, "play", None) or partial(step, player)
     best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
     for t in checkpoints(len(sample.x), points).tolist():
         now = slice(start, t)
         every = max(1, (t - start) // AUDITED)
-        chosen, propensity = bandit.play(sample.x[now], sample.reward[now], every)
-        rounds = np.arange(start, t)
+        chosen, propensity = rounds_by(sample.x[now], sample.reward[now], every)
+        rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
-        value, agreement = judge(bandit, sample)
+        value, agreement = judge(player, environment, sample)
         yield {
             "t": t,
             "reward": reward,
             "regret": regret,
-            "propensity": float(np.nanmean(propensity)),
+            "propensity": float(propensity[known].mean()) if known.any() else nan,
             "value": value,
             "agreement": agreement,
             "optimal": environment.solved(value, agreement),
@@ -214,11 +217,24 @@ def play(
         start = t
 
 
-def judge(bandit: Bandit, sample: Sample) -> tuple[float, float]:
-    """The greedy policy on the test contexts: its mean reward, the share where its arm is best."""
-    if sample.test_x is None or sample.test_mean is None:
-        return np.nan, np.nan
-    arm = bandit.belief.mean(sample.test_x).argmax(axis=1)
+def _warm(player: Any, environment: Environment, sample: Sample) -> None:
+    """The rounds logged before the first decision."""
+    if not hasattr(player, "update"):
+        raise TypeError(
+            f"{environment.name} begins with logged rounds, for which {player!r} needs a method "
+            "`update(x, arm, reward, propensity)`"
+        )
+    names = [environment.arms[k] for k in sample.warm_arm]
+    player.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
+
+
+def judge(player: Any, environment: Environment, sample: Sample) -> tuple[float, float]:
+    """The greedy policy on the test contexts: its mean reward, the share where its arm is best; NaN
+    where there are none, or the player has no such policy."""
+    if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
+        return nan, nan
+    index = {name: k for k, name in enumerate(environment.arms)}
+    arm = np.array([index[name] for name in player.greedy(sample.test_x).tolist()])
     got = sample.test_mean[np.arange(len(arm)), arm]
     return float(got.mean()), float((got >= sample.test_mean.max(axis=1)).mean())
 

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import softmax
 
-from bayesbandit.checks import LARGEST, finite, floats, number
+from bayesbandit.beliefs.base import Asked, Belief
+from bayesbandit.checks import LARGEST, declares, finite, floats, number
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 
 Alpha = float | Callable[[int], float]
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
-
-
-class Belief(Protocol):
-    """What is known now about the mean rewards of K arms at once."""
-
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
-        ...
-
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
-        ...
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest mean reward) at x (n, d) under a draw α times as far from its mean,
-        α a number or (n,): (n, K). available: only these arms, (K,) true and false: (n, A)."""
-        ...
 
 
 class Policy(Protocol):
@@ -42,49 +27,54 @@ class Policy(Protocol):
     a rule that is compiled (see `rule`).
     """
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         """Of each arm that the belief speaks for, at contexts x (n, d) of rounds t = 1, 2, …,
         a number or (n,): (n, K), rows that sum to 1."""
         ...
 
 
-@dataclass(frozen=True)
 class Among:
-    """A belief about some of the arms, `available` (K,) true and false: those to choose from."""
+    """A belief about some of the arms, `available` (K,) true and false: those to choose from at
+    contexts x (n, d)."""
 
-    belief: Belief
-    available: np.ndarray
+    def __init__(self, belief: Belief, available: np.ndarray, x: np.ndarray) -> None:
+        self.belief, self.available, self.x = belief, available, x
+
+    @cached_property
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """The moments of all arms at x, which are asked for again when the round is written."""
+        return self.belief.moments(self.x)
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = self.belief.moments(x)
+        mean, sd = self.known if np.array_equal(x, self.x) else self.belief.moments(x)
         return mean[:, self.available], sd[:, self.available]
 
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        return self.belief.draw(x, size, rng)[:, :, self.available]
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        return self.belief.draw(x, size, rng, self._which(available))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        return self.belief.best(x, alpha, self._which(available))
+
+    def _which(self, available: Any) -> np.ndarray:
         which = self.available.copy()
         which[which] = True if available is None else available
-        return self.belief.best(x, alpha, which)
+        return which
 
 
 def rule(policy: Policy) -> int | None:
     """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
     policy without one, or a subclass or an object that has probabilities of its own."""
-    if "probabilities" in getattr(policy, "__dict__", {}):
-        return None
-    for owner in type(policy).__mro__:
-        if "probabilities" in vars(owner):
-            kind = vars(owner).get("kind")
-            known = type(kind) is int and kind in RULES and hasattr(policy, "param")
-            return kind if known else None
-    return None
+    kind = declares(policy, "kind", ("probabilities",))
+    known = type(kind) is int and kind in RULES and hasattr(policy, "param")
+    return kind if known else None
 
 
-def chosen(policy: Policy, belief: Among, x: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """A policy's probabilities (n, A) at contexts x (n, d) of rounds t (n,), checked."""
-    p = np.asarray(policy.probabilities(belief, x, t), dtype=np.float64)
-    shape = len(x), int(belief.available.sum())
+def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
+    """A policy's probabilities (n, A) at the belief's contexts, of rounds t (n,), checked."""
+    p = np.asarray(policy.probabilities(belief, belief.x.copy(), t), dtype=np.float64)
+    shape = len(belief.x), int(belief.available.sum())
     if p.shape != shape:
         raise ValueError(f"{policy!r} must give probabilities {shape}; got {p.shape}")
     total = p.sum(axis=1)
@@ -186,7 +176,7 @@ class Thompson(Floored):
     def param(self, t: Any) -> Any:
         return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         return belief.best(x, self.param(t))
 
 
@@ -204,7 +194,7 @@ class UCB(Floored):
     def param(self, t: Any) -> Any:
         return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         mean, sd = belief.moments(x)
         return _winners(mean + self.param(t) * np.minimum(sd, HUGE))
 
@@ -218,7 +208,7 @@ class Greedy(Floored):
     def param(self, t: Any) -> float:
         return 0.0
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         return _winners(belief.moments(x)[0])
 
 
@@ -236,7 +226,7 @@ class EpsilonGreedy(Floored):
     def param(self, t: Any) -> Any:
         return _number(self.epsilon, t, "epsilon", least=0, most=1)
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         winners = _winners(belief.moments(x)[0])
         epsilon = self.param(t)
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
@@ -255,7 +245,7 @@ class Boltzmann(Floored):
         super().__post_init__()
         _check(self.temperature, "temperature", above=0)
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         mean = belief.moments(x)[0]
         short = mean - mean.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # infinitely far behind: never
@@ -276,7 +266,7 @@ class TopTwo(Floored):
         super().__post_init__()
         number(self.beta, "beta", least=0, most=1)
 
-    def probabilities(self, belief: Belief, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         best = belief.best(x, 1.0)
         best /= best.sum(axis=1, keepdims=True)
         others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i, of those that there are

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 import bayesbandit as bb
-from bayesbandit.bandits import storage
+from bayesbandit.bandits.saved import storage
 
 
 def _balanced(**settings):
@@ -32,7 +32,7 @@ SETTINGS = {
     "ε-greedy": partial(bb.LinGreedy, epsilon=0.3),
     "cv": partial(bb.LinTS, ridge="cv", grid=(0.1, 1.0, 10.0)),
     "balanced cv": partial(bb.BLTS, ridge="cv", normalize=True, folds=3),
-    "cv on a schedule": partial(bb.LinUCB, ridge="cv", refit=0.05),
+    "cv on a schedule": partial(bb.LinUCB, ridge="cv", refit_every=0.05),
     "rss": partial(bb.LinTS, variance="rss"),
     "nig": partial(bb.BLTS, variance="nig", prior=(0.5, 0.2)),
     "nig UCB": partial(bb.LinUCB, variance="nig"),
@@ -41,7 +41,7 @@ SETTINGS = {
     "unpenalised": partial(bb.LinTS, intercept="unpenalised"),
     "no intercept": partial(bb.BLUCB, intercept=False, propensity="decision"),
     "no history": partial(bb.BLTS, history=0),
-    "pooled, every row": _balanced(propensity="pooled", refresh=1, snapshots=5),
+    "pooled, every row": _balanced(propensity="pooled", refit_every=1, snapshots=5),
 }
 STATEFUL = {**PRESETS, **SETTINGS}
 ALL = {

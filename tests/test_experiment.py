@@ -69,8 +69,7 @@ class FirstArm:
 
     def __init__(self, factory, arms, n_features, seed):
         self._bandit = factory(arms, n_features, seed=seed)
-        self.belief, self.model = self._bandit.belief, self._bandit.model
-        self.policy, self.balance = self._bandit.policy, self._bandit.balance
+        self.arms, self.n_features, self.greedy = arms, n_features, self._bandit.greedy
 
     def play(self, x, reward, every):
         return np.zeros(len(x), dtype=np.int64), np.ones(len(x))

@@ -12,12 +12,14 @@ import bayesbandit
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"machine", "checks"},
+    {"schedule"},
     {"kernels"},
     {"history", "environments", "declaring"},
     {"engines"},
     {"model"},
     {"posteriors"},
-    {"beliefs", "policies"},
+    {"beliefs"},
+    {"policies"},
     {"balance"},
     {"bandits"},
     {"evaluation"},

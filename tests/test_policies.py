@@ -89,19 +89,6 @@ def test_probabilities_are_those_of_the_quadrature(policy, variance):
 
 
 @pytest.mark.parametrize("variance", VARIANCES)
-def test_thompson_scores_are_draws_from_the_scaled_posterior(variance, rng):
-    belief, x = believed(variance)
-    scores = belief.sample(np.repeat(x[:1], 20_000, axis=0), 0.5, rng)
-    mean, scale, df = (part[0] for part in belief.location_scale(x[:1]))
-    for k in range(3):
-        unit = stats.norm if np.isinf(df[k]) else stats.t(df[k])
-        z = (scores[:, k] - mean[k]) / (0.5 * scale[k])
-        assert stats.kstest(z, unit.cdf).pvalue > 0.01
-    correlation = np.corrcoef(scores.T) - np.eye(3)
-    assert np.abs(correlation).max() < 4 / np.sqrt(20_000)  # arms are drawn independently
-
-
-@pytest.mark.parametrize("variance", VARIANCES)
 def test_ucb_takes_the_greatest_bound(variance):
     """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
     belief, _ = believed(variance)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
-from bayesbandit.balance.reweighting import Estimated, Pooled, Reweighting
+import numpy as np
+
+from bayesbandit.balance.estimated import Estimated
+from bayesbandit.balance.pooled import Pooled
+from bayesbandit.balance.reweighting import Inverse
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import integer, number, one_of
+from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
+from bayesbandit.schedule import Schedule
 
 
 @dataclass(frozen=True)
 class Unweighted:
     """Every observation counts alike."""
 
-    source = UNWEIGHTED
-    clip = 1.0
-    normalize = False
+    compiled: ClassVar[bool] = True
+    source: ClassVar[int] = UNWEIGHTED
+    clip: ClassVar[float] = 1.0
+    normalize: ClassVar[bool] = False
+    schedule: ClassVar[Schedule] = Schedule(1)
 
-    def reweighting(self) -> None:
+    def weights(self, history: History, belief: Belief) -> np.ndarray:
+        return np.ones(len(history))
+
+    def weigher(self) -> None:
         """Weights of the past never change."""
 
 
@@ -34,26 +45,24 @@ class InversePropensity:
         (1/t) Σ_s P_s(a best | x), uniform warm-up periods included; "estimated", the paper's
         Algorithm 2: a multinomial logistic regression of arm on context.
     normalize: scale each arm's weights to mean 1, so that they do not also weaken the penalty.
-    refresh: for "pooled" and "estimated": when the pulled arm's past weights are settled anew, each
-        time its rows have grown by a share (a float, .25 = 25 %; total cost near linear in the
-        rounds) or every m of its rows (an int).
+    refit_every: for "pooled" and "estimated": when the pulled arm's past weights are settled anew,
+        each time its rows have grown by a share (a float, .25 = 25 %; total cost near linear in
+        the rounds) or every m of its rows (an int).
     snapshots: for "pooled": at most so many past posteriors are kept, evenly thinned.
     """
 
     clip: float = 0.1
     propensity: Literal["decision", "pooled", "estimated"] = "decision"
     normalize: bool = False
-    refresh: float | int = 0.25
+    refit_every: float | int = 0.25
     snapshots: int = 32
+    compiled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         number(self.clip, "clip", above=0, most=1)
         one_of(self.propensity, "propensity", ("decision", "pooled", "estimated"))
         one_of(self.normalize, "normalize", (True, False))
-        if isinstance(self.refresh, float):
-            number(self.refresh, "refresh, as a share of growth,", above=0)
-        else:
-            integer(self.refresh, "refresh, as a number of rows,", least=1)
+        Schedule(self.refit_every)
         integer(self.snapshots, "snapshots", least=2)
 
     @cached_property
@@ -61,15 +70,26 @@ class InversePropensity:
         """Where the kernels find an observation's weight."""
         return DECISION if self.propensity == "decision" else GIVEN
 
-    def next_due(self, n: int) -> int:
-        """The number of an arm's rows at which its weights are next refreshed."""
-        if isinstance(self.refresh, float):
-            return max(n + 1, math.ceil(n * (1.0 + self.refresh)))
-        return n + self.refresh
+    @property
+    def schedule(self) -> Schedule:
+        """When past weights are settled anew, where they change."""
+        return Schedule(self.refit_every)
 
-    def reweighting(self) -> Reweighting | None:
-        """What settles past weights anew; None where they are known for good."""
+    def weights(self, history: History, belief: Belief) -> np.ndarray:
+        if self.propensity == "pooled":
+            raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
+        p = history.propensity
+        if self.propensity == "estimated":
+            estimator, rows = Estimated(), history.ordered()
+            estimator.learn(history)
+            for arm in estimator.arms:
+                mine = history.arm == arm
+                p[mine] = estimator.of(arm, rows[mine], history.layout)
+        return 1.0 / np.maximum(self.clip, p)
+
+    def weigher(self) -> Inverse | None:
+        """The propensities of one bandit's past; None where they are known for good."""
         if self.propensity == "decision":
             return None
         estimator = Pooled(self.snapshots) if self.propensity == "pooled" else Estimated()
-        return Reweighting(estimator, self.clip, self.next_due)
+        return Inverse(estimator, self.clip)

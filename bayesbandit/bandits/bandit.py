@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
@@ -11,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.bandits import deciding, door, forks, lessons, playing, storage
+from bayesbandit.balance.base import Balance, weight_source
+from bayesbandit.balance.propensity import Unweighted
+from bayesbandit.balance.reweighting import begin
+from bayesbandit.bandits import deciding, door, forks, lessons, playing
+from bayesbandit.bandits.base import step
 from bayesbandit.bandits.decision import Decision
-from bayesbandit.beliefs.linear import LinearBelief, LinearPosterior, Ridge
+from bayesbandit.bandits.saved import storage
+from bayesbandit.beliefs.base import is_compiled
+from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import rules
@@ -24,6 +30,7 @@ from bayesbandit.policies import Policy, numbers
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Declared
+    from bayesbandit.beliefs.linear_posterior import LinearPosterior
     from bayesbandit.posteriors.posterior import Posterior
 
 BLOCK = 4096  # normals drawn at a time
@@ -71,7 +78,7 @@ class Bandit:
         arms: int | Iterable[Name],
         model: Ridge | RewardModel | Declared,
         policy: Policy,
-        balance: Unweighted | InversePropensity | None = None,
+        balance: Balance | None = None,
         *,
         n_features: int,
         seed: int | np.random.SeedSequence = 0,
@@ -82,21 +89,23 @@ class Bandit:
     ) -> None:
         names = checks.arm_names(arms)
         settings = {"engine": engine, "refit_every": refit_every, "draws": draws}
-        model = door.model(model, len(names), n_features, settings)
+        spec = door.spec(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
             # not the stream of default_rng(seed), from which a user may draw the very contexts
             seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
-        n_features = checks.integer(n_features, "n_features", least=0 if model.intercept else 1)
-        door.check(model, policy, balance, len(names), n_features)
+        n_features = checks.integer(n_features, "n_features")
+        door.check(spec, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
-        self.model, self.balance, self.seed = model, balance, seed
-        own = forks.samplers(seed)
-        self.belief: Any = model.belief(len(names), n_features, balance.normalize, own)
-        self.compiled = isinstance(self.belief, LinearBelief)
+        self.spec, self.balance, self.seed = spec, balance, seed
+        own, normalize = forks.samplers(seed), bool(getattr(balance, "normalize", False))
+        self.belief: Any = spec.belief(len(names), n_features, normalize, own)
+        door.check_belief(self.belief, spec, balance, len(names), n_features)
+        self.compiled = is_compiled(self.belief)
+        self.source, self.clip = weight_source(balance)
         forks.set_arms(self, names)
-        self.reweighting = balance.reweighting()
+        self.reweighting = begin(balance)
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
@@ -109,7 +118,7 @@ class Bandit:
 
     def __repr__(self) -> str:
         return (
-            f"Bandit({len(self.arms)} arms, {self.model}, {self.policy}, {self.balance}, "
+            f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
             f"n_features={self.n_features})"
         )
 
@@ -136,6 +145,11 @@ class Bandit:
         self.stream[-1] = t
 
     @property
+    def model(self) -> Any:
+        """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
+        return getattr(self.spec, "declared", self.spec)
+
+    @property
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
         return self.layout.arms
@@ -150,12 +164,15 @@ class Bandit:
         """What is known now about one arm's coefficients and mean reward; where the arms share a
         declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
         k = self.number(arm)
-        if isinstance(self.model, Ridge):
-            return self.belief.posterior(k)
         rows, layout = self.history.of_arm(k), self.layout
         tail = rows[:, layout.tail :]
         kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
-        return self.belief.posterior_of(k, {"x": rows[:, : layout.n_features], **kept})
+        return self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+
+    def greedy(self, x: Any) -> np.ndarray:
+        """Names of the arms with the largest posterior means at x (n, d): (n,)."""
+        mean = deciding.means(self, checks.contexts(x, self.n_features))
+        return self.layout.names[mean.argmax(axis=1)]
 
     def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
@@ -235,7 +252,7 @@ class Bandit:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
         trial = forks.fork(self)
         compiled = self.reweighting is None and self.compiled and self.rule is not None
-        played = (playing.loop if compiled else playing.step)(trial, x, reward, every)
+        played = (playing.loop if compiled else step)(trial, x, reward, every)
         forks.become(self, trial)
         return played
 
@@ -294,7 +311,8 @@ class Bandit:
 
     def copy(self) -> Bandit:
         """An independent bandit in the same state: the same decisions from here on."""
-        return storage.restore(Bandit, *self._state(), self.policy, self.model)
+        parts = (self.spec, self.policy, self.balance)
+        return deepcopy(self, {id(part): part for part in parts})
 
     @forks.alone
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -308,9 +326,13 @@ class Bandit:
 
     @staticmethod
     def load(
-        path: str | Path, policy: Policy | None = None, model: RewardModel | None = None
+        path: str | Path,
+        policy: Policy | None = None,
+        model: Any = None,
+        balance: Balance | None = None,
     ) -> Bandit:
-        """A saved bandit, going on bit for bit as if it had not been. A policy whose α is a
-        function is not in the file and must be given again, and a declared model that is neither
-        in the running program nor in the gallery."""
-        return storage.load(Bandit, path, policy, model)
+        """A saved bandit, going on bit for bit as if it had not been. What is not in the file must
+        be given again: a policy whose α is a function, a model, policy or balance of one's own that
+        is not `savable`, and a declared model that is neither in the running program nor in the
+        gallery."""
+        return storage.load(Bandit, path, policy, model, balance)

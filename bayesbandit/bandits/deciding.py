@@ -64,6 +64,15 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     return rows
 
 
+@forks.alone
+def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
+    """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
+    trial = forks.asked(bandit)
+    mean = trial.belief.mean(x)
+    forks.become(bandit, trial)
+    return mean
+
+
 def describe(
     bandit: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
 ) -> tuple[np.ndarray, int]:
@@ -91,9 +100,13 @@ def _by_policy(
 ) -> None:
     """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
-    p = rules.shared(
-        belief.new, available, lambda old: chosen(bandit.policy, Among(belief, old), x.copy(), t)
-    )
-    mean, sd = belief.moments(x)  # of the draws that the policy has seen
+    asked: list[Among] = []
+
+    def among(old: np.ndarray) -> np.ndarray:
+        asked.append(Among(belief, old, x))
+        return chosen(bandit.policy, asked[0], t)
+
+    p = rules.shared(belief.new, available, among)
+    mean, sd = asked[0].known if asked else belief.moments(x)  # of the draws that it has seen
     belief.describe(rows, available)
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

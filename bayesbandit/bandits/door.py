@@ -3,57 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.balance.propensity import Unweighted
+from bayesbandit.beliefs import base
 from bayesbandit.checks import integer
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import rule
 
-if TYPE_CHECKING:
-    from bayesbandit.beliefs.declared import Declared
 
-
-def model(
-    model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]
-) -> Ridge | Declared:
-    """What is believed: `Ridge`, or by a declared model with these settings (None: not given)."""
+def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) -> Any:
+    """What makes the belief: `Ridge`, a declared model with these settings (None: not given), or
+    anyone's with a method `belief`."""
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(model, RewardModel):
-        from bayesbandit.beliefs.declared import believed  # loads PyMC
+        from bayesbandit.beliefs.declared import Declared  # loads PyMC
 
-        return believed(model, n_arms, integer(n_features, "n_features", least=1), **given)
-    if isinstance(model, type) or not hasattr(model, "belief"):
-        raise TypeError(f"model must be a reward model, Ridge() or a declared one; got {model!r}")
+        declared = Declared(model, **given)
+        declared.plan(n_arms, integer(n_features, "n_features", least=1))
+        return declared
+    if isinstance(model, type) or not callable(getattr(model, "belief", None)):
+        raise TypeError(
+            "model must be a reward model, Ridge() or a declared one, or have a method "
+            f"belief(n_arms, n_features, normalize, seed); got {model!r}"
+        )
     if given:
         raise ValueError(f"{', '.join(given)}: only of a declared reward model; got {model!r}")
     return model
 
 
-def check(model: Ridge | Declared, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
+def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
     """A policy and a balance, and a model that can be balanced so."""
     if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
         raise TypeError(
             "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
             f"have a method probabilities(belief, x, t) -> (n, K); got {policy!r}"
         )
-    if not isinstance(balance, Unweighted | InversePropensity):
-        raise TypeError(f"balance must be Unweighted or InversePropensity; got {balance!r}")
-    if getattr(balance, "propensity", "") == "pooled" and rule(policy) is None:
+    if isinstance(balance, type) or not callable(getattr(balance, "weights", None)):
+        raise TypeError(
+            "balance must be Unweighted(), InversePropensity() or have a method "
+            f"weights(history, belief) -> (n,); got {balance!r}"
+        )
+    if is_pooled(balance) and rule(policy) is None:
         raise ValueError(
             f"pooled propensities ask past policies again, and {policy!r} has no compiled rule; "
             "propensity must be 'decision' or 'estimated'"
         )
-    if isinstance(model, Ridge) or isinstance(balance, Unweighted):
-        return
-    name = model.model.name
-    if not model.model.takes_weight:
-        raise ValueError(f"{name} does not take `weight`: it cannot be balanced")
-    if not model.plan(n_arms, n_features).uses_weight:
-        raise ValueError(f"{name} has no use for its `weight`: it cannot be balanced")
-    if balance.propensity == "pooled":
+    refuses: Any = getattr(spec, "refuses_weights", lambda n_arms, n_features: "")
+    if not isinstance(balance, Unweighted) and (why := refuses(n_arms, n_features)):
+        raise ValueError(why)
+
+
+def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: int) -> None:
+    """That a bandit can play by a belief, and balance it so."""
+    base.check(belief, type(spec).__name__)
+    n = len(belief.n), belief.n_features
+    if n != (n_arms, n_features):
+        raise ValueError(f"{belief!r} is of {n} arms and features, not {(n_arms, n_features)}")
+    if is_pooled(balance) and not base.can_recall(belief):
         raise ValueError(
-            f"{name}: pooled propensities are for ridge regressions; "
-            "propensity must be 'decision' or 'estimated'"
+            f"{spec!r}: pooled propensities need snapshots of past beliefs, which its belief has "
+            "not; propensity must be 'decision' or 'estimated'"
         )
+
+
+def is_pooled(balance: Any) -> bool:
+    """Whether past policies are asked again."""
+    return getattr(balance, "propensity", "") == "pooled"

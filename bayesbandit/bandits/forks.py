@@ -123,7 +123,7 @@ def publish(bandit: Bandit) -> None:
 
 def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
-    layout, belief, balance = bandit.layout, bandit.belief, bandit.balance
+    layout, belief = bandit.layout, bandit.belief
     deciding = learning = None
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
@@ -131,8 +131,8 @@ def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
             rule = bandit.rule, *bandit.param
             deciding = layout, arms, bandit.every, settings, *rule, bandit.stream
         if bandit.reweighting is None:
-            source, clip = balance.source, float(balance.clip)
-            learning = layout, arms, settings, source, clip, history.rows, history.count
+            source = bandit.source, bandit.clip
+            learning = layout, arms, settings, *source, history.rows, history.count
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
 
 

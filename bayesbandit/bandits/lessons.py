@@ -9,6 +9,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.beliefs.base import is_streamed
 from bayesbandit.kernels import rounds, rules
 
 if TYPE_CHECKING:
@@ -38,16 +39,16 @@ def observe(bandit: Bandit, decision: Decision, reward: Any) -> None:
 def _one(bandit: Bandit, row: np.ndarray, reward: float) -> None:
     """By a compiled belief."""
     forks.reserve(bandit, 1)
-    belief, balance, history = bandit.belief, bandit.balance, bandit.history
+    belief, history = bandit.belief, bandit.history
     rounds.observe_one(
-        row, reward, belief.arms, belief.settings, balance.source, float(balance.clip),
+        row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
         history.rows, history.count,
     )  # fmt: skip
 
 
 def learn(bandit: Bandit, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
-    if bandit.reweighting is None and getattr(bandit.belief, "regression", None) is not None:
+    if bandit.reweighting is None and is_streamed(bandit.belief):
         _stream(bandit, rows)
     else:
         _try(bandit, rows)
@@ -78,7 +79,7 @@ def _try(bandit: Bandit, rows: np.ndarray) -> None:
 
 def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
-    layout, balance, tail = bandit.layout, bandit.balance, rows[:, bandit.layout.tail :]
-    rounds.weigh_many(rows, layout.n_columns, len(layout.arms), balance.source, balance.clip)
+    layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
+    rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)
     arm = tail[:, rules.ARM].astype(np.int64)
     return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
 
 
-def step(
-    bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Round by round."""
-    chosen, propensity = np.empty(len(x), dtype=np.int64), np.full(len(x), np.nan)
-    for t, context in enumerate(x):
-        decision = bandit.choose(context)
-        chosen[t] = k = bandit.layout.index[decision.arm]
-        if t % every == 0:
-            propensity[t] = decision.propensity
-        bandit.observe(decision, reward[t, k])
-    return chosen, propensity
-
-
 def loop(
     bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +26,7 @@ def loop(
     while done < T:
         done = rounds.play(
             x, reward, done, every, bandit.belief.arms, bandit.every, bandit.belief.settings,
-            bandit.rule, params, bandit.balance.source, bandit.balance.clip, bandit.stream,
+            bandit.rule, params, bandit.source, bandit.clip, bandit.stream,
             chosen, propensity, ring,
         )  # fmt: skip
         if done < T:

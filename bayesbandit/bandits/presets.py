@@ -46,7 +46,7 @@ def LinTS(
 ) -> Bandit:  # fmt: skip
     """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
 
-    settings: of `Ridge` (floor, grid, folds, refit, prior) and `Bandit` (history).
+    settings: of `Ridge` (floor, grid, folds, refit_every, prior) and `Bandit` (history).
     """
     policy, balance = Thompson(alpha), Unweighted()
     return _linear(
@@ -60,7 +60,7 @@ def LinUCB(
 ) -> Bandit:  # fmt: skip
     """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
-    settings: of `Ridge` (floor, grid, folds, refit, prior) and `Bandit` (history).
+    settings: of `Ridge` (floor, grid, folds, refit_every, prior) and `Bandit` (history).
     """
     return _linear(
         UCB(alpha), Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
@@ -76,7 +76,7 @@ def BLTS(
     """Balanced linear Thompson sampling (paper, Algorithm 1): weights 1 / max(γ, propensity).
 
     The propensity is by default the exact one of the moment of decision; "pooled" is the paper's.
-    settings: of `Ridge` (floor, grid, folds, refit, prior) and `Bandit` (history).
+    settings: of `Ridge` (floor, grid, folds, refit_every, prior) and `Bandit` (history).
     """
     balance = InversePropensity(clip, propensity, normalize)
     return _linear(
@@ -94,7 +94,7 @@ def BLUCB(
 
     A UCB decision is deterministic, so its own propensity says nothing: the paper estimates one by
     multinomial logistic regression of arm on context.
-    settings: of `Ridge` (floor, grid, folds, refit, prior) and `Bandit` (history).
+    settings: of `Ridge` (floor, grid, folds, refit_every, prior) and `Bandit` (history).
     """
     balance = InversePropensity(clip, propensity, normalize)
     return _linear(
@@ -108,7 +108,7 @@ def LinGreedy(
 ) -> Bandit:  # fmt: skip
     """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
-    settings: of `Ridge` (floor, grid, folds, refit, prior) and `Bandit` (history).
+    settings: of `Ridge` (floor, grid, folds, refit_every, prior) and `Bandit` (history).
     """
     policy = Greedy() if epsilon == 0.0 else EpsilonGreedy(epsilon)
     return _linear(

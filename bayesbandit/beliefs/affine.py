@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear import LinearBelief
 from bayesbandit.engines.exact.distributions import Gaussian, StudentT
@@ -22,18 +23,19 @@ from bayesbandit.kernels.rules import put_moments, spread
 from bayesbandit.posteriors.posterior import Posterior
 
 
-class AffineBelief:
+class AffineBelief(Belief):
     """K arms with a model each, all of the same declaration: `inner` has one φ for each.
 
     n (K,): observations of each arm.
     """
 
+    streams = True
     tabulates = False  # the arms are independent normals, or Student-t
     separate = True  # each arm has a posterior of its own, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         self.plan, self.normalize = plan, normalize
-        self.n_features = self.n_columns = plan.n_features
+        self.n_features = plan.n_features
         self.n = np.zeros(n_arms)
         self._begin()
 
@@ -83,20 +85,11 @@ class AffineBelief:
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    @property
-    def new(self) -> np.ndarray:
-        """Arms without a reward (K,)."""
-        return self.n == 0
-
     def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
         z, offset = self.features(x)
         mean, scale, df = self.inner.location_scale(z)
         return mean + offset[:, None], scale, df
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K)."""
-        return self.location_scale(x)[0]
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
@@ -110,16 +103,11 @@ class AffineBelief:
         mean, scale, df = self.location_scale(rows[:, : self.n_features])
         put_moments(rows, self.n_features, available, mean, scale, np.where(self.new, -df, df))
 
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
         z, offset = self.features(x)
-        return self.inner.draw(z, size, rng) + offset[:, None]
-
-    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-        """One independent draw a row of every arm's mean reward, α times as far from its mean as
-        the posterior's: (n, K)."""
-        z, offset = self.features(x)
-        return self.inner.sample(z, alpha, rng) + offset[:, None]
+        return self.inner.draw(z, size, rng, available) + offset[:, None]
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
@@ -190,7 +178,7 @@ class AffineBelief:
         mean = self.prior.mean + self.whiten @ kernel.theta_of(arm, D)
         return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
-    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows, self.known(k), 0)
 

@@ -16,29 +16,34 @@ class GaussianBelief(LinearBelief):
     """K arms of a declared model whose coordinates are the columns of [x 1].
 
     place (D,): the column that each coordinate of the declared θ is multiplied by.
+    precision (D, D): the prior's, of the columns, times the noise variance.
     """
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
-        self.plan, engine, place = plan, plan.method, columns(plan)
+        place = columns(plan)
         assert place is not None
-        self.place = place
-        ridge, prior = regression(plan, intercept=engine.dim > plan.n_features)
+        self.plan, self.place, D = plan, place, len(place)
+        if (own := ridge(plan)) is not None:
+            super().__init__(own, n_arms, plan.n_features, normalize)
+            self.precision = self.settings[kernel.GRID] * np.eye(D)
+            return
+        kind, prior = regression(plan, intercept=plan.n_features < D)
         column = np.argsort(place)
-        m, Lam = prior.mean[column], engine.noise * prior.precision[np.ix_(column, column)]
-        super().__init__(ridge, n_arms, plan.n_features, normalize, (m, Lam))
+        noise, order = plan.method.noise, np.ix_(column, column)
+        m, self.precision = prior.mean[column], noise * prior.precision[order]
+        super().__init__(kind, n_arms, plan.n_features, normalize, (m, self.precision))
 
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
         D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
         G = kernel.matrix(kernel.G_of(arm, D), D)[:, :D] / arm[kernel.W_BAR]
-        Lam = self.settings[kernel.GRID + 1 :][: D * D].reshape(D, D)
-        precision = ((G + Lam) / noise)[np.ix_(self.place, self.place)]
+        precision = ((G + self.precision) / noise)[np.ix_(self.place, self.place)]
         mean = kernel.theta_of(arm, D)[self.place]
         return distribution(mean, precision, arm, noise, self.plan)
 
-    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
         """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
-        return Posterior(self.plan, rows, self.known(k), 0)
+        return Posterior(self.plan, rows or {}, self.known(k), 0)
 
 
 def columns(plan: Plan) -> np.ndarray | None:
@@ -51,6 +56,22 @@ def columns(plan: Plan) -> np.ndarray | None:
     used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
     one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D
     return map.argmax(axis=0) if one_each else None
+
+
+def ridge(plan: Plan) -> Ridge | None:
+    """The weighted ridge regression that a declared model is, derived from its log density.
+
+    Where the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I), the posterior of each arm is that
+    of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma.
+    """
+    engine = plan.method
+    if plan.model.takes_arm or plan.model.takes_weight != plan.uses_weight:
+        return None
+    if not (engine.identity_map and engine.ridge):
+        return None
+    if plan.engine == "exact_gaussian":
+        return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)
+    return Ridge(ridge=engine.ridge, variance="nig", intercept=False, prior=engine.noise_prior)
 
 
 def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:

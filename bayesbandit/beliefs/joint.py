@@ -30,7 +30,7 @@ class JointBelief(AffineBelief):
 
     tabulates = True
     separate = False
-    regression: Any = None  # all rounds are kept besides: an update is tried on a fork
+    streams = False  # all rounds are kept besides: an update is tried on a fork
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         super().__init__(plan, n_arms, normalize)
@@ -68,17 +68,14 @@ class JointBelief(AffineBelief):
             )
         put_moments(rows, self.n_features, available, mean, scale, last)
 
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
         z, offset = self.features(x)
+        if available is not None:
+            z, offset = z[:, available], offset[:, available]
         flat = self.inner.posterior(0).draw(z.reshape(-1, z.shape[-1]), size, rng)
         return flat.reshape(size, *offset.shape) + offset
-
-    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-        mean, root, df = self.together(x)
-        noise = np.einsum("nkj,nj->nk", root, rng.standard_normal(mean.shape))
-        if np.isfinite(df):
-            noise *= np.sqrt(df / rng.chisquare(df, (len(mean), 1)))
-        return mean + alpha * np.clip(noise, -HUGE, HUGE)
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         mean, root, df = self.together(x)
@@ -126,7 +123,7 @@ class JointBelief(AffineBelief):
         rows = self.rounds.of()
         self._learn(rows["x"], rows["arm"], rows["reward"], rows["weight"])
 
-    def posterior_of(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """What is known of all arms' variables."""
         return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
 

@@ -9,12 +9,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.linear_posterior import LinearPosterior
+from bayesbandit.beliefs.base import Belief, Snapshot
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread
+from bayesbandit.schedule import Schedule
 
 MOST = 1e100  # the greatest setting: a square of the largest reward
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -34,8 +36,8 @@ class Ridge:
         intercept is its limit and costs no degree of freedom); a number: known.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
     floor: the least σ² of "rss/n" and "rss", so that a perfect first fit does not lock an arm out.
-    refit: when λ (and the weights' normalisation) is settled and B factorised anew: every m rows
-        of an arm (an int), or each time they have grown by a share (a float, .05 = 5 %). None:
+    refit_every: when λ (and the weights' normalisation) is settled and B factorised anew: every m
+        rows of an arm (an int), or each time they have grown by a share (a float, .05 = 5 %). None:
         with "cv" or normalised weights at every row up to 32 columns and at growth by 5 % beyond,
         and else every 2,000 rows, which bounds rounding errors only.
     """
@@ -46,7 +48,7 @@ class Ridge:
     floor: float = 1e-6
     grid: tuple[float, ...] = LAMBDAS
     folds: int = 5
-    refit: int | float | None = None
+    refit_every: int | float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
@@ -67,10 +69,8 @@ class Ridge:
             raise ValueError("the grid of λ must not be empty")
         object.__setattr__(self, "grid", grid)
         integer(self.folds, "folds", least=2)
-        if isinstance(self.refit, float):
-            number(self.refit, "refit, as a share of growth,", above=0)
-        elif self.refit is not None:
-            integer(self.refit, "refit, as a number of rows,", least=1)
+        if self.refit_every is not None:
+            Schedule(self.refit_every)
         if not isinstance(self.prior, Sequence | np.ndarray) or len(self.prior) != 2:
             raise ValueError(f"prior must be a pair (shape, scale); got {self.prior!r}")
         shape, scale = self.prior
@@ -97,7 +97,7 @@ class Ridge:
             else {"rss/n": kernel.RSS_N, "rss": kernel.RSS, "nig": kernel.NIG}[str(self.variance)]
         )
         cv = self.ridge == "cv"
-        refit = self.refit
+        refit = self.refit_every
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
@@ -123,13 +123,15 @@ def aligned(rows: int, width: int) -> np.ndarray:
     return buffer[start : start + rows * width].reshape(rows, width)
 
 
-class LinearBelief:
+class LinearBelief(Belief):
     """K independent weighted ridge regressions with their exact posteriors, as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels; the views below
     name its parts.
     """
 
+    compiled = True  # the kernels play it by `arms` and `settings`
+    streams = True
     tabulates = False  # the arms are independent normals, or Student-t
 
     def __init__(
@@ -146,7 +148,6 @@ class LinearBelief:
             self.settings[kernel.PENALISED] = 0.0
             parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
             self.settings = np.concatenate(parts)
-        self.n_columns = int(self.settings[kernel.D_])
         folds = int(self.settings[kernel.FOLDS])
         self.arms = aligned(n_arms, kernel.arm_width(self.n_columns, folds))
         for arm in self.arms:
@@ -156,14 +157,13 @@ class LinearBelief:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
-    def n(self) -> np.ndarray:
+    def n(self) -> np.ndarray:  # type: ignore[override]
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 
     @property
-    def new(self) -> np.ndarray:
-        """Arms without a reward (K,)."""
-        return self.n == 0
+    def n_columns(self) -> int:
+        return int(self.settings[kernel.D_])
 
     @property
     def sigma2(self) -> np.ndarray:
@@ -208,17 +208,12 @@ class LinearBelief:
         mean, scale, df = self.location_scale(x)
         return mean, spread(scale, df)
 
-    def draw(self, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts."""
-        return np.stack([self.posterior(k).draw(x, size, rng) for k in range(len(self.arms))], 2)
-
-    def sample(self, x: np.ndarray, alpha: float, rng: np.random.Generator) -> np.ndarray:
-        """One independent draw a row of every arm's mean reward, α times as far from its mean as
-        the posterior's: (n, K)."""
-        mean, scale, df = self.location_scale(x)
-        z = rng.standard_t(np.where(np.isinf(df), 1.0, df))
-        z = np.where(np.isinf(df), rng.standard_normal(df.shape), z)
-        return mean + alpha * np.minimum(scale, HUGE) * z
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        every = np.ones(len(self.arms), np.bool_) if available is None else available
+        which = np.flatnonzero(every).tolist()
+        return np.stack([self.posterior(k).draw(x, size, rng) for k in which], axis=2)
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
@@ -246,7 +241,7 @@ class LinearBelief:
             z = self.design(x[mine])
             kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
 
-    def posterior(self, k: int) -> LinearPosterior:
+    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = kernel.matrix(kernel.P_of(arm, D), D)[:, :D], arm[kernel.SIGMA2]
@@ -263,6 +258,13 @@ class LinearBelief:
         """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
         return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
 
+    def snapshot(self) -> Snapshot:
+        core = kernel.core_width(self.n_columns)
+        return LinearSnapshot(self.arms[:, :core].copy(), self.settings)
+
+    def recall(self, state: dict[str, np.ndarray]) -> Snapshot:
+        return LinearSnapshot(state["arms"], self.settings)
+
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
         twin = object.__new__(type(self))
@@ -270,6 +272,9 @@ class LinearBelief:
         arms[:] = self.arms
         vars(twin).update(vars(self), arms=arms)
         return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.fork()  # cache lines and all
 
     def state(self) -> dict[str, Any]:
         """All that is known, as arrays and plain values."""

@@ -78,16 +78,16 @@ def describe_many(rows, arms, available, settings):
 
 
 @njit(cache=True)
-def pooled_chances(z, a, arms, settings, kind, param, floor, share, out):
-    """out (n,) += share · P(a | z) at contexts z (n, D) under a past belief and rule."""
+def pooled_chances(x, a, arms, settings, kind, param, floor, out):
+    """P(a | x) at contexts x (n, d) under a past belief and rule: out (n,)."""
     D, K = int(settings[D_]), arms.shape[0]
     row, v, every = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.ones(K, np.bool_)
-    for i in range(z.shape[0]):
-        put(row, z[i], D)
+    for i in range(x.shape[0]):
+        put(row, x[i], D)
         describe(row, arms, every, settings, v)
         tail = row[D + 3 * K :]
         tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
-        out[i] += share * chance(row, a, D, K)
+        out[i] = chance(row, a, D, K)
 
 
 @njit(cache=True)

@@ -8,15 +8,17 @@ of λ, and BLTS with its weights scaled to mean 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayesbandit import evaluation, plots
+from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.bandits.presets import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.experiment import Experiment, Factory
+from bayesbandit.experiment import Experiment
 
 Kind = Literal["decision", "pooled", "estimated"]
 
@@ -44,7 +46,7 @@ FOUR = ["LinTS", "LinUCB", "BLTS", "BLUCB"]
 WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictures of one simulation
 
 
-def bandits(propensity: Kind = "decision") -> dict[str, Factory]:
+def bandits(propensity: Kind = "decision") -> dict[str, Callable[..., Bandit]]:
     """The four algorithms of the table, then the controls at fixed λ."""
     return {
         "LinTS": partial(LinTS, **CV),
@@ -133,7 +135,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def walk(
-    environment: SyntheticExample, factory: Factory, grid: np.ndarray, seed: int = 0
+    environment: SyntheticExample, factory: Callable[..., Bandit], grid: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
     """One simulation: contexts of the plane (n, 2), arms (n,) and rounds (n,), the warm start as
     round 0, and the estimated mean rewards over the grid (m, K) at the end of each window."""

@@ -38,7 +38,7 @@ def trained(name, seed, T=30):
 
 def flip_saved(folder, seed, name, times=40):
     rng, path, bandit = np.random.default_rng(seed), folder / "b", trained(name, seed)
-    model = getattr(bandit.model, "model", None)
+    model = bandit.model
     bandit.save(path)
     whole, right = path.read_bytes(), anatomy(bandit)
     for _ in range(times):
@@ -174,7 +174,7 @@ def warped(array, rng):
 def craft(folder, seed, name, times=25):
     """Whole files that say what no bandit said: refused, or a bandit that plays."""
     rng, path, bandit = np.random.default_rng(seed), folder / "b", trained(name, seed)
-    model = getattr(bandit.model, "model", None)
+    model = bandit.model
     bandit.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}

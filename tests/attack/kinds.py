@@ -86,7 +86,7 @@ RIDGES = {
     "no history": _ridge("no history", **IPW),
     "pooled, every row": _ridge("pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}),
     "estimated, every row": Kind(
-        _balanced(propensity="estimated", refresh=1),
+        _balanced(propensity="estimated", refit_every=1),
         naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1},
     ),
 }

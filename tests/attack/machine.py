@@ -282,7 +282,7 @@ def through_a_file(bandit):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "b")
         bandit.save(path)
-        return bb.Bandit.load(path, model=getattr(bandit.model, "model", None))
+        return bb.Bandit.load(path, model=bandit.model)
 
 
 def known(bandit):

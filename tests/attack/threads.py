@@ -66,7 +66,7 @@ def share(folder, seed, name, rounds=60):
         path = folder / "shared"
         while not ends.is_set():
             bandit.save(path)
-            other = bb.Bandit.load(path, model=getattr(bandit.model, "model", None))
+            other = bb.Bandit.load(path, model=bandit.model)
             assert known(other) == other.belief.n.sum()
             time.sleep(5e-3)
 

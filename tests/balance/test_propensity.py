@@ -11,8 +11,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
-from bayesbandit.balance import reweighting as module
+from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear import LinearBelief
+from bayesbandit.schedule import Schedule
 from tests import oracle
 from tests.players import play, world
 
@@ -117,7 +118,7 @@ def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
     x, reward = world(rng, T)
     model = bb.Ridge(variance=variance)
     bandit = balanced(
-        policy, model=model, propensity="pooled", refresh=1, snapshots=10_000, clip=0.01
+        policy, model=model, propensity="pooled", refit_every=1, snapshots=10_000, clip=0.01
     )
     by_hand, weight, arms = PooledByHand(policy, x), np.empty(T), np.empty(T, int)
     for t in range(T):
@@ -134,7 +135,7 @@ def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
 
 def test_pooled_batches_are_periods_of_one_policy(rng):
     x, reward = world(rng, 24)
-    bandit = balanced(bb.UCB(), propensity="pooled", refresh=1, snapshots=1000)
+    bandit = balanced(bb.UCB(), propensity="pooled", refit_every=1, snapshots=1000)
     by_hand = PooledByHand(bandit.policy, x)
     for rows in np.split(np.arange(24), 4):
         decision = bandit.choose(x[rows])
@@ -145,19 +146,19 @@ def test_pooled_batches_are_periods_of_one_policy(rng):
     for k in set(bandit.history.arm[-6:].tolist()):
         weight = 1 / np.maximum(0.1, by_hand.of(k, np.flatnonzero(played == k)))
         np.testing.assert_allclose(bandit.history.weight[played == k], weight, atol=1e-5)
-    assert sum(bandit.reweighting.estimator.periods) == 24
+    assert sum(bandit.reweighting.weigher.estimator.periods) == 24
 
 
 @pytest.mark.parametrize("most", [2, 3, 5, 8])
 def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
     x, reward = world(rng, 120)
-    bandit = balanced(bb.UCB(), propensity="pooled", refresh=1, snapshots=most)
+    bandit = balanced(bb.UCB(), propensity="pooled", refit_every=1, snapshots=most)
     for t in range(120):
         if t == 60:
             bandit.add_arm("new")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, 0])
-        pool = bandit.reweighting.estimator
+        pool = bandit.reweighting.weigher.estimator
         assert sum(pool.periods) == t + 1
         assert len(pool.periods) == len(pool.beliefs) == len(pool.rules) <= most
         assert pool.arms[-1] == bandit.arms
@@ -195,7 +196,7 @@ def test_estimated_is_a_logistic_regression(K, intercept, rng):
     x, reward = world(rng, 120, K=K)
     x = np.column_stack([100 + 20 * x[:, 0], x[:, 1], np.full(120, 4.0)])  # scales, a constant
     model = bb.Ridge(intercept=intercept)
-    bandit = balanced(bb.UCB(3.0), K, model=model, propensity="estimated", refresh=1, clip=0.01)
+    bandit = balanced(bb.UCB(3.0), K, model=model, propensity="estimated", refit_every=1, clip=0.01)
     play(bandit, x, reward)
     history = bandit.history
     fit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000, tol=1e-8))
@@ -216,15 +217,16 @@ def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
 
 
 def test_an_arm_that_comes_back_is_one_arm(rng):
-    bandit = balanced(bb.UCB(2.0), ["a", "b"], propensity="estimated", refresh=1)
+    bandit = balanced(bb.UCB(2.0), ["a", "b"], propensity="estimated", refit_every=1)
     x, reward = world(rng, 60, K=2)
     play(bandit, x, reward)
     bandit.remove_arm("a")
     bandit.add_arm("a")
     bandit.update(x, bandit.history.arm, reward[:, 0])
-    assert sorted(bandit.reweighting.estimator.arms) == ["a", "b"]
+    assert sorted(bandit.reweighting.weigher.estimator.arms) == ["a", "b"]
     p = [
-        bandit.reweighting.estimator.of(arm, bandit.history.rows[:9], bandit.layout) for arm in "ab"
+        bandit.reweighting.weigher.estimator.of(arm, bandit.history.rows[:9], bandit.layout)
+        for arm in "ab"
     ]
     np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
 
@@ -232,7 +234,7 @@ def test_an_arm_that_comes_back_is_one_arm(rng):
 @pytest.mark.parametrize("kind", ["pooled", "estimated"])
 def test_no_features_at_all(kind, rng):
     """With a constant alone the estimated propensity is the arm's frequency, shrunk by nothing."""
-    bandit = balanced(bb.Thompson(5.0), 2, d=0, propensity=kind, refresh=1)
+    bandit = balanced(bb.Thompson(5.0), 2, d=0, propensity=kind, refit_every=1)
     bandit.play(np.empty((60, 0)), rng.normal(size=(60, 2)))
     if kind == "estimated":
         frequency = np.mean(bandit.history.arm == bandit.history.arm[-1])
@@ -243,10 +245,10 @@ def test_no_features_at_all(kind, rng):
 @pytest.mark.parametrize("kind", ["pooled", "estimated"])
 def test_refreshing_on_a_schedule(kind, rng, monkeypatch):
     """Settled at growth by a share or every m rows of the pulled arm; normalised all along."""
-    assert [bb.InversePropensity(refresh=0.5).next_due(n) for n in (0, 1, 2, 10)] == [1, 2, 3, 15]
-    assert bb.InversePropensity(refresh=7).next_due(10) == 17
+    assert [Schedule(0.5).next_due(n) for n in (0, 1, 2, 10)] == [1, 2, 3, 15]
+    assert Schedule(7).next_due(10) == 17
     x, reward = world(rng, 150)
-    bandit = balanced(bb.UCB(), propensity=kind, refresh=0.5, normalize=True)
+    bandit = balanced(bb.UCB(), propensity=kind, refit_every=0.5, normalize=True)
     refreshed, reweigh = [], LinearBelief.reweigh
 
     def noted(belief, due, x, arm, *rest):
@@ -277,7 +279,7 @@ def test_weights_undo_the_selection(rng):
 def test_an_arm_that_comes_back_is_due_as_a_new_one(kind, rng):
     """Not only once it has as many rounds as the one that went."""
     x, reward = world(rng, 90)
-    bandit = balanced(bb.UCB(), ["a", "b", "c"], propensity=kind, refresh=0.5)
+    bandit = balanced(bb.UCB(), ["a", "b", "c"], propensity=kind, refit_every=0.5)
     bandit.update(x, list("abc") * 30, reward[:, 0], np.full(90, 1 / 3))
     assert bandit.reweighting.due["a"] == 45
     bandit.remove_arm("a")
@@ -291,7 +293,7 @@ def test_an_arm_that_comes_back_is_due_as_a_new_one(kind, rng):
 def test_a_period_counts_by_the_rule_of_its_own_round(rng):
     """ε = 1/t, and uniform before: the greedy arm's chance is pooled of 1/2 twice and 1 − 1/2t."""
     policy = bb.EpsilonGreedy(lambda t: 1 / t)
-    bandit = balanced(policy, 2, 1, propensity="pooled", refresh=1, clip=0.01)
+    bandit = balanced(policy, 2, 1, propensity="pooled", refit_every=1, clip=0.01)
     bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0], [0.5, 0.5])
     greedy = [0.5, 0.5]
     for t in range(1, 9):

@@ -8,7 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.joint import JointBelief
-from bayesbandit.beliefs.sampled import SampledBelief
+from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.players import world
@@ -95,7 +95,7 @@ def close(ours, theirs, tolerance=1e-9):
 
 def fitted(bandit, arm, weight=None):
     """`bb.fit` on the rounds that the history holds, of one arm or of all that share a model."""
-    history, model = bandit.history, bandit.model.model
+    history, model = bandit.history, bandit.model
     weight = history.weight if weight is None else weight
     known = np.array([a in bandit.arms for a in history.arm])
     if model.takes_arm:
@@ -111,7 +111,7 @@ def agree(bandit):
     mean, sd = bandit.belief.moments(probe())
     for k, arm in enumerate(bandit.arms):
         fit, at = fitted(bandit, arm), slice(None)
-        if bandit.model.model.takes_arm:
+        if bandit.model.takes_arm:
             at = (slice(None), k)
         close(mean[:, k], fit.mean(probe())[at])
         close(sd[:, k], fit.sd(probe())[at])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled import SampledBelief
+from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
 from tests.bandits.kinds import (
     ARMS,
@@ -71,7 +71,7 @@ def test_a_subset_of_arms(kind):
     error = np.sqrt(2000 * p * (1 - p))
     assert (np.abs(counts - 2000 * p) <= 4 * error + 1e-6).all()
     two = bandit_of(kind, arms=("a", 3))
-    if not bandit.model.model.takes_arm:  # arms that do not share: as if there were these alone
+    if not bandit.model.takes_arm:  # arms that do not share: as if there were these alone
         history = bandit.history
         kept = history.arm != "b"
         two.update(history.x[kept], history.arm[kept], history.reward[kept],
@@ -170,9 +170,9 @@ def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
         pytest.param(None, marks=pytest.mark.slow),
         bb.InversePropensity(clip=0.2),
         pytest.param(
-            bb.InversePropensity(propensity="estimated", refresh=1), marks=pytest.mark.slow
+            bb.InversePropensity(propensity="estimated", refit_every=1), marks=pytest.mark.slow
         ),
-        bb.InversePropensity(propensity="estimated", refresh=0.5),
+        bb.InversePropensity(propensity="estimated", refit_every=0.5),
     ],
     ids=["unweighted", "decision", "estimated", "estimated now and then"],
 )
@@ -195,7 +195,7 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
 @pytest.mark.parametrize("propensity", ["decision", "estimated"])
 def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
     x, reward = world(rng, 30)
-    balance = bb.InversePropensity(propensity=propensity, refresh=1)
+    balance = bb.InversePropensity(propensity=propensity, refit_every=1)
     bandit = bandit_of(kind, balance=balance, arms=3)
     bandit.play(x, reward)
     rows, history = bandit.belief.rounds.of(), bandit.history

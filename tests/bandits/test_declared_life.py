@@ -11,7 +11,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled import SampledBelief
+from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
@@ -195,7 +195,7 @@ def test_arms_come_and_go(kind, rng):
 @pytest.mark.parametrize("kind", ["by draws", "by Gibbs", "joint, by draws"])
 def test_arms_come_and_go_by_draws(kind, rng):
     x, reward = world(rng, 30)
-    bandit = bandit_of(kind, balance=bb.InversePropensity(propensity="estimated", refresh=1))
+    bandit = bandit_of(kind, balance=bb.InversePropensity(propensity="estimated", refit_every=1))
     bandit.play(x, reward)
     bandit.add_arm("new")
     p = bandit.choose(probe()).probabilities
@@ -237,7 +237,7 @@ def test_a_posterior_as_an_arviz_tree(kind):
     bandit = trained(kind)
     posterior = bandit.posterior("b")
     tree = posterior.to_datatree(chains=2, draws=50)
-    rows = 30 if bandit.model.model.takes_arm else 10
+    rows = 30 if bandit.model.takes_arm else 10
     groups = ("posterior", "prior", "posterior_predictive", "log_likelihood", "observed_data")
     assert {*groups, "constant_data"} <= set(tree.children)
     together = kind.endswith("by draws")  # one observation of all rows has one likelihood
@@ -245,7 +245,7 @@ def test_a_posterior_as_an_arviz_tree(kind):
     assert tree["posterior"].sizes["feature"] == D
     assert tree.attrs["engine"] == posterior.engine
     mean, sd = bandit.belief.moments(probe())
-    at = slice(None) if bandit.model.model.takes_arm else 1
+    at = slice(None) if bandit.model.takes_arm else 1
     close(posterior.mean(probe()), mean[:, at])
     exact = not isinstance(bandit.belief, SampledBelief)
     np.testing.assert_allclose(posterior.sd(probe()), sd[:, at], rtol=1e-9 if exact else 0.01)

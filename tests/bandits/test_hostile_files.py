@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandits import storage
+from bayesbandit.bandits.saved import storage
 from bayesbandit.machine import files
 from tests.players import STATEFUL, anatomy, world
 

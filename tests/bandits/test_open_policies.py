@@ -176,7 +176,7 @@ def test_a_subclass_is_obeyed():
 def test_it_is_copied_and_pickled_and_asked_for_when_loaded(tmp_path):
     bandit, x = grown(), contexts()
     bandit.save(tmp_path / "bandit.npz")
-    with pytest.raises(ValueError, match=r"a Cautious of your own: give it again, load\(path, pol"):
+    with pytest.raises(ValueError, match=r"Cautious of your own: give it again, load\(path, pol"):
         bb.Bandit.load(tmp_path / "bandit.npz")
     loaded = bb.Bandit.load(tmp_path / "bandit.npz", policy=Cautious())
     twins = bandit.copy(), pickle.loads(pickle.dumps(bandit)), loaded

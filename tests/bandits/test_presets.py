@@ -53,7 +53,13 @@ def test_the_contract(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_reach_the_model_and_the_bandit(name):
-    settings = {"floor": 1e-2, "grid": (1.0, 2.0), "folds": 3, "refit": 7, "prior": (2.0, 3.0)}
+    settings = {
+        "floor": 1e-2,
+        "grid": (1.0, 2.0),
+        "folds": 3,
+        "refit_every": 7,
+        "prior": (2.0, 3.0),
+    }
     bandit = PRESETS[name](
         2, 3, ridge="cv", variance="nig", intercept="unpenalised", history=5, **settings
     )

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.bandits import forks, storage
+from bayesbandit.bandits import forks
+from bayesbandit.bandits.saved import storage
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
 
@@ -71,10 +72,10 @@ def test_decisions_are_still_good_after_loading(path, rng):
 
 def test_numpy_numbers_in_settings(path, rng):
     settings = {"alpha": np.int64(2), "ridge": np.float32(0.5), "history": np.int16(7)}
-    bandit = bb.BLTS(2, 3, refit=np.int64(9), clip=np.float64(0.2), **settings)
+    bandit = bb.BLTS(2, 3, refit_every=np.int64(9), clip=np.float64(0.2), **settings)
     bandit.save(path)
     x, reward = world(rng, 40, K=2)
-    same = bb.BLTS(2, 3, 2.0, 0.5, refit=9, clip=0.2, history=7).play(x, reward)
+    same = bb.BLTS(2, 3, 2.0, 0.5, refit_every=9, clip=0.2, history=7).play(x, reward)
     np.testing.assert_array_equal(bb.Bandit.load(path).play(x, reward), same)
 
 
@@ -84,7 +85,7 @@ def test_no_pickle_and_a_version(name, path):
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     meta = json.loads(arrays["meta"].tobytes())
-    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 3)
+    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 4)
     assert meta["names"] == ["a", 3, "new"]
     assert all(array.dtype.kind in "fu" for array in arrays.values())
 
@@ -182,8 +183,8 @@ def rewritten(path, **changes):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    rewritten(path, version=4)
-    refused(path, r"holds 'bayesbandit.Bandit' version 4; this release reads .* version 3")
+    rewritten(path, version=5)
+    refused(path, r"holds 'bayesbandit.Bandit' version 5; this release reads .* version 4")
     rewritten(path, version=3, format="other")
     refused(path, "holds 'other' version 3")
 

@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
-from bayesbandit.beliefs.sampled import SampledBelief
+from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
 from tests.engines import linear, unknown_noise
 

@@ -107,7 +107,7 @@ def agree(belief, model, rows, n_arms=K):
     whole = fitted(model, rows, n_arms)
     mean, sd = belief.moments(probe())
     for k, fit in enumerate(whole):
-        ours = belief.posterior_of(k, {role: rows[role][:0] for role in ("x", "reward", "weight")})
+        ours = belief.posterior(k, {role: rows[role][:0] for role in ("x", "reward", "weight")})
         assert ours.engine == fit.engine
         assert ours.coefficients.keys() == fit.coefficients.keys()
         for name, (centre, spread) in fit.coefficients.items():

@@ -38,7 +38,7 @@ def test_an_exact_posterior_that_does_not_stream(name):
         assert fit.engine in ("exact_gaussian", "normal_inverse_gamma")
         near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()))
         np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=5 / np.sqrt(2 * S) + 0.03)
-        theta = belief.posterior_of(k, {}).coefficients["theta"][0]
+        theta = belief.posterior(k, {}).coefficients["theta"][0]
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
 
 
@@ -106,7 +106,7 @@ def test_every_quantity_is_of_the_same_draws(rng):
     np.testing.assert_allclose(sd, values.std(axis=2), rtol=1e-12)
     np.testing.assert_allclose(belief.mean(probe()), mean, rtol=1e-9, atol=1e-12)
     for k in range(K):  # of the posterior by itself, too
-        posterior = belief.posterior_of(k, {})
+        posterior = belief.posterior(k, {})
         np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
     for alpha in (1.0, 0.4):
         wide = mean[:, :, None] + alpha * (values - mean[:, :, None])
@@ -144,7 +144,7 @@ def test_many_contexts_in_parts(monkeypatch):
     belief = learn(believed(HETEROSCEDASTIC, draws=20), data(n=30))
     x = np.random.default_rng(0).normal(size=(17, D))
     whole = *belief.moments(x), belief.best(x, 0.7)
-    monkeypatch.setattr("bayesbandit.beliefs.sampled.MOST", 3 * 20 * K)
+    monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.MOST", 3 * 20 * K)
     assert len(belief.parts(x)) == 6
     for ours, theirs in zip((*belief.moments(x), belief.best(x, 0.7)), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)

@@ -204,7 +204,7 @@ def test_own_models_of_arms_that_come_and_go():
     np.testing.assert_array_equal(belief.n, [*np.bincount(rows["arm"])[[0, 2]], 0])
     assert set(belief.rounds.arm.tolist()) == {0, 1}
     kept = of(rows, 2)
-    np.testing.assert_array_equal(belief.posterior_of(1, {}).rows["reward"], kept["reward"])
+    np.testing.assert_array_equal(belief.posterior(1, {}).rows["reward"], kept["reward"])
 
 
 def test_a_shared_model_of_arms_that_come_and_go():
@@ -274,6 +274,6 @@ def test_the_posterior_is_of_the_rows_that_its_draws_know(model):
     belief = learn(believed(model, 1, refit_every=20, draws=8, tune=20), rows)
     belief.moments(probe())
     learn(belief, {role: v[:5] for role, v in rows.items()})
-    tree = belief.posterior_of(0, {}).to_datatree()
+    tree = belief.posterior(0, {}).to_datatree()
     assert tree["log_likelihood"]["reward"].shape == (1, 8, 30)
     assert tree["observed_data"]["reward"].shape == (30,)

@@ -63,11 +63,15 @@ def test_rank_one_updates_equal_the_closed_form(seed, D, n, variance):
     )
 
 
-@given(seeds, st.sampled_from([{}, {"ridge": "cv"}, {"refit": 7}, {"refit": 0.3}]), st.booleans())
+@given(
+    seeds,
+    st.sampled_from([{}, {"ridge": "cv"}, {"refit_every": 7}, {"refit_every": 0.3}]),
+    st.booleans(),
+)
 def test_rebuilt_is_as_updated(seed, model, normalize):
     """`rebuild` gives what the same rows gave one by one, wherever both have just settled."""
     z, r, w = rows(seed, 23, 4)
-    settings = settings_of(4, normalize, **{**model, "refit": 1})
+    settings = settings_of(4, normalize, **{**model, "refit_every": 1})
     arm = arm_of(settings, z, r, w)
     again = np.empty_like(arm)
     kernel.rebuild(again, z, r, w, settings)
@@ -109,7 +113,7 @@ def test_folds_take_the_rows_in_turn():
 
 def settled(refit, n, D=2, normalize=False, **model):
     """The numbers of rows at which λ was settled, out of n."""
-    settings = settings_of(D, normalize, refit=refit, **model)
+    settings = settings_of(D, normalize, refit_every=refit, **model)
     arm, times = arm_of(settings), []
     for i, (z, r, w) in enumerate(zip(*rows(0, n, D), strict=True), start=1):
         due = arm[kernel.DUE]
@@ -143,7 +147,7 @@ def test_large_designs_settle_at_growth_by_five_per_cent():
 @given(seeds, st.integers(21, 60))
 def test_between_two_settlings_the_posterior_is_exact_given_lambda(seed, n):
     z, r, w = rows(seed, n, 3)
-    arm = arm_of(settings_of(3, ridge="cv", refit=20), z, r, w)
+    arm = arm_of(settings_of(3, ridge="cv", refit_every=20), z, r, w)
     lam = arm[kernel.LAM]
     at = 1 + 20 * ((n - 1) // 20)
     assert lam == oracle.cross_validated(z[:at], r[:at], w[:at], Ridge().grid, 5, intercept=False)
@@ -251,7 +255,7 @@ def many(arm, z, r, w, settings):
 
 
 @pytest.mark.parametrize("offset", [1e7, -1e8])
-@pytest.mark.parametrize("settings", [{}, {"ridge": "cv", "refit": 50}, {"refit": 100}])
+@pytest.mark.parametrize("settings", [{}, {"ridge": "cv", "refit_every": 50}, {"refit_every": 100}])
 def test_large_rewards_keep_their_noise(offset, settings):
     """An unpenalised intercept takes up any offset of the rewards, and σ² does not notice it."""
     rng = np.random.default_rng(3)

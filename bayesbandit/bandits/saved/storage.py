@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.bandits import door, forks, intact
+from bayesbandit.balance.base import Balance
+from bayesbandit.bandits import door, forks
+from bayesbandit.bandits.saved import intact
+from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import (
-    UCB,
-    Boltzmann,
-    EpsilonGreedy,
-    Greedy,
-    Policy,
-    Thompson,
-    TopTwo,
-)
+from bayesbandit.policies import Greedy, Policy
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
 
 FORMAT = "bayesbandit.Bandit"
-DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
-VERSION = 3
+VERSION = 4
 PARTS = ("belief", "reweighting")  # which have a state of their own
-KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Ridge, Unweighted, InversePropensity),
-        *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
-    )
-}
-# settings that may be functions of t
-FUNCTIONS = ("alpha", "epsilon", "temperature", "min_probability")
 
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -62,9 +45,9 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "version": VERSION,
         "names": list(bandit.arms),
         "n_features": bandit.n_features,
-        "model": _encode(bandit.model),
-        "policy": _encode(bandit.policy),
-        "balance": _encode(bandit.balance),
+        "model": encode(bandit.spec),
+        "policy": encode(bandit.policy),
+        "balance": encode(bandit.balance),
         "seed": [bandit.seed.entropy, list(bandit.seed.spawn_key)],
         "t": bandit.t,
         "rng": bandit.rng.bit_generator.state,
@@ -73,24 +56,24 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "retired": list(history.retired),
         **parts,
     }
-    declared = getattr(bandit.model, "model", None)
-    if isinstance(declared, RewardModel):
-        meta["digest"] = _digest(declared, meta)
+    if isinstance(bandit.model, RewardModel):
+        meta["digest"] = _digest(bandit.model, meta)
     return meta, arrays
 
 
 def restore(
     make: type[Bandit], meta: dict[str, Any], arrays: dict[str, np.ndarray],
-    policy: Policy | None = None, model: Any = None,
+    policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
 ) -> Bandit:  # fmt: skip
     """The bandit that `state` describes; it owns the arrays from now on."""
     entropy, key = meta["seed"]
-    policy = _decode(meta["policy"]) if policy is None else policy
+    policy = decode(meta["policy"], "policy") if policy is None else policy
+    balance = decode(meta["balance"], "balance", balance)
     bandit = make(
         meta["names"],
         _model(meta, model),
         Greedy(),
-        _decode(meta["balance"]),
+        balance,
         n_features=meta["n_features"],
         seed=np.random.SeedSequence(entropy, spawn_key=key),
         history=meta["limit"],
@@ -101,23 +84,27 @@ def restore(
     for part in PARTS:
         own = f"{part}."
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
-        if (whole := getattr(bandit, part)) is not None:
-            whole.restore({**meta[part], **saved})
-    door.check(bandit.model, policy, bandit.balance, len(bandit.arms), bandit.n_features)
+        if part == "belief":
+            bandit.belief.restore({**meta[part], **saved})
+        elif bandit.reweighting is not None:
+            bandit.reweighting.restore({**meta[part], **saved}, bandit.belief)
+    door.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     forks.obey(bandit, policy)
     forks.publish(bandit)
     return bandit
 
 
-def load(make: type[Bandit], path: str | Path, policy: Policy | None, model: Any) -> Bandit:
+def load(
+    make: type[Bandit], path: str | Path, policy: Policy | None, model: Any, balance: Any
+) -> Bandit:
     """The bandit of a file, all of which is checked."""
     meta, arrays = read(path)
     try:
         intact.check(meta, arrays, Path(path).stat().st_size)
         ridge = meta["model"].get("kind") == Ridge.__name__
         if ridge:
-            intact.check_ridge(_decode(meta["model"]), meta, arrays)
-        bandit = restore(make, meta, arrays, policy, model)
+            intact.check_ridge(decode(meta["model"], "model"), meta, arrays)
+        bandit = restore(make, meta, arrays, policy, model, balance)
         intact.check_whole(bandit)
     except (KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
@@ -169,14 +156,14 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
     which it is found in the running program or the gallery, unless it is given."""
     encoded = meta["model"]
     if encoded["kind"] != DECLARED:
-        return _decode(encoded)
+        return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
 
     if isinstance(model, Declared):
         return model
-    settings = {k: v for k, v in encoded.items() if k not in ("kind", "model")}
+    settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
-        found = _found(encoded["model"]) if model is None else model
+        found = _found(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
     now, then = _digest(found, meta), meta["digest"]
@@ -206,34 +193,3 @@ def _digest(model: Any, meta: dict[str, Any]) -> str | None:
 
     K = len(meta["names"]) if model.takes_arm else None
     return digest(template(model, meta["n_features"], K))
-
-
-def _encode(value: Any) -> dict[str, Any]:
-    """A frozen dataclass as its name and fields; a function cannot be stored and becomes None. Of
-    what is not the toolkit's own only the name is kept."""
-    name = type(value).__name__
-    if name != DECLARED and KINDS.get(name) is not type(value):
-        return {"kind": name, "foreign": True}
-    settings = {field.name: getattr(value, field.name) for field in fields(value)}
-    stored = {
-        k: v.to_yaml() if isinstance(v, RewardModel) else None if callable(v) else v
-        for k, v in settings.items()
-    }
-    return {"kind": name, **stored}
-
-
-def _decode(encoded: dict[str, Any]) -> Any:
-    kind = encoded["kind"]
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
-    del settings["kind"]
-    if settings.get("foreign"):
-        raise ValueError(
-            f"the file does not hold the policy, a {kind} of your own: give it again, "
-            "load(path, policy=…)"
-        )
-    if None in (settings.get(name, 0) for name in FUNCTIONS):
-        raise ValueError(
-            f"the {kind} policy's number was a function, which a file does not hold: "
-            f"give the policy again, load(path, policy={kind}(…))"
-        )
-    return KINDS[kind](**settings)

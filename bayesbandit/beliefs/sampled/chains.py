@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.beliefs.base import below
 from bayesbandit.engines.plan import Plan
 from bayesbandit.engines.reading.density import lengths, row_dimension
 
@@ -62,8 +63,3 @@ def restored(state: Mapping[str, Any]) -> list[Chain]:
         last = state.get(f"{g}.state", [variables] if variables else None)
         chains.append(Chain(values, last, fitted, served, runs))
     return chains
-
-
-def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries whose keys begin so, by the rest of the key."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -199,24 +199,27 @@ def _check_rounds(rows: dict[str, np.ndarray], K: int) -> None:
 
 def _check_estimator(bandit: Bandit) -> None:
     assert bandit.reweighting is not None
-    known = bandit.reweighting.estimator.state()
+    known = bandit.reweighting.weigher.state()
     if "coef" in known:
         shape = len(known["arms"]), bandit.n_features + 1
         coef = known["coef"]
         demand(coef.shape == shape or not known["arms"], f"its propensities have {coef.shape}")
         demand(np.isfinite(coef).all(), "its propensities are not finite")
-        return
+    if "periods" in known:
+        _check_pool(bandit, known)
+
+
+def _check_pool(bandit: Bandit, known: dict[str, Any]) -> None:
+    """Snapshots of a linear belief."""
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")
     demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
-    settings, width = bandit.belief.settings, linear.core_width(bandit.layout.n_columns)
+    width = linear.core_width(bandit.layout.n_columns)
     for i, (arms, (kind, param, floor)) in enumerate(
         zip(known["arms"], known["rules"], strict=True)
     ):
-        found = known[f"belief{i}"]
+        found = known[f"{i}.arms"]
         demand(are_names(arms) and found.shape == (len(arms), width), f"snapshot {i} is not whole")
         demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
         demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
         demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
-    same = np.array_equal(known["settings"], settings, equal_nan=True)
-    demand(same or not known["periods"], "its snapshots are of another model")

@@ -1,0 +1,83 @@
+"""Propensities pooled over the policies of all past periods (paper, Algorithm 1)."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief, Snapshot, below
+from bayesbandit.checks import Name
+from bayesbandit.history import History, Layout
+from bayesbandit.policies import Policy, numbers, rule
+
+
+class Pooled:
+    """The mean over past periods' policies, each stretch of periods by one snapshot of the belief.
+
+    A snapshot is taken at each refresh and stands for the periods until the next. At the greatest
+    number of snapshots every second one is dropped, and its periods go to the one before. A period
+    counts when its reward arrives, for the belief of that moment, over all arms of that moment.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.periods: list[int] = []
+        self.beliefs: list[Snapshot] = []
+        self.rules: list[tuple[int, float, float]] = []  # kind, number and floor
+        self.arms: list[tuple[Name, ...]] = []
+        self.stale = True
+
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+        if self.stale or self.arms[-1] != layout.arms:
+            kind = rule(policy)
+            assert kind is not None, "pooled propensities are for policies that have a rule"
+            if len(self.periods) == self.most:
+                self._thin()
+            self.beliefs.append(belief.snapshot())
+            param, floor = numbers(policy, t, 1)
+            self.rules.append((kind, param, min(floor, 1 / len(layout.arms))))  # γ of fewer arms
+            self.arms.append(layout.arms)
+            self.periods.append(0)
+            self.stale = False
+        self.periods[-1] += n
+
+    def _thin(self) -> None:
+        self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
+        self.beliefs, self.rules, self.arms = self.beliefs[::2], self.rules[::2], self.arms[::2]
+
+    def learn(self, history: History) -> None:
+        self.stale = True
+
+    def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
+        x = rows[:, : layout.n_features]
+        p = np.zeros(len(x))
+        for periods, belief, how, arms in zip(
+            self.periods, self.beliefs, self.rules, self.arms, strict=True
+        ):
+            if arm in arms:
+                share = periods / sum(self.periods)
+                p += share * belief.chances(x, arms.index(arm), *how)
+        return p
+
+    def fork(self) -> Pooled:
+        twin = copy(self)
+        for name in ("periods", "beliefs", "rules", "arms"):
+            setattr(twin, name, list(getattr(self, name)))
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "periods": self.periods,
+            "rules": [list(rule) for rule in self.rules],
+            "arms": [list(arms) for arms in self.arms],
+            "stale": self.stale,
+            **{f"{i}.{k}": v for i, b in enumerate(self.beliefs) for k, v in b.state().items()},
+        }
+
+    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        self.periods, self.stale = list(state["periods"]), state["stale"]
+        self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
+        self.arms = [tuple(arms) for arms in state["arms"]]
+        self.beliefs = [belief.recall(below(state, f"{i}.")) for i in range(len(self.periods))]

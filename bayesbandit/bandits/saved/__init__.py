@@ -1,0 +1,1 @@
+"""A bandit in one file, and what is demanded of it."""

@@ -1,0 +1,198 @@
+"""What is known now about the mean rewards of all arms at once.
+
+To add one, write a subclass of `Belief` with `moments`, `draw` and `update`, and a model of which
+`belief(n_arms, n_features, normalize, seed)` makes it; or of `ByDraws`, with `values` alone. What
+else a bandit may ask has a default here, or says which method is missing.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from bayesbandit.checks import declares
+from bayesbandit.kernels import winners
+from bayesbandit.kernels.rules import put_moments, shared
+
+JOINT = 4096  # draws by which arms are compared, where nothing better is known
+MOST = 4_000_000  # numbers in one step's intermediate results
+
+
+class Asked(Protocol):
+    """What a policy asks of a belief."""
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
+        ...
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        """Mean rewards under `size` posterior draws (size, n, K); one draw spans all contexts.
+        available: only these arms, (K,) true and false: (size, n, A)."""
+        ...
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest mean reward) at x (n, d) under a draw α times as far from its mean,
+        α a number or (n,): (n, K). available: only these arms, (K,) true and false: (n, A)."""
+        ...
+
+
+class Belief(Asked, Protocol):
+    """What a bandit asks of a belief about K arms and contexts of d features.
+
+    n (K,): rounds that each arm has learned of. tabulates: whether `describe` gives Thompson
+    sampling's probabilities, and not only moments of independent normals or Student-t.
+    """
+
+    n: np.ndarray
+    n_features: int
+    tabulates: ClassVar[bool] = True
+    streams: ClassVar[bool] = False  # whether `regression` says what the kernels learn of a round
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the design, in which a round keeps its context: d, or one more for a
+        constant."""
+        return self.n_features
+
+    @property
+    def new(self) -> np.ndarray:
+        """Arms of which nothing is known, (K,) true and false: each is chosen with probability
+        1/K."""
+        return self.n == 0
+
+    @abstractmethod
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """Means of the mean rewards at x (n, d): (n, K)."""
+        return self.moments(x)[0]
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """By the shares of 4,096 draws, the same ones every time."""
+        every = np.ones(len(self.n), dtype=np.bool_)
+        which = every if available is None else np.asarray(available)
+        values = self.draw(x, JOINT, np.random.default_rng(0))[:, :, which].transpose(1, 0, 2)
+        return winners.joint(widened(values, alpha, axis=1))
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> None:
+        """Fill the moments of the available arms into rows (n, width) of contexts, and for Thompson
+        sampling with spreads α (1,) or (n,) their probabilities (`kernels/rules.py`)."""
+        x, new = rows[:, : self.n_features], self.new
+        mean, sd = self.moments(x)
+        last = np.where(new, -np.inf, np.inf)
+        if alpha is not None:
+            last = shared(new, available, lambda old: self.best(x, alpha, old))
+        put_moments(rows, self.n_columns, available, mean, sd, last)
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The arms that are due afresh, from all rows, of which those of arms that are gone have a
+        number below 0: see `update`."""
+        raise _missing(self, "reweigh", "the weights of its past change")
+
+    def add_arm(self) -> None:
+        """One more arm, about which nothing is known."""
+        raise _missing(self, "add_arm", "an arm is added")
+
+    def remove_arm(self, k: int) -> None:
+        """Forget arm k; those behind it move up."""
+        raise _missing(self, "remove_arm", "an arm is removed")
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Any:
+        """What is known of arm k. rows: those of it that the history keeps, by role."""
+        raise _missing(self, "posterior", "the posterior of an arm is asked for")
+
+    def snapshot(self) -> Snapshot:
+        """What is known now, to be asked for probabilities later."""
+        raise _missing(self, "snapshot", "past policies are asked again")
+
+    def recall(self, state: dict[str, np.ndarray]) -> Snapshot:
+        """The snapshot of this `Snapshot.state`."""
+        raise _missing(self, "recall", "past policies are asked again")
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
+        return deepcopy(self)
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on, as arrays and plain values."""
+        raise _missing(self, "state", "the bandit is saved")
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        raise _missing(self, "restore", "a saved bandit is loaded")
+
+
+class Snapshot(Protocol):
+    """A belief of the past and the arms of then, asked for the probabilities of then."""
+
+    def chances(self, x: np.ndarray, k: int, kind: int, param: float, floor: float) -> np.ndarray:
+        """P(arm k) at contexts x (n, d) under a rule with this number and floor: (n,)."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All of it, as arrays."""
+        ...
+
+
+def check(belief: Any, maker: str) -> None:
+    """That a belief has what a bandit calls."""
+    for name in ("n", "n_features", "n_columns", "new", *(k for k in vars(Asked) if k[0] != "_")):
+        _demand(belief, name, maker)
+    for name in (k for k in vars(Belief) if k[0] != "_"):
+        _demand(belief, name, maker)
+
+
+def _demand(belief: Any, name: str, maker: str) -> None:
+    if not hasattr(belief, name):
+        raise TypeError(
+            f"{maker}.belief(…) must give a belief; {belief!r} lacks `{name}`: a subclass of "
+            "`bayesbandit.beliefs.base.Belief` or `ByDraws` needs little"
+        )
+
+
+def is_streamed(belief: Any) -> bool:
+    """Whether the kernels learn a round for a belief, as its `regression` says."""
+    return declares(belief, "streams", ("update", "regression", "observed")) is True
+
+
+def can_recall(belief: Any) -> bool:
+    """Whether a belief has snapshots."""
+    return getattr(type(belief), "snapshot", Belief.snapshot) is not Belief.snapshot
+
+
+def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """The entries whose keys begin so, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+def _missing(belief: Any, method: str, when: str) -> TypeError:
+    return TypeError(f"{type(belief).__name__} needs a method `{method}`, where {when}")
+
+
+def is_compiled(belief: Any) -> bool:
+    """Whether the kernels play a belief by its arrays `arms` and `settings`: its class says so, and
+    no subclass answers otherwise."""
+    asked = ("moments", "mean", "best", "draw", "describe", "update", "new", "n")
+    return declares(belief, "compiled", asked) is True
+
+
+def widened(values: np.ndarray, alpha: Any, axis: int) -> np.ndarray:
+    """Draws of mean rewards, along an axis of (n, …), α times as far from their mean; α a number or
+    (n,)."""
+    a = np.reshape(alpha, (-1, *(1,) * (values.ndim - 1)))
+    mean = values.mean(axis=axis, keepdims=True)
+    return mean + a * (values - mean)

@@ -1,0 +1,175 @@
+"""Beliefs that are known by draws: ensembles, forests, samplers."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from copy import copy, deepcopy
+from typing import Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import MOST, Belief, widened
+from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.kernels import winners
+from bayesbandit.kernels.rules import put_moments, shared
+
+IMPROPER = "the posterior is not proper before there are more rewards"
+
+
+class ByDraws(Belief):
+    """K arms whose mean rewards are known by S draws: write `values`, and `learn` if something is
+    to be computed when rewards have come.
+
+    All rounds are kept: `rows(k)` are those of arm k. The draws are the belief: Thompson sampling
+    takes one of them, for each arm by itself, or for all arms together where these are `joint`, so
+    that each arm's probability is known exactly. seed: for `rng`.
+    """
+
+    joint: bool = False
+
+    def __init__(
+        self, n_arms: int, n_features: int, normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> None:  # fmt: skip
+        """normalize: scale each arm's weights to mean 1."""
+        self.n_features, self.normalize = n_features, normalize
+        self.seed = np.random.SeedSequence(0) if seed is None else seed
+        self.rounds = Rounds(n_features)
+        self.n = np.zeros(n_arms)
+
+    @abstractmethod
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """Mean rewards at x (n, d) under the draws: (n, K, S); NaN of an arm of which there are
+        none so far."""
+
+    def learn(self, arms: Iterable[int]) -> None:
+        """The rounds of these arms have changed: of all arms when one has come or gone."""
+
+    def rng(self, k: int) -> np.random.Generator:
+        """Random numbers for arm k and the rounds that it has now: the same after a reload."""
+        key = (*self.seed.spawn_key, k, int(self.n[k]))
+        return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
+
+    def rows(self, k: int | None = None) -> dict[str, np.ndarray]:
+        """The rounds of arm k, or of all with their arms: x (n, d), reward, weight, arm (n,), by
+        role; each arm's weights of mean 1 if they are normalised."""
+        rows = self.rounds.of(k)
+        if self.normalize:
+            arm = rows.get("arm", np.zeros(len(rows["reward"]), dtype=np.int64))
+            mean = np.bincount(arm, rows["weight"]) / np.maximum(np.bincount(arm), 1)
+            rows["weight"] = rows["weight"] / mean[arm]
+        return rows
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def serve(self, x: np.ndarray) -> np.ndarray:
+        """`values` for decisions about x (n, d)."""
+        return self.values(x)
+
+    def parts(self, x: np.ndarray) -> Iterable[slice]:
+        """Contexts x (n, d) in parts whose draws fit into memory."""
+        S = self.values(x[:1]).shape[2] if len(x) > 1 else 1
+        step = max(1, MOST // (S * len(self.n)))
+        return [slice(i, i + step) for i in range(0, len(x), step)]
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = [summary(self.values(x[part])) for part in self.parts(x)]
+        mean, sd = map(np.concatenate, zip(*found, strict=True))
+        return mean, sd
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> None:
+        D = self.n_features
+        for part in self.parts(rows[:, :D]):
+            block, new = rows[part], self.new
+            values = self.serve(block[:, :D])
+            mean, sd = summary(values)
+            last = np.where(new, -np.inf, np.inf)
+            if alpha is not None:
+                a = alpha if alpha.size == 1 else alpha[part]
+                last = shared(
+                    new, available, lambda old, v=values, a=a: self._compared(v[:, old], a)
+                )
+            put_moments(block, D, available, mean, sd, last)
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        which = slice(None) if available is None else available
+        a = np.broadcast_to(np.ravel(alpha), len(x))
+        parts = [self._compared(self.values(x[p])[:, which], a[p]) for p in self.parts(x)]
+        return np.concatenate(parts)
+
+    def _compared(self, values: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+        """P(arm is best) (n, K) from draws (n, K, S), α times as far from their means; all alike as
+        long as an arm has none."""
+        if np.isnan(values[:, :, 0]).any():
+            return np.full(values.shape[:2], 1.0 / values.shape[1])
+        values = widened(values, alpha, axis=2)
+        return (
+            winners.joint(values.transpose(0, 2, 1)) if self.joint else winners.independent(values)
+        )
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        which = slice(None) if available is None else available
+        values = self.values(x)[:, which]
+        if np.isnan(values).any():
+            raise ValueError(IMPROPER)
+        _, K, S = values.shape
+        one = rng.integers(S, size=(size, 1 if self.joint else K))
+        one = np.broadcast_to(one, (size, K))
+        return np.stack([values[:, k, one[:, k]].T for k in range(K)], axis=2)
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        self.rounds.append(x, arm, reward, weight)
+        self.n = self.n + np.bincount(arm, minlength=len(self.n))
+        self.learn(sorted(set(arm.tolist())))
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        here = arm >= 0
+        self.rounds.clear()
+        self.rounds.append(x[here], arm[here], reward[here], weight[here])
+        self.learn(due)
+
+    def add_arm(self) -> None:
+        self._change(len(self.n) + 1)
+
+    def remove_arm(self, k: int) -> None:
+        self.rounds.drop(k)
+        self._change(len(self.n) - 1)
+
+    def _change(self, n_arms: int) -> None:
+        self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
+        self.learn(range(n_arms))
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        twin, rounds = copy(self), self.rounds.fork()
+        own = {k: v for k, v in vars(self).items() if k not in ("rounds", "seed")}
+        vars(twin).update(deepcopy(own), rounds=rounds)
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """The rounds, from which `learn` computes the rest."""
+        return {"rounds": self.rounds.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.rounds.restore(state["rounds"])
+        self._change(len(self.n))
+
+
+def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations (n, K) of draws (n, K, S); 0 and ∞ where there are none."""
+    mean, sd, known = values.mean(axis=2), values.std(axis=2), ~np.isnan(values[:, :, 0])
+    return np.where(known, mean, 0.0), np.where(known, sd, math.inf)
