@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
-from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,15 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bayesbandit.bandits import presets
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.policies import Thompson
+from bayesbandit.competitors import DEFAULTS, parse_bandit, parse_model, parse_player
+from bayesbandit.machine.source import plugins
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from bayesbandit.experiment import Factory
 
 app = typer.Typer(
     help="Which bandit does best on your data? And what does the paper say?",
@@ -32,20 +26,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 console = Console()
-
-BANDITS = {name: getattr(presets, name) for name in presets.__all__}
-
-# What `compare` plays unless told otherwise: good untuned on rewards of 0 and 1. Chosen by mean
-# normalised regret over 207 data sets (docs/defaults.md); a floor under σ² matters most.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "LinTS": {"alpha": 0.1, "floor": 0.03},
-    "LinUCB": {"alpha": 1.0, "floor": 0.03},
-    "BLTS": {"alpha": 0.1, "floor": 0.03},
-    "BLUCB": {"alpha": 0.25, "floor": 0.01},
-    "LinGreedy": {},
-}
-
-MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
 
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
@@ -76,6 +56,13 @@ def compare(
             'with settings if any: "mine.py(alpha=0.5, refit_every=10)". May be repeated.'
         ),
     ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An algorithm of your own that plays, too: FILE.py:NAME, a class or a function "
+            "(arms, n_features, seed), with settings if any. May be repeated."
+        ),
+    ] = None,
     replications: Annotated[int, typer.Option(min=1, help="Random orders of each set.")] = 10,
     horizon: Annotated[int | None, typer.Option(min=1, help="Rounds; all rows if less.")] = None,
     seed: Seed = 0,
@@ -104,10 +91,11 @@ def compare(
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
-        chosen = [*(bandit or DEFAULTS), *(model or [])]
+        chosen = [*(bandit or DEFAULTS), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, bandit or DEFAULTS)) | dict(map(parse_model, model or []))
+        bandits = dict(map(parse_bandit, bandit or DEFAULTS))
+        bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     ranking = evaluation.ranking(results)
@@ -138,7 +126,7 @@ def reproduce(
 ) -> None:
     """Run a study of the paper and print our table beside the paper's."""
     with _clear_errors():
-        module = importlib.import_module(f"bayesbandit.studies.{_study(study)}")
+        module = _study(study)
         settings: dict[str, Any] = dict(module.QUICK) if quick else {}
         if replications is not None:
             settings["replications"] = replications
@@ -183,56 +171,6 @@ def explain(
         declared = load_model(model)
         text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
-
-
-def parse_bandit(text: str) -> tuple[str, Factory]:
-    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory).
-
-    Settings that are not given are those of `DEFAULTS`.
-    """
-    name, settings = parse(text)
-    if name not in BANDITS:
-        raise ValueError(f"unknown bandit {name!r}; there are {', '.join(BANDITS)}")
-    factory = partial(BANDITS[name], **DEFAULTS.get(name, {}) | settings)
-    try:
-        factory(2, 1)
-    except TypeError as error:
-        raise ValueError(f"{text}: {error}") from error
-    return text.strip(), factory
-
-
-def parse_model(text: str) -> tuple[str, Factory]:
-    """A reward model's name or file, with settings or without, as (label, factory)."""
-    from bayesbandit.model import load_model
-
-    where, settings = parse(text)
-    if unknown := set(settings) - set(MODEL_SETTINGS):
-        allowed = ", ".join(MODEL_SETTINGS)
-        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
-    label = text.strip().replace(where, load_model(where).name, 1)
-    return label, partial(play_model, where, **settings)
-
-
-def play_model(
-    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
-) -> Bandit:
-    """A declared model by Thompson sampling; settings are those of `Bandit`."""
-    from bayesbandit.model import load_model
-
-    declared, policy = load_model(model), Thompson(alpha)
-    return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
-
-
-def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
-    name, bracket, inside = text.strip().partition("(")
-    try:
-        call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
-            raise ValueError("settings must be named")
-        return name.strip(), {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
 
 
 def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
@@ -288,14 +226,16 @@ def _cell(value: Any) -> Text:
     return Text(str(value))
 
 
-def _study(name: str) -> str:
-    studies: Iterable[str] = [
-        m.name
-        for m in pkgutil.iter_modules(importlib.import_module("bayesbandit.studies").__path__)
-    ]
-    if name not in studies:
-        raise ValueError(f"unknown study {name!r}; there are {', '.join(studies)}")
-    return name
+def _study(name: str) -> Any:
+    """A study of the package, or of an installed one, by its name."""
+    studies = importlib.import_module("bayesbandit.studies")
+    names = [m.name for m in pkgutil.iter_modules(studies.__path__)]
+    if name in names:
+        return importlib.import_module(f"bayesbandit.studies.{name}")
+    offered = plugins("studies")
+    if name not in offered:
+        raise ValueError(f"unknown study {name!r}; there are {', '.join([*names, *offered])}")
+    return offered[name].load()
 
 
 class _clear_errors:

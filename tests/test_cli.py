@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.cli import DEFAULTS, app, parse_bandit
+from bayesbandit.cli import app
+from bayesbandit.competitors import DEFAULTS, parse_bandit
 from tests.cases import slow_but
 
 

@@ -25,6 +25,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"evaluation"},
     {"ledger", "plots"},
     {"experiment"},
+    {"competitors"},
     {"studies"},
     {"cli"},
 ]

@@ -1,8 +1,9 @@
 """The gallery: finds declared reward models by name or by path.
 
 A model's name is that of its function. Names are looked up in the folders of the environment
-variable BAYESBANDIT_MODELS, then in the copy inside the wheel or else the checkout's models/; an
-earlier folder hides a later one. Listing reads the files without running them.
+variable BAYESBANDIT_MODELS, then in the copy inside the wheel or else the checkout's models/, then
+among the entry points `bayesbandit.models` of installed packages; what comes first hides the rest.
+Listing reads the files without running them.
 """
 
 from __future__ import annotations
@@ -10,16 +11,13 @@ from __future__ import annotations
 import ast
 import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.machine.source import module_of, plugins, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
@@ -59,8 +57,10 @@ def running(name: str) -> Declaration | None:
 
 
 def list_models() -> dict[str, str]:
-    """The gallery's models: titles by name. PyMC is not imported."""
-    return {name: found[0].title for name, found in sorted(_entries().items())}
+    """The gallery's models, and those of installed packages: titles by name. PyMC is not
+    imported."""
+    offered = {name: f"from {point.value}" for name, point in plugins("models").items()}
+    return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:
@@ -77,8 +77,13 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     found = entries.get(text) or [
         e for entry in entries.values() for e in entry if e.path.stem == text
     ]
+    if not found and text in (offered := plugins("models")):
+        model = offered[text].load()
+        if not isinstance(model, Declaration):
+            raise TypeError(f"{offered[text].value} is no reward model; it is {model!r}")
+        return model
     if not found:
-        raise ValueError(f"there is no model {text!r}; there are: {', '.join(sorted(entries))}")
+        raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
     first = [e for e in found if e.path.parent == found[0].path.parent]
     if len(first) > 1:
         choices = " or ".join(f"'{e.path}:{e.name}'" for e in first)
@@ -88,11 +93,7 @@ def load(name: str | os.PathLike[str]) -> Declaration:
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, Declaration]:
     """The reward models of a file by the names that it gives them."""
-    path = Path(path).resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    stat = path.stat()
-    found = vars(_module(path, stat.st_mtime_ns, stat.st_size)).items()
+    found = vars(module_of(Path(path), FROM_FILE)).items()
     return {k: v for k, v in found if isinstance(v, Declaration)}
 
 
@@ -111,22 +112,6 @@ def _choices(path: Path, names: dict[str, Declaration]) -> str:
     return ", ".join(f"'{path}:{name}'" for name in names)
 
 
-@lru_cache(maxsize=256)
-def _module(path: Path, modified: int, size: int) -> ModuleType:
-    """The file as a module; run once, and again after a change, so that a declaration is one."""
-    spec = spec_from_file_location(f"{FROM_FILE}{path}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} cannot be loaded as Python")
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # as dataclasses and the like want it
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[spec.name]
-        raise ImportError(f"{path} cannot be loaded: {_said(error)}") from error
-    return module
-
-
 def _entries() -> dict[str, list[Entry]]:
     """All models by name; several of one name where the folders or files have several."""
     entries: dict[str, list[Entry]] = {}
@@ -142,7 +127,7 @@ def _read(path: Path) -> Iterator[Entry]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, ValueError) as error:
-        warnings.warn(f"{path} cannot be read: {_said(error)}", stacklevel=4)
+        warnings.warn(f"{path} cannot be read: {said(error)}", stacklevel=4)
         return
     decorators = {"reward_model"} | {
         alias.asname or alias.name
@@ -158,7 +143,3 @@ def _read(path: Path) -> Iterator[Entry]:
             if names & decorators:
                 doc = ast.get_docstring(node) or ast.get_docstring(tree) or ""
                 yield Entry(node.name, doc.partition("\n")[0], path)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

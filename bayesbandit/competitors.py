@@ -1,0 +1,118 @@
+"""Who plays in `bayesbandit compare`: bandits, declared models, players of one's own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bayesbandit.bandits import presets
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandits.base import Factory, Player
+from bayesbandit.machine.source import module_of, plugins
+from bayesbandit.policies import Thompson
+
+BANDITS = {name: getattr(presets, name) for name in presets.__all__}
+
+# What `compare` plays unless told otherwise: good untuned on rewards of 0 and 1. Chosen by mean
+# normalised regret over 207 data sets (docs/defaults.md); a floor under σ² matters most.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "LinTS": {"alpha": 0.1, "floor": 0.03},
+    "LinUCB": {"alpha": 1.0, "floor": 0.03},
+    "BLTS": {"alpha": 0.1, "floor": 0.03},
+    "BLUCB": {"alpha": 0.25, "floor": 0.01},
+    "LinGreedy": {},
+}
+
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
+FROM_FILE = "bayesbandit.competitors:"  # begins the module name of a player's file
+
+
+def parse_bandit(text: str) -> tuple[str, Factory]:
+    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory).
+
+    Settings that are not given are those of `DEFAULTS`.
+    """
+    name, settings = parse(text)
+    if name not in BANDITS and name in plugins("players"):
+        return text.strip(), partial(play_plugin, name, **settings)
+    if name not in BANDITS:
+        there = ", ".join([*BANDITS, *plugins("players")])
+        raise ValueError(f"unknown bandit {name!r}; there are {there}")
+    factory = partial(BANDITS[name], **DEFAULTS.get(name, {}) | settings)
+    try:
+        factory(2, 1)
+    except TypeError as error:
+        raise ValueError(f"{text}: {error}") from error
+    return text.strip(), factory
+
+
+def parse_model(text: str) -> tuple[str, Factory]:
+    """A reward model's name or file, with settings or without, as (label, factory)."""
+    from bayesbandit.model import load_model
+
+    where, settings = parse(text)
+    if unknown := set(settings) - set(MODEL_SETTINGS):
+        allowed = ", ".join(MODEL_SETTINGS)
+        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
+    label = text.strip().replace(where, load_model(where).name, 1)
+    return label, partial(play_model, where, **settings)
+
+
+def play_model(
+    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
+) -> Bandit:
+    """A declared model by Thompson sampling; settings are those of `Bandit`."""
+    from bayesbandit.model import load_model
+
+    declared, policy = load_model(model), Thompson(alpha)
+    return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
+
+
+def parse_player(text: str) -> tuple[str, Factory]:
+    """`FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a class or a
+    function (arms, n_features, seed) → `Player`."""
+    where, settings = parse(text)
+    found = re.fullmatch(r"(.+\.py):(\w+)", where)
+    if found is None:
+        raise ValueError(f"a player is given as FILE.py:NAME; got {where!r}")
+    _player(Path(found[1]), found[2])
+    label = text.strip().replace(where, found[2], 1)
+    return label, partial(play_file, found[1], found[2], **settings)
+
+
+def _player(path: Path, name: str) -> Factory:
+    module = module_of(path, FROM_FILE)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        names = [
+            k for k, v in vars(module).items() if callable(v) and v.__module__ == module.__name__
+        ]
+        raise ValueError(f"{path} has no player {name!r}; it has {', '.join(names) or 'none'}")
+    return factory
+
+
+def play_file(
+    file: str, name: str, arms: Any, n_features: int, seed: Any = 0, **settings: Any
+) -> Player:
+    """A player of a file, which every process loads for itself."""
+    return _player(Path(file), name)(arms, n_features, seed=seed, **settings)
+
+
+def play_plugin(name: str, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
+    """A player of an installed package."""
+    return plugins("players")[name].load()(arms, n_features, seed=seed, **settings)
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
+    name, bracket, inside = text.strip().partition("(")
+    try:
+        call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings must be named")
+        return name.strip(), {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error
