@@ -7,13 +7,19 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from bayesbandit.engines.plan import Plan
 
 BATCHES = 8
 RHAT_ONE, SHARE = 1.1, 0.05  # where draws of one chain that is renewed count as poor
 RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+
+
+Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and covariance (k, k)
 
 
 class PoorDiagnostics(UserWarning):
@@ -85,6 +91,47 @@ class SampledDraws:
             self.acceptance,
         )
 
+    @property
+    def evidence(self) -> float | None:
+        """Draws say nothing of it."""
+        return None
+
+    def flat(self, plan: Plan) -> dict[str, np.ndarray]:
+        """Draws of all chains, by name, (S, *shape)."""
+        found = {k: self.values[k] for k in plan.outcomes.names}
+        return {k: v.reshape(-1, *v.shape[2:]) for k, v in found.items()}
+
+    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draws picked at random: see `Known.samples`."""
+        flat = self.flat(plan)
+        chosen = rng.choice(len(next(iter(flat.values()))), size)
+        return {k: v[chosen] for k, v in flat.items()}
+
+    def chains(
+        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Its own: see `Known.chains`."""
+        return {k: self.values[k] for k in plan.outcomes.names}
+
+    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Under draws picked at random, without repetition up to their number."""
+        flat = self.flat(plan)
+        S = len(next(iter(flat.values())))
+        chosen = rng.choice(S, size, replace=size > S)
+        return plan.outcomes.mean_reward({k: v[chosen] for k, v in flat.items()}, x)
+
+    def moments(
+        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of all draws: see `Known.moments`."""
+        means = plan.outcomes.mean_reward(self.flat(plan), x)
+        return means.mean(axis=0), means.std(axis=0, ddof=1)
+
+    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Any]:
+        """Of all draws: see `Known.coefficients`."""
+        flat = self.flat(plan)
+        return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
+
 
 def mixed_badly(values: np.ndarray) -> str | None:
     """What is wrong with one chain's draws (S, m) of m numbers, for those who can draw no more.
@@ -126,3 +173,16 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
     ess = [array_stats.ess(flat, method=m, prob=p, **kwargs).min() for m, p in tails.items()]
     rhat = array_stats.rhat(flat, **kwargs).max() if len(flat) > 1 else math.nan
     return float(min(ess)), float(rhat)
+
+
+def moments(draws: np.ndarray) -> Moments:
+    """Moments of draws (S, *shape)."""
+    flat = draws.reshape(len(draws), -1)
+    return described(draws.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False)))
+
+
+def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
+    """A number's mean and sd; an array's mean and covariance."""
+    if np.ndim(mean) == 0:
+        return float(mean), float(math.sqrt(covariance[0, 0]))
+    return mean, covariance

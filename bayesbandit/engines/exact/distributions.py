@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
+from scipy.special import gammaln
+
+from bayesbandit.engines.draws import Moments, described
+from bayesbandit.engines.exact.closed_form import ClosedForm
+from bayesbandit.engines.reading.quadratic import affine
+
+if TYPE_CHECKING:
+    from bayesbandit.engines.plan import Plan
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(ClosedForm):
     """θ ~ N(mean, precision⁻¹).
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
@@ -41,6 +50,34 @@ class Gaussian:
         noise = rng.standard_normal((len(self.mean), size))
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
+    def drawn(
+        self, method: Any, size: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        theta = self.draw(size, rng)
+        return theta, method.split(theta)
+
+    @property
+    def widening(self) -> float:
+        return 1.0
+
+    def further(self, plan: Plan) -> dict[str, Moments]:
+        """Of those deterministic quantities that are affine in θ."""
+        method, rest, found = plan.method, plan.outcomes.rest, {}
+        if not plan.outcomes.deterministic:
+            return {}
+        trial = np.random.default_rng(0).normal(size=(3, method.dim))
+        at_trial = rest(method.split(trial))
+        for name, shape in plan.outcomes.deterministic.items():
+
+            def value(Z: np.ndarray, name: str = name) -> np.ndarray:
+                return rest(method.split(Z))[name].reshape(len(Z), -1)
+
+            T, b = affine(value, method.dim)
+            if np.allclose(trial @ T + b, at_trial[name].reshape(3, -1), rtol=1e-9, atol=1e-9):
+                mean = (self.mean @ T + b).reshape(shape)
+                found[name] = described(mean, T.T @ self.covariance @ T)
+        return found
+
 
 @dataclass(frozen=True)
 class NaturalGamma:
@@ -66,7 +103,7 @@ class NaturalGamma:
 
 
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(ClosedForm):
     """σ² ~ InverseGamma(shape, scale), θ | σ² ~ N(mean, σ² precision⁻¹).
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'; θ by itself is Student-t
@@ -104,6 +141,34 @@ class StudentT:
         sigma2 = self.scale / rng.standard_gamma(self.shape, size)
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
+
+    def drawn(
+        self, method: Any, size: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        theta, sigma2 = self.draw(size, rng)
+        return theta, method.split(theta) | {method.scale_name: method.scale(sigma2)}
+
+    @property
+    def widening(self) -> float:
+        if self.df <= 2.0:
+            return math.inf
+        return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
+
+    def further(self, plan: Plan) -> dict[str, Moments]:
+        """Of the noise scale, as it is declared: a power of q."""
+        return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
+
+    def power(self, p: float) -> Moments:
+        """Mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
+
+        def moment(k: float) -> float:
+            if self.shape + k <= 0.0:
+                return math.inf
+            log = gammaln(self.shape + k) - gammaln(self.shape) - k * math.log(self.scale)
+            return float(math.exp(log))
+
+        mean, square = moment(p), moment(2.0 * p)
+        return mean, math.sqrt(max(square - mean**2, 0.0)) if math.isfinite(square) else math.inf
 
 
 def factor(precision: np.ndarray) -> np.ndarray | int:
