@@ -20,7 +20,8 @@ from scipy import stats
 from uniformity import DRAWS, uniformity
 
 import bayesbandit as bb
-from bayesbandit.engines.plan import EXACT, plan
+from bayesbandit.engines.plan import plan
+from bayesbandit.engines.registry import candidates
 
 SQUEEZE = 0.8  # the spread of the control's draws about their median, beside the engine's
 QUICK = "FAST_COMPILE"
@@ -92,7 +93,7 @@ class Simulation:
     def posterior(self, rows: dict[str, np.ndarray], rng: np.random.Generator) -> Draws:
         """The engine's draws, each variable (DRAWS, *shape)."""
         case = self.case
-        if case.engine in EXACT:
+        if case.engine in {engine.name for engine in candidates("exact")}:
             fitted = bb.fit(self.told, **rows, engine=case.engine, n_arms=case.n_arms)
             return fitted.samples(DRAWS, rng)
         options: dict[str, Any] = {"generic": case.by_rows} if case.engine == "gibbs" else {}

@@ -1,7 +1,5 @@
 """`pytensor.config.floatX` is the user's affair: every number here is of double precision."""
 
-from collections import OrderedDict
-
 import numpy as np
 import pytensor
 import pytest
@@ -16,7 +14,7 @@ def fitted(model, floatx, monkeypatch, **how):
     """Mean, sd, coefficients and log likelihood by plans made from scratch."""
     x, reward, weight = declared.rows()
     arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
-    monkeypatch.setattr(plan, "_plans", OrderedDict())
+    plan._plans.clear()
     with pytensor.config.change_flags(floatX=floatx):
         posterior = bb.fit(model, x, reward, weight, seed=1, draws=20, chains=2, **arm, **how)
         coefficients = [np.concatenate([np.ravel(v) for v in m])
@@ -59,7 +57,7 @@ def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()
     decided = []
     for floatx in ("float64", "float32"):
-        monkeypatch.setattr(plan, "_plans", OrderedDict())
+        plan._plans.clear()
         with pytensor.config.change_flags(floatX=floatx):
             bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0, draws=20)
             for i in range(5):

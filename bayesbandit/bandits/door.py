@@ -61,9 +61,10 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
     if n != (n_arms, n_features):
         raise ValueError(f"{belief!r} is of {n} arms and features, not {(n_arms, n_features)}")
     if is_pooled(balance) and not base.can_recall(belief):
+        name = getattr(getattr(spec, "declared", None), "name", type(spec).__name__)
         raise ValueError(
-            f"{spec!r}: pooled propensities need snapshots of past beliefs, which its belief has "
-            "not; propensity must be 'decision' or 'estimated'"
+            f"{name}: pooled propensities need snapshots of past beliefs, which its belief has not; "
+            "propensity must be 'decision' or 'estimated'"
         )
 
 

@@ -14,9 +14,10 @@ from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.checks import integer, one_of
 from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.digest import digest
-from bayesbandit.engines.plan import ENGINES, Plan, plan
-from bayesbandit.engines.stand_in import template
+from bayesbandit.engines.built.digest import digest
+from bayesbandit.engines.built.stand_in import template
+from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.engines.registry import choices
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
@@ -43,7 +44,7 @@ class Declared:
     frozen: bool = False
 
     def __post_init__(self) -> None:
-        one_of(self.engine, "engine", ENGINES)
+        one_of(self.engine, "engine", choices())
         Schedule(self.refit_every)
         integer(self.draws, "draws", least=2)
         if self.tune is not None:
@@ -117,7 +118,7 @@ def streams(found: Plan, normalize: bool = False) -> bool:
         return False
     try:
         prior = engine.prior()
-        engine.gaussian(prior) if found.engine == "exact_gaussian" else engine.student(prior)
+        engine.distribution(prior)
     except NotThisEngine:
         return False
     return True

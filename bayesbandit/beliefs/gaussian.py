@@ -69,18 +69,18 @@ def ridge(plan: Plan) -> Ridge | None:
         return None
     if not (engine.identity_map and engine.ridge):
         return None
-    if plan.engine == "exact_gaussian":
-        return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)
-    return Ridge(ridge=engine.ridge, variance="nig", intercept=False, prior=engine.noise_prior)
+    if engine.learns_noise:
+        return Ridge(ridge=engine.ridge, variance="nig", intercept=False, prior=engine.noise_prior)
+    return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)
 
 
 def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
     """The noise of a declared model as that of a ridge regression, 1 where rows have their own, and
     the prior of its θ."""
     engine, noise = plan.method, plan.method.noise or 1.0
-    if plan.engine == "exact_gaussian":
-        return Ridge(noise, noise, intercept), engine.gaussian(engine.prior())
-    prior = engine.student(engine.prior())
+    prior = engine.distribution(engine.prior())
+    if not engine.learns_noise:
+        return Ridge(noise, noise, intercept), prior
     return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
 
 
@@ -89,7 +89,7 @@ def distribution(
 ) -> Gaussian | StudentT:
     """θ with this mean and precision (of an unknown noise, at q = 1), and the kernel's noise."""
     root = cholesky(precision, lower=True)
-    if plan.engine == "exact_gaussian":
+    if not plan.method.learns_noise:
         return Gaussian(mean, precision, root, np.nan)
     shape = 0.5 * float(arm[kernel.DF])
     scale = shape * float(arm[kernel.SIGMA2]) / noise

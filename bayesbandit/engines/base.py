@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -28,6 +28,39 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{self.engine}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way from a declared model to its posterior.
+
+    match: of a built PyMC model, the method that computes its posterior, or a `Refusal`. cost: what
+    an effective draw takes, in words. kind: "exact" for a closed form; "sampler", of draws from the
+    posterior itself; "approximation", which is only ever asked for by name. knobs: settings of
+    `fit` that its `sample` takes, of tune, target_accept and cores. least_tune: of tune.
+    """
+
+    name: str
+    match: Callable[[Any], Any]
+    cost: str
+    kind: Literal["exact", "sampler", "approximation"] = "sampler"
+    knobs: tuple[str, ...] = ()
+    least_tune: int = 0
+
+
+class Sampler(Protocol):
+    """The method of an engine that draws.
+
+    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
+    """
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
+        seed: int, start: Any,
+    ) -> Any:  # fmt: skip
+        """`SampledDraws` given rows x (n, d), reward, weight, arm (n,), by role. start: the `state`
+        of an earlier run, on other rows: an array, or for each chain a dict of arrays."""
+        ...
 
 
 class NotThisEngine(ValueError):

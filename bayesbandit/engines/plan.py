@@ -8,8 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,50 +17,27 @@ import numpy as np
 from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.checks import integer, one_of
+from bayesbandit.checks import integer
 from bayesbandit.declaring.declaration import DATA, Declaration
-from bayesbandit.engines import approximate, nuts
-from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal
-from bayesbandit.engines.digest import digest
+from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.engines.built.digest import digest
+from bayesbandit.engines.built.likelihood import Likelihood
+from bayesbandit.engines.built.outcomes import Outcomes
+from bayesbandit.engines.built.prior import prior_draws
+from bayesbandit.engines.built.stand_in import reads_rows, template
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.exact import gaussian as exact
-from bayesbandit.engines.exact import normal_inverse_gamma
-from bayesbandit.engines.gibbs import sampler as gibbs
-from bayesbandit.engines.likelihood import Likelihood
-from bayesbandit.engines.outcomes import Outcomes
-from bayesbandit.engines.prior import prior_draws
+from bayesbandit.engines.kept import Kept
 from bayesbandit.engines.reading.admission import check_mean, check_random
 from bayesbandit.engines.reading.density import containers, lengths, row_dimension
 from bayesbandit.engines.reading.rewrites import lowered
 from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
-from bayesbandit.engines.stand_in import reads_rows, template
+from bayesbandit.engines.registry import candidates
 
 if TYPE_CHECKING:
     import pymc as pm
 
-MATCH: dict[str, Callable[[pm.Model], Any]] = {
-    "exact_gaussian": exact.match,
-    "normal_inverse_gamma": normal_inverse_gamma.match,
-    "gibbs": gibbs.match,
-    "nuts": nuts.match,
-    "laplace": approximate.match_laplace,
-    "advi": approximate.match_advi,
-}
-EXACT = ("exact_gaussian", "normal_inverse_gamma")
-COST = {  # what an effective draw takes, as `benchmarks/engines.py` measures it
-    "exact_gaussian": "the fastest: a closed form, no draws",
-    "normal_inverse_gamma": "the fastest: a closed form, no draws",
-    "gibbs": "compiled conditionals: more effective draws a second than by gradients, no tuning",
-    "nuts": "gradients of the log density, compiled in seconds",
-    "laplace": "an approximation: a normal about the mode",
-    "advi": "an approximation: independent normals",
-}
-AUTO = (*EXACT, "gibbs", "nuts")  # the fastest first
-ENGINES = ("auto", "exact", *MATCH)
-KEPT = 64  # plans in memory, least recently used out first
+KEPT = 64  # plans in memory
 MOST = 256_000_000  # bytes of their rows
-
-_plans: OrderedDict[Any, Plan] = OrderedDict()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +45,15 @@ class Plan:
     """An engine for a declared model of d features and K arms, ready for other rows of which the
     declaration builds the same model (`digest`).
 
-    engine: its name. method: the engine itself. refusals: one for each faster engine. built: the
-    PyMC model that the engine was derived from.
+    kind: the engine. method: what it made of the model. refusals: one for each faster engine.
+    built: the PyMC model that the method was derived from.
     """
 
     model: Declaration
     n_features: int
     n_arms: int | None
     asked: str
-    engine: str
+    kind: Engine
     method: Any = field(repr=False)
     refusals: tuple[Refusal, ...] = field(repr=False)
     built: pm.Model = field(repr=False)
@@ -85,7 +61,12 @@ class Plan:
     @property
     def closed_form(self) -> bool:
         """Whether the posterior is known without draws."""
-        return self.engine in EXACT
+        return self.kind.kind == "exact"
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+        return self.kind.name
 
     @cached_property
     def uses_weight(self) -> bool:
@@ -133,7 +114,7 @@ class Plan:
 
     def explain(self) -> str:
         """The engine, what it costs, and one line for each faster one saying why not."""
-        lines = [f"{self.model.name}: {self.engine}", f"  {COST[self.engine]}"]
+        lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
@@ -219,7 +200,6 @@ def plan(
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
     whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
     """
-    one_of(engine, "engine", ENGINES)
     d = integer(n_features, "n_features", 1)
     if not model.takes_arm and n_arms is not None:
         raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
@@ -237,23 +217,24 @@ def planned(
 
     Plans are kept by what was built, of which they are a proof: the declaration is run each time.
     """
-    one_of(engine, "engine", ENGINES)
-    found, out = digest(built), tuple(refusal.engine for refusal in refusals)
-    key = found, model.name, engine, out
+    kinds, found = candidates(engine), digest(built)
+    out = tuple(refusal.engine for refusal in refusals)
+    key = found, model.name, kinds, engine, out
     with COMPILE:
         kept = None if found is None else _plans.get(key)
         if kept is None:
             kept = _plan(model, built, engine, refusals)
             if found is None:
                 return kept
-            same = found, model.name, engine, kept.engine  # what was compiled is compiled once
-            kept = _of(_plans[same], model, kept.refusals) if same in _plans else kept
-            _keep(same, kept)
+            same = found, model.name, engine, kept.kind  # what was compiled is compiled once
+            before = _plans.get(same)
+            kept = kept if before is None else _of(before, model, kept.refusals)
+            _plans.keep(same, kept)
         rest = kept.refusals[len(refusals) :]
         if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
             kept = _of(kept, model, (*refusals, *rest))
         if not any(refusal.of_rows for refusal in rest):
-            _keep(key, kept)
+            _plans.keep(key, kept)
         return kept
 
 
@@ -267,16 +248,12 @@ def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
     return other
 
 
-def _keep(key: Any, plan: Plan) -> None:
-    _plans[key] = plan
-    _plans.move_to_end(key)
-    while len(_plans) > 1 and (len(_plans) > KEPT or sum(map(size, _plans.values())) > MOST):
-        _plans.popitem(last=False)
-
-
 def size(plan: Plan) -> int:
     """Bytes of the rows on which a plan was made."""
     return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
+
+
+_plans: Kept[Plan] = Kept(KEPT, MOST, size)
 
 
 def _again(
@@ -308,12 +285,12 @@ def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refus
     d = built["x"].get_value(borrow=True).shape[1]
     n_arms = len(built.coords["arm"]) if model.takes_arm else None
     out = {refusal.engine for refusal in refusals}
-    for name in {"auto": AUTO, "exact": EXACT}.get(asked, (asked,)):
-        if name in out:
+    for engine in candidates(asked):
+        if engine.name in out:
             continue
-        found = MATCH[name](built)
+        found = engine.match(built)
         if not isinstance(found, Refusal):
-            return Plan(model, d, n_arms, asked, name, found, refusals, built)
+            return Plan(model, d, n_arms, asked, engine, found, refusals, built)
         refusals = (*refusals, found)
     if len(refusals) == 1:
         raise NotThisEngine(refusals[0])

@@ -11,7 +11,7 @@ import numpy as np
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.approximate import silenced
 from bayesbandit.engines.base import COMPILE
-from bayesbandit.engines.likelihood import Likelihood
+from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.reading.density import containers, row_dimension
 
 if TYPE_CHECKING:

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.base import NotThisEngine, one_thread
+from bayesbandit.engines.base import Engine, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.plan import ENGINES, Plan, planned
+from bayesbandit.engines.plan import Plan, planned
 from bayesbandit.engines.reading.density import containers
+from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
-
-KNOBS = {"gibbs": ("tune",), "nuts": ("tune", "target_accept", "cores")}  # of each sampler
-LEAST_TUNE = {"nuts": 1}  # nutpie fails without
 
 
 def fit(
@@ -49,7 +47,7 @@ def fit(
     """
     if not isinstance(model, RewardModel):
         raise TypeError(f"model must be a RewardModel; got {model!r}")
-    checks.one_of(engine, "engine", ENGINES)
+    checks.one_of(engine, "engine", choices())
     checks.integer(draws, "draws", 4)
     checks.integer(chains, "chains", 1)
     knobs = _knobs(tune, target_accept, cores)
@@ -62,7 +60,7 @@ def fit(
     number = int(seed.generate_state(1, np.uint64)[0])
     chosen = planned(model, built, engine)
     while True:
-        _fits(knobs, chosen.engine, model.name)
+        _fits(knobs, chosen.kind, model.name)
         try:
             known = _posterior(chosen, rows, draws, chains, number, knobs)
             break
@@ -101,11 +99,11 @@ def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
     return knobs
 
 
-def _fits(knobs: Mapping[str, Any], engine: str, name: str) -> None:
+def _fits(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
     """Whether the engine has these knobs."""
     for knob in knobs:
-        if knob not in KNOBS.get(engine, ()):
-            have = " and ".join(repr(k) for k, names in KNOBS.items() if knob in names)
-            raise ValueError(f"{knob} is a knob of {have}; the engine of {name} is {engine!r}")
+        if knob not in engine.knobs:
+            have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)
+            raise ValueError(f"{knob} is a knob of {have}; the engine of {name} is {engine.name!r}")
     if "tune" in knobs:
-        checks.integer(knobs["tune"], f"tune, of {engine!r},", LEAST_TUNE.get(engine, 0))
+        checks.integer(knobs["tune"], f"tune, of {engine.name!r},", engine.least_tune)

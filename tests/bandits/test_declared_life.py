@@ -50,7 +50,7 @@ def test_settings_of_declared_models_are_not_of_ridge(name):
     [
         (declared.binary, bb.InversePropensity(), "binary does not take `weight`: it cannot be"),
         (declared.noncentred, bb.InversePropensity(propensity="pooled"),
-         "noncentred: pooled propensities are for ridge regressions; .*'decision' or 'estimated'"),
+         "noncentred: pooled propensities need snapshots of past beliefs.*'decision' or 'estimated'"),
         (declared.lasso, bb.InversePropensity(propensity="pooled"), "lasso: pooled propensities"),
     ],
 )  # fmt: skip
@@ -148,7 +148,7 @@ def test_a_model_that_is_nowhere_to_be_found_is_given_again(tmp_path):
     loaded = bb.Bandit.load(tmp_path / "bandit", model=model)
     assert anatomy(loaded) == anatomy(bandit)
     assert loaded.model == bandit.model
-    assert loaded.model.draws == 77
+    assert loaded.spec.draws == 77
 
 
 def test_a_model_of_the_gallery_is_found_with_its_priors(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 from pymc.distributions.transforms import Interval
 
 import bayesbandit as bb
-from bayesbandit.engines.digest import digest
-from bayesbandit.engines.stand_in import template
+from bayesbandit.engines.built.digest import digest
+from bayesbandit.engines.built.stand_in import template
 from tests.cases import quick_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -132,8 +132,8 @@ def test_rows_do_not_count_and_shapes_do():
 
 def test_the_same_in_another_process():
     code = (
-        "import bayesbandit as bb; from bayesbandit.engines.digest import digest;"
-        "from bayesbandit.engines.stand_in import template;"
+        "import bayesbandit as bb; from bayesbandit.engines.built.digest import digest;"
+        "from bayesbandit.engines.built.stand_in import template;"
         "print(*[digest(template(bb.load_model(n), 3, None)) for n in ('logistic', 'horseshoe')])"
     )
     here = [digest(template(bb.load_model(name), 3, None)) for name in ("logistic", "horseshoe")]

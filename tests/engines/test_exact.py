@@ -117,7 +117,7 @@ def test_streaming_is_batch_in_any_order(declare):
     batch, natural = engine.posterior(**data), engine.prior()
     for i in np.random.default_rng(2).permutation(N):
         natural = natural + engine.likelihood(**part(data, [i]))
-    one_by_one = engine.gaussian(natural)
+    one_by_one = engine.distribution(natural)
     scale = np.abs(batch.precision).max()
     assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10 * scale)
     assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)

@@ -6,8 +6,8 @@ import pytest
 from pymc.model.transform.conditioning import remove_value_transforms
 
 import bayesbandit as bb
-from bayesbandit.engines.likelihood import Likelihood
-from bayesbandit.engines.stand_in import template
+from bayesbandit.engines.built.likelihood import Likelihood
+from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 

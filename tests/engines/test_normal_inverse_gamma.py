@@ -109,7 +109,7 @@ def test_streaming_is_batch_in_any_order(declare):
     for i in np.random.default_rng(2).permutation(N):
         row = {role: values[[i]] for role, values in data.items()}
         statistics = statistics + engine.likelihood(**row)
-    one_by_one = engine.student(statistics)
+    one_by_one = engine.distribution(statistics)
     assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
     assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10)
     assert np.isclose(one_by_one.shape, batch.shape, rtol=1e-10)

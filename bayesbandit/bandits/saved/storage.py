@@ -188,8 +188,8 @@ def _found(text: str) -> RewardModel:
 
 def _digest(model: Any, meta: dict[str, Any]) -> str | None:
     """What tells a declaration from another of its name, None where that is not known."""
-    from bayesbandit.engines.digest import digest
-    from bayesbandit.engines.stand_in import template
+    from bayesbandit.engines.built.digest import digest
+    from bayesbandit.engines.built.stand_in import template
 
     K = len(meta["names"]) if model.takes_arm else None
     return digest(template(model, meta["n_features"], K))

@@ -195,6 +195,7 @@ class ExactGaussian(Exact):
     """
 
     engine = ENGINE
+    learns_noise = False
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         super().__init__(quadratic, form)
@@ -236,7 +237,7 @@ class ExactGaussian(Exact):
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
-        known = self.gaussian(self.prior() + self.likelihood(x, reward, weight, arm))
+        known = self.distribution(self.prior() + self.likelihood(x, reward, weight, arm))
         at_mean = self.checked(known, self.data(x, reward, weight, arm))
         return replace(known, log_evidence=at_mean + known.log_volume)
 
@@ -268,7 +269,7 @@ class ExactGaussian(Exact):
             raise self.quadratic.refusal(reason, of_rows=True)
         return float(values[0])
 
-    def gaussian(self, natural: Natural) -> Gaussian:
+    def distribution(self, natural: Natural) -> Gaussian:
         """The distribution that has these natural parameters; refused where it is improper."""
         L, half, mean = self.solve(natural.precision, natural.shift)
         known = Gaussian(mean, natural.precision, L, 0.0)

@@ -53,6 +53,7 @@ class NormalInverseGamma(Exact):
     """
 
     engine = ENGINE
+    learns_noise = True
 
     def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
         super().__init__(quadratic, form)
@@ -122,7 +123,7 @@ class NormalInverseGamma(Exact):
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
         data = self.data(x, reward, weight, arm)
-        known = self.student(*self.centred(data))
+        known = self.distribution(*self.centred(data))
         self.checked(known, data)
         return known
 
@@ -170,7 +171,7 @@ class NormalInverseGamma(Exact):
             reason = f"on these rows the log density differs from its closed form by {by}"
             raise self.quadratic.refusal(reason, of_rows=True)
 
-    def student(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
+    def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
         """The distribution that has these statistics about a point (D,); refused where it is
         improper."""
         L, half, step = self.solve(natural.precision, natural.shift)

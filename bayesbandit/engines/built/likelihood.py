@@ -22,7 +22,7 @@ from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.engines.base import COMPILE, Compiled
-from bayesbandit.engines.prior import prior_draws
+from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.reading.density import Graph, containers, lengths, read, row_dimension
 from bayesbandit.engines.reading.quadratic import PYTHON
 

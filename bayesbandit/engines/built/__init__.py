@@ -1,0 +1,1 @@
+"""What is asked of a built model: its identity, prior draws, likelihood, mean rewards."""
