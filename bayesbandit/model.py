@@ -12,6 +12,7 @@ PyMC is imported when a model is declared, not with this file.
 from __future__ import annotations
 
 import inspect
+import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -134,7 +135,8 @@ class RewardModel:
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
         """The model that `to_yaml` wrote. Its declaration is the one of this name in the running
-        program, or else in the gallery; priors that the text leaves out are the declaration's."""
+        program, or else in the gallery; priors that the text leaves out are the declaration's. No
+        text runs code or names a file."""
         from bayesbandit.priors import from_data, parse
 
         name, priors = parse(text)
@@ -268,7 +270,13 @@ def register(model: RewardModel) -> None:
 
 
 def _find(name: str) -> RewardModel:
-    return _declared.get(name) or import_module("bayesbandit.gallery").load_model(name)
+    """A text's word is not enough to run a file."""
+    if name in _declared:
+        return _declared[name]
+    if not name.isidentifier():
+        found = reprlib.repr(name)
+        raise ValueError(f"the text names {found} as its model, which is not a bare name")
+    return import_module("bayesbandit.gallery").load_model(name)
 
 
 def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
