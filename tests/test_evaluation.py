@@ -197,6 +197,18 @@ def test_whole_rewards_alone_are_no_classification() -> None:
     assert pair["p"].item() == pytest.approx(0.0, abs=1e-9)  # each by as much
 
 
+def test_rewards_of_minus_one_are_no_classification() -> None:
+    """Though the best arm earns 1: seen in the first round that is lost."""
+    runs: list[Run] = [
+        ("e", bandit, r, [1, 60], [-1.0, 60.0 - 2 * wrong], [2.0, 2.0 * wrong])
+        for bandit, extra in (("a", 0), ("b", 3)) for r in range(4)
+        for wrong in [3 + r + extra * (r > 1)]
+    ]  # fmt: skip
+    pair = between(rows(*runs), "a", "b")
+    rate = [np.array([2.0 * (3 + r + e * (r > 1)) / 60 for r in range(4)]) for e in (0, 3)]
+    assert pair["p"].item() == pytest.approx(stats.ttest_rel(*rate).pvalue)
+
+
 def test_wins_and_losses_count_the_outcomes(mixed: pd.DataFrame) -> None:
     pairs = ev.pairwise(mixed)
     counts = ev.wins_and_losses(pairs)
@@ -249,6 +261,8 @@ def test_markdown_aligns_and_escapes() -> None:
     assert ev.markdown(pd.DataFrame({"n": [1], "k": ["b"]})).splitlines() == [
         "|   n | k   |", "| --: | --- |", "|   1 | b   |",
     ]  # fmt: skip
+    assert "–" in ev.markdown(pd.DataFrame({"k": ["b", None]}, dtype=object))
+    assert "| 0.3333 |" in ev.markdown(pd.DataFrame({"share": [1 / 3, 0.5]}))
 
 
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:
@@ -307,6 +321,13 @@ def test_other_bad_input(mixed: pd.DataFrame) -> None:
         ev.wins_and_losses(mixed)
     with pytest.raises(ValueError, match="fewer than two bandits"):
         ev.wins_and_losses(ev.pairwise(mixed[mixed["bandit"] == "UCB"]))
+
+
+def test_tables_come_in_the_order_of_the_runs(mixed: pd.DataFrame) -> None:
+    for table in (ev.summary(mixed), ev.curves(mixed), ev.first_optimal(mixed)):
+        assert table["environment"].unique().tolist() == ["iris", "wine", "synthetic"]
+        assert table["bandit"].unique().tolist() == ["LinTS", "BLTS", "UCB"]
+    assert ev.pairwise(mixed)["row"].unique().tolist() == ["LinTS", "BLTS", "UCB"]
 
 
 def test_the_table_is_left_as_it_was(mixed: pd.DataFrame) -> None:

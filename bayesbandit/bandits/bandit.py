@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
@@ -294,7 +295,9 @@ class Bandit:
 
     def copy(self) -> Bandit:
         """An independent bandit in the same state: the same decisions from here on."""
-        return storage.restore(Bandit, *self._state(), self.policy, self.model)
+        twin, shared = object.__new__(type(self)), (self.model, self.policy, self.balance)
+        twin.__setstate__(deepcopy(self.__getstate__(), {id(value): value for value in shared}))
+        return twin
 
     @forks.alone
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -59,6 +59,9 @@ class SampledBelief:
             spec.model, self.n_features, n_arms if self.joint else None, spec.engine
         )
         self.plan.prepare()  # not when the first decision waits for it
+        self._count(n_arms)
+
+    def _count(self, n_arms: int) -> None:
         self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
 
     def __repr__(self) -> str:
@@ -312,7 +315,7 @@ class SampledBelief:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.rounds.restore(state["rounds"])
-        self._set_arms(len(self.n))
+        self._count(len(self.n))
         self.chains = restored(state)
 
 
