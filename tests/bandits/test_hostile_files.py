@@ -18,6 +18,7 @@ def saved(path, name="BLTS", T=30):
     bandit = STATEFUL[name](["a", "b", "c"], 3)
     bandit.play(x, reward)
     bandit.remove_arm("b")
+    bandit.play(x[:5], reward[:5, :2])  # of which the propensities are not settled
     bandit.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}

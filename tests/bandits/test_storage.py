@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import zipfile
 
 import numpy as np
@@ -182,8 +183,10 @@ def rewritten(path, **changes):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    rewritten(path, version=4)
-    refused(path, r"holds 'bayesbandit.Bandit' version 4; this release reads .* version 3")
+    for version in (1, 2, 4, 99, 0, -3, 3.5, "3", None, True, [3], {}):
+        rewritten(path, version=version)
+        said = re.escape(f"holds 'bayesbandit.Bandit' version {version!r}; this release reads ")
+        refused(path, f"{said}.* version 3")
     rewritten(path, version=3, format="other")
     refused(path, "holds 'other' version 3")
 
