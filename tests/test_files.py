@@ -123,6 +123,11 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         bb.LinTS(2, 1).save(path)
     assert caught.value.filename == str(path)
+    path.parent.write_text("no folder")
+    with pytest.raises(NotADirectoryError) as caught:
+        bb.LinTS(2, 1).save(path)
+    assert caught.value.filename == str(path)
+    path.parent.unlink()
     with pytest.raises(OSError, match=r"^words alone$"), replacing(tmp_path / "b"):
         raise OSError("words alone")
     with pytest.raises(OSError, match="other"), replacing(tmp_path / "b"):
