@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayesbandit.competitors import DEFAULTS, parse_bandit, parse_model, parse_player
+from bayesbandit.machine.files import replacing
 from bayesbandit.machine.source import plugins
 
 if TYPE_CHECKING:
@@ -206,11 +207,15 @@ def keep(
     """table.csv, table.md and the pictures, beside results.parquet and run.json."""
     from bayesbandit import evaluation
 
-    table.to_csv(folder / "table.csv", index=False)
     text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
-    (folder / "table.md").write_text(text)
-    for name, figure in figures.items():
-        figure.savefig(folder / f"{name}.png", dpi=150)
+    with _clear_errors():
+        with replacing(folder / "table.csv") as beside:
+            table.to_csv(beside, index=False)
+        with replacing(folder / "table.md") as beside:
+            beside.write_text(text, encoding="utf-8")
+        for name, figure in figures.items():
+            with replacing(folder / f"{name}.png") as beside:
+                figure.savefig(beside, format="png", dpi=150)
     say(f"Results, tables and pictures are in {folder}")
 
 

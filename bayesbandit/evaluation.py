@@ -159,8 +159,10 @@ def pairwise(
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     table = check(table)
-    last = _last(table).assign(rate=lambda ends: ends["regret"] / ends["t"])
-    last = last[[*RUN, "t", "rate"]]
+    last = _last(table)
+    counts = last["environment"].isin(_classification(table))  # of errors, but for rounding
+    regret = last["regret"].where(~counts, last["regret"].round())
+    last = last[[*RUN, "t"]].assign(rate=regret / last["t"])
     both = last.merge(last, on=["environment", "replication"], suffixes=("_row", "_column"))
     both = both[both["bandit_row"] != both["bandit_column"]]
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
@@ -178,7 +180,7 @@ def pairwise(
         pairs[name].to_numpy(np.float64)
         for name in ("row_regret", "column_regret", "n", "replications", "difference", "gap_se")
     )
-    se = np.where(binary, np.sqrt(np.clip(a * (1 - a) + b * (1 - b), 0, None) / n), gap_se)
+    se = np.where(binary, np.sqrt((a * (1 - a) + b * (1 - b)) / n), gap_se)
     se = np.where(binary & bakeoff_compat, se + 1e-6, se)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where((gap == 0) & (se == 0), 0.0, gap / se)

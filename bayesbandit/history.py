@@ -236,17 +236,14 @@ class History:
         )
 
     def relaid(self, layout: Layout) -> History:
-        """The same rounds after a change of the bandit's arms. Past propensities are settled first;
-        an arm that is new was not available in the rounds before it."""
+        """The same rounds after a change of the bandit's arms. Past propensities are settled first,
+        and of the moments that they came from nothing is kept."""
         old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
         old.fill_propensities(past)
-        kept = [k for k, arm in enumerate(arms) if arm in layout.index]
-        now = [layout.index[arms[k]] for k in kept]
         rows = np.empty((len(past), layout.width))
         rows[:, : layout.n_columns] = past[:, : old.n_columns]
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
-            layout.moment(rows, which)[:, now] = old.moment(past, which)[:, kept]
         rows[:, layout.tail :] = past[:, old.tail :]
         retired = [*self.retired, *(arm for arm in arms if arm not in layout.index)]
         number = {arm: -1 - i for i, arm in enumerate(retired)} | layout.index

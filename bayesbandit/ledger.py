@@ -45,8 +45,9 @@ class Ledger:
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
-        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         self.lock = _locked(folder)
+        (folder / "parts").mkdir(exist_ok=True)  # not before: a run that ends removes it
         record = folder / "run.json"
         past = _record(record)
         before = past.get("settings", {})
@@ -110,7 +111,7 @@ class Ledger:
         """All rows into one file, and those asked for in the order asked for."""
         import pandas as pd
 
-        table = pd.concat(self.frames, ignore_index=True).drop_duplicates([*KEY, "t"])
+        table = pd.concat(self.frames).drop_duplicates([*KEY, "t"])
         if self.folder is not None:
             whole = table.sort_values([*KEY, "t"], ignore_index=True)
             _write(self.folder / "results.parquet", whole)

@@ -10,6 +10,7 @@ def robust(x, reward, weight, theta, sigma):
 from __future__ import annotations
 
 import os
+import reprlib
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -41,11 +42,16 @@ class RewardModel(Declaration):
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
         """The model that `to_yaml` wrote. Its declaration is the one of this name in the running
-        program, or else in the gallery; priors that the text leaves out are the declaration's."""
+        program, or else in the gallery; priors that the text leaves out are the declaration's. No
+        text runs code or names a file."""
         from bayesbandit.declaring.priors import from_data, parse
 
         name, priors = parse(text)
-        model = gallery.running(name) or gallery.load(name)
+        model = gallery.running(name)
+        if model is None and not name.isidentifier():  # a text's word is not enough to run a file
+            named = reprlib.repr(name)
+            raise ValueError(f"the text names {named} as its model, which is not a bare name")
+        model = model or gallery.load(name)
         model.check_names(priors)
         given = {name: from_data(prior, f"prior {name!r}") for name, prior in priors.items()}
         return cast(RewardModel, model.with_priors(**given))

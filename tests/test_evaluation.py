@@ -169,10 +169,12 @@ def test_bakeoff_compat_is_the_scripts_formula() -> None:
     [(0, 0, 1, "draw"), (50, 50, 1, "draw"), (0, 50, 0, "win"), (50, 0, 0, "loss")],
 )
 @pytest.mark.parametrize("bakeoff_compat", [False, True])
+@pytest.mark.parametrize("rounding", [0.0, 1e-8, -1e-8])
 def test_rates_without_variance(
-    a: int, b: int, p: float, outcome: str, bakeoff_compat: bool
+    a: int, b: int, p: float, outcome: str, bakeoff_compat: bool, rounding: float
 ) -> None:
     table = classified({"a": np.array([[a]]), "b": np.array([[b]])}, 50)
+    table.loc[table["bandit"] == "a", "regret"] += rounding
     pair = between(table, "a", "b", bakeoff_compat=bakeoff_compat)
     assert pair["p"].item() == p
     assert pair["outcome"].item() == outcome
@@ -182,6 +184,29 @@ def test_replications_pool_their_rounds() -> None:
     apart = classified({"a": np.array([[10, 30, 20]]), "b": np.array([[40, 20, 30]])}, 100)
     whole = classified({"a": np.array([[60]]), "b": np.array([[90]])}, 300)
     pd.testing.assert_frame_equal(between(apart, "a", "b"), between(whole, "a", "b"))
+
+
+def test_whole_rewards_alone_are_no_classification() -> None:
+    """The best arm earns 1 in every round, or regrets are no counts of errors."""
+    runs: list[Run] = [
+        ("e", bandit, r, [1, 60], [1.0, 30.0 + r], [0.0, 3.0 * r + (bandit == "b")])
+        for bandit in "ab" for r in range(4)
+    ]  # fmt: skip
+    pair = between(rows(*runs), "a", "b")
+    assert pair["difference"].item() == pytest.approx(-1 / 60)
+    assert pair["p"].item() == pytest.approx(0.0, abs=1e-9)  # each by as much
+
+
+def test_rewards_of_minus_one_are_no_classification() -> None:
+    """Though the best arm earns 1: seen in the first round that is lost."""
+    runs: list[Run] = [
+        ("e", bandit, r, [1, 60], [-1.0, 60.0 - 2 * wrong], [2.0, 2.0 * wrong])
+        for bandit, extra in (("a", 0), ("b", 3)) for r in range(4)
+        for wrong in [3 + r + extra * (r > 1)]
+    ]  # fmt: skip
+    pair = between(rows(*runs), "a", "b")
+    rate = [np.array([2.0 * (3 + r + e * (r > 1)) / 60 for r in range(4)]) for e in (0, 3)]
+    assert pair["p"].item() == pytest.approx(stats.ttest_rel(*rate).pvalue)
 
 
 def test_wins_and_losses_count_the_outcomes(mixed: pd.DataFrame) -> None:
@@ -233,6 +258,11 @@ def test_markdown_aligns_and_escapes() -> None:
         "| LinTS  |      – |     ∞ |",
     ]
     assert ev.markdown(frame[:0]).count("\n") == 1
+    assert ev.markdown(pd.DataFrame({"n": [1], "k": ["b"]})).splitlines() == [
+        "|   n | k   |", "| --: | --- |", "|   1 | b   |",
+    ]  # fmt: skip
+    assert "–" in ev.markdown(pd.DataFrame({"k": ["b", None]}, dtype=object))
+    assert "| 0.3333 |" in ev.markdown(pd.DataFrame({"share": [1 / 3, 0.5]}))
 
 
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:
@@ -284,12 +314,20 @@ def test_other_bad_input(mixed: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match=r"'UCB' has not played \['synthetic', 'wine'\]"):
         ev.ranking(ragged)
     assert len(ev.pairwise(ragged)) == 6 + 2 + 2
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 5"):
-        ev.pairwise(mixed, level=5)
+    for level in (5, 1, 0, -0.5):
+        with pytest.raises(ValueError, match=f"level must lie between 0 and 1, got {level}"):
+            ev.pairwise(mixed, level=level)
     with pytest.raises(ValueError, match="lacks"):
         ev.wins_and_losses(mixed)
     with pytest.raises(ValueError, match="fewer than two bandits"):
         ev.wins_and_losses(ev.pairwise(mixed[mixed["bandit"] == "UCB"]))
+
+
+def test_tables_come_in_the_order_of_the_runs(mixed: pd.DataFrame) -> None:
+    for table in (ev.summary(mixed), ev.curves(mixed), ev.first_optimal(mixed)):
+        assert table["environment"].unique().tolist() == ["iris", "wine", "synthetic"]
+        assert table["bandit"].unique().tolist() == ["LinTS", "BLTS", "UCB"]
+    assert ev.pairwise(mixed)["row"].unique().tolist() == ["LinTS", "BLTS", "UCB"]
 
 
 def test_the_table_is_left_as_it_was(mixed: pd.DataFrame) -> None:

@@ -1,12 +1,14 @@
 """Results on disk: one run a folder, nothing half-written, nothing counted twice."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import bayesbandit as bb
+from bayesbandit import ledger as module
 from bayesbandit.ledger import Ledger
 from bayesbandit.machine import locks
 
@@ -165,6 +167,44 @@ def test_two_columns_of_one_name_are_named(tmp_path):
     path.write_text("x,label,label\n" + "1,a,a\n2,b,b\n" * 9)
     with pytest.raises(ValueError, match="columns of one name: label"):
         bb.environments.from_csv(path, "label")
+
+
+def test_a_run_that_begins_as_another_ends_has_a_place_for_its_parts(tmp_path, monkeypatch):
+    """The folder `parts` goes with the one that ends, and comes with the one that has the lock."""
+    take = locks.take
+
+    def others_end(file):
+        shutil.rmtree(tmp_path / "parts", ignore_errors=True)
+        take(file)
+
+    monkeypatch.setattr(locks, "take", others_end)
+    ledger = Ledger(tmp_path, settings())
+    ledger.append(rows())
+    assert len(ledger.finish(["e"], ["b"], 1)) == 2
+
+
+def test_pages_have_checksums_beside_the_digest_of_the_numbers(tmp_path, monkeypatch):
+    """What a decoder makes of a flipped byte is not its affair alone."""
+    monkeypatch.setattr(module, "digest", lambda frame: "the same for all")
+    ledger = Ledger(tmp_path, settings())
+    ledger.append([row for k in range(300) for row in rows(k, reward=float(k) + 0.1)])
+    ledger.finish(["e"], ["b"], 300)
+    file, refused = tmp_path / "results.parquet", 0
+    whole = file.read_bytes()
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    right = pd.read_parquet(file)
+    for at in range(4, pages, 101):
+        broken = bytearray(whole)
+        broken[at] ^= 0x10
+        file.write_bytes(broken)
+        try:
+            ledger = Ledger(tmp_path, settings())
+        except ValueError:
+            refused += 1
+        else:
+            ledger.close()
+            assert ledger.frames[0].equals(right), f"byte {at}"
+    assert refused
 
 
 def test_a_failed_run_lets_go_of_its_folder(tmp_path):

@@ -1,5 +1,9 @@
 """Priors as values: models are written as YAML and read back."""
 
+import json
+from itertools import pairwise
+from time import process_time
+
 import numpy as np
 import pytest
 
@@ -102,11 +106,27 @@ def test_text_is_for_people():
         ("name: robust\npriors: {sigma: {dist: HalfNormal, transform: nix}}", "'sigma': .*nix"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
         ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
+        ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),
+        ("name: robust\npriors: {sigma: !!python/name:os.system }", "must be YAML: .*python/name"),
+        ("name: robust\nname: ridge", "must be YAML: the key 'name' is there twice.* line 2"),
+        ("name: robust\npriors: {sigma: 1, sigma: 2}", "the key 'sigma' is there twice"),
+        (
+            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: .nan}}}",
+            "sigma of prior 'sigma' of robust must be a number; got nan",
+        ),
+        (
+            "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: 1%s}}}" % ("0" * 400),
+            "sigma of prior 'sigma' of robust must be numbers: int too large",
+        ),
+        (f"name: robust\npriors: {{sigma: 1{'0' * 5000}}}", "must be YAML: .*4300"),
+        (f"name: {'x' * 300}", "there is no model 'xxx"),
+        ("name: ''", "the text names '' as its model, which is not a bare name"),
     ],
 )  # fmt: skip
 def test_a_wrong_text_is_told_what_is_allowed(text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         bb.RewardModel.from_yaml(text)
+    assert "\n" not in str(caught.value)
 
 
 def test_other_variable_factories_read_back():
@@ -114,3 +134,45 @@ def test_other_variable_factories_read_back():
 
     model = robust.with_priors(sigma=Censored(bb.Prior("HalfNormal", sigma=2), lower=0.1))
     assert bb.RewardModel.from_yaml(model.to_yaml()) == model
+
+
+NINE = [f"{k}: &{k} [{', '.join([f'*{before}'] * 9)}]" for before, k in pairwise("abcdefghijkl")]
+MERGED = [
+    f"{k}: &{k} {{<<: [{', '.join([f'*{before}'] * 9)}]}}" for before, k in pairwise("abcdefghij")
+]
+BOMBS = {
+    "laughs": "\n".join(["name: &a [l, l]", *NINE]),
+    "merged": "\n".join(["a: &a {k: v}", *MERGED]),
+    "of itself": "name: robust\npriors: {sigma: &p {dist: HalfNormal, kwargs: {sigma: *p}}}",
+    "deep": f"name: {'[' * 100_000}",
+    "deep priors": f"name: robust\npriors: {{sigma: {'{dist: Normal, kwargs: {mu: ' * 999}",
+    "long": f"name: [{'x' * 10**5}]",
+    "long name": f"name: {'x' * 10**5}.y",
+    "long number": f"name: robust\npriors: {{sigma: {'x' * 10**5}}}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_text_does_not_become_a_large_one(kind):
+    """Nor does what is said of it; it takes no time."""
+    start = process_time()
+    with pytest.raises(ValueError, match=r"^a model's text |^the text |prior 'sigma'") as caught:
+        bb.RewardModel.from_yaml(BOMBS[kind])
+    assert len(str(caught.value)) < 400
+    assert process_time() - start < 2
+
+
+def test_a_text_runs_no_file(tmp_path):
+    evil, ran = tmp_path / "evil.py", tmp_path / "ran"
+    evil.write_text(f"open({str(ran)!r}, 'w').close()\n")
+    for name in (str(evil), f"{evil}:model", "../evil.py", "evil.py", str(tmp_path)):
+        with pytest.raises(ValueError, match="is not a bare name"):
+            bb.RewardModel.from_yaml(f"name: {json.dumps(name)}\npriors: {{}}\n")
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.array([1.0, np.nan]), bb.Prior("Gamma", mu=np.nan)])
+def test_a_priors_parameter_is_a_number(wrong):
+    with pytest.raises(ValueError, match=r"of prior 'sigma' of robust must be a number; got .*nan"):
+        robust.with_priors(sigma=bb.Prior("HalfNormal", sigma=wrong))
+    assert robust.with_priors(sigma=bb.Prior("Uniform", lower=0, upper=np.inf)).priors["sigma"]

@@ -63,7 +63,7 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
     if is_pooled(balance) and not base.can_recall(belief):
         name = getattr(getattr(spec, "declared", None), "name", type(spec).__name__)
         raise ValueError(
-            f"{name}: pooled propensities need snapshots of past beliefs, which its belief has not; "
+            f"{name}: pooled propensities need snapshots of past beliefs, and it has none; "
             "propensity must be 'decision' or 'estimated'"
         )
 

@@ -149,8 +149,11 @@ class ByDraws(Belief):
         self._change(len(self.n) - 1)
 
     def _change(self, n_arms: int) -> None:
-        self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
+        self._count(n_arms)
         self.learn(range(n_arms))
+
+    def _count(self, n_arms: int) -> None:
+        self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
 
     # ---- all that is known -----------------------------------------------------------------------
 

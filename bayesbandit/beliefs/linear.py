@@ -268,13 +268,14 @@ class LinearBelief(Belief):
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
         twin = object.__new__(type(self))
-        arms = aligned(*self.arms.shape)
-        arms[:] = self.arms
-        vars(twin).update(vars(self), arms=arms)
+        twin.__setstate__(vars(self))
         return twin
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.fork()  # cache lines and all
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arms of its own, which begin a cache line wherever those of a copy or a pickle do."""
+        arms = aligned(*state["arms"].shape)
+        arms[:] = state["arms"]
+        vars(self).update(state, arms=arms)
 
     def state(self) -> dict[str, Any]:
         """All that is known, as arrays and plain values."""

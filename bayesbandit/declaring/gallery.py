@@ -71,7 +71,7 @@ def load(name: str | os.PathLike[str]) -> Declaration:
         model = _one(Path(in_file[1]).expanduser(), in_file[2])
         register(model)
         return model
-    if Path(text).is_dir() or Path(text).name != text:
+    if os.path.isdir(text) or Path(text).name != text:
         raise FileNotFoundError(f"{text} is not a model's file; give FILE.py or FILE.py:NAME")
     entries = _entries()
     found = entries.get(text) or [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
@@ -28,6 +29,7 @@ __all__ = ["Prior", "VariableFactory"]
 type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
 
 KEYS = ("dist", "kwargs", "dims", "centered", "transform")
+DEEPEST = 40  # levels of a text
 
 
 def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
@@ -45,6 +47,9 @@ def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]
                 f"pm.modelcontext(None).add_coord({unknown[0]!r}, …), and then "
                 f"bb.Prior(…, dims={unknown[0]!r}).create_variable(name)"
             )
+        for name, number in _numbers(value):
+            if np.isnan(floats(number, f"{name} of {what}")).any():
+                raise ValueError(f"{name} of {what} must be a number; got {text(number)}")
         return value
     number = isinstance(value, Real | np.number) and not isinstance(value, bool | np.bool_)
     if not (number or isinstance(value, np.ndarray | list | tuple)):
@@ -76,6 +81,15 @@ def _all_dims(value: Any) -> Iterable[str]:
     for parameter in getattr(value, "parameters", {}).values():
         if isinstance(parameter, VariableFactory):
             yield from _all_dims(parameter)
+
+
+def _numbers(value: Any) -> Iterable[tuple[str, Any]]:
+    """Parameters that are numbers, of a prior and of the priors in it."""
+    for name, parameter in getattr(value, "parameters", {}).items():
+        if isinstance(parameter, VariableFactory):
+            yield from _numbers(parameter)
+        elif isinstance(parameter, Real | np.number | np.ndarray):
+            yield name, parameter
 
 
 def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[str, Any]) -> Any:
@@ -130,18 +144,51 @@ def dump(name: str, priors: Mapping[str, Any]) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 
+class Loader(yaml.SafeLoader):
+    """YAML in which a small text stays small and says one thing: without aliases, keys that are
+    there twice, or nesting without end."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*…) are not read", problem_mark=self.peek_event().start_mark
+            )
+        if self.depth == DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {DEEPEST} levels", problem_mark=self.peek_event().start_mark
+            )
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        found = set()
+        for key, _ in node.value:
+            if (said := (key.tag, str(key.value))) in found:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
+                )
+            found.add(said)
+        return super().construct_mapping(node, deep)
+
+
 def parse(text: str) -> tuple[str, dict[str, Any]]:
     """The name in a model's YAML, and its priors, each to be read by `from_data`."""
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"a model's text must be YAML: {error}") from error
+        data = yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError) as error:  # of numbers with too many digits
+        raise ValueError(f"a model's text must be YAML: {_line(error)}") from error
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-        raise ValueError(f"a model's text must have a 'name' and 'priors'; got {data!r}")
+        found = reprlib.repr(data)
+        raise ValueError(f"a model's text must have a 'name' and 'priors'; got {found}")
     _known(data, ("name", "priors"), f"{data['name']}: unknown key")
     priors = data.get("priors") or {}
     if not isinstance(priors, dict):
-        raise ValueError(f"{data['name']}: priors must be a mapping; got {priors!r}")
+        raise ValueError(f"{data['name']}: priors must be a mapping; got {reprlib.repr(priors)}")
     return data["name"], {str(name): prior for name, prior in priors.items()}
 
 
@@ -185,13 +232,13 @@ def from_data(data: Any, what: str) -> Any:
     if isinstance(data, bool) or not isinstance(data, Real | str | list):
         raise ValueError(
             f"{what} must be a number, a list of numbers or a prior (a mapping with a 'dist'); "
-            f"got {data!r}"
+            f"got {reprlib.repr(data)}"
         )
     if isinstance(data, str):  # YAML takes 1e-3 for a text
         try:
             return float(data)
         except ValueError:
-            raise ValueError(f"{what} must be a number; got {data!r}") from None
+            raise ValueError(f"{what} must be a number; got {reprlib.repr(data)}") from None
     return np.array(data) if isinstance(data, list) and floats(data, what).size else data
 
 
@@ -221,7 +268,11 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
             **values,
         )
     except Exception as error:  # pymc_extras has its own kinds
-        raise ValueError(f"{what}: {error}") from error
+        raise ValueError(f"{what}: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _distributions() -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,9 +19,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """A file to write beside `path`, which takes its place at the end.
 
     What was there stays as it is if anything fails. A link is followed, and permissions are kept.
-    What killed processes of this machine left behind is cleared away.
+    What killed processes of this machine left behind is cleared away. FileExistsError where there
+    is a folder, a pipe or a device; an OSError names `path`.
     """
     path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is there and is no file; give the name of a file")
     clear(path)
     beside = path.with_name(f"{_start(path)}{os.getpid()}.{uuid4().hex[:8]}.tmp")
     try:
@@ -33,8 +36,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         with beside.open("rb+") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(beside)):
+            error.filename = str(path)
+        raise
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
 
 
 def clear(path: Path) -> None:

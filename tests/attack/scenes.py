@@ -103,8 +103,8 @@ def foreign_model(folder, seed, name):
     meta = json.loads(arrays.pop("meta").tobytes())
     names = [str(evil), f"{evil}:x", "../evil", "evil.py", "evil", f"{evil}\0", str(evil)[:-3]]
     named = str(rng.choice(names))
-    rest = meta["model"]["model"].partition("\n")[2]
-    meta["model"]["model"] = f"name: {json.dumps(named)}\n{rest}"
+    rest = meta["model"]["declared"].partition("\n")[2]
+    meta["model"]["declared"] = f"name: {json.dumps(named)}\n{rest}"
     header = np.frombuffer(json.dumps(meta).encode(), np.uint8)
     with path.open("wb") as file:
         np.savez(file, meta=header, **arrays)

@@ -168,6 +168,26 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
     assert max(pool.periods) > 4  # old stretches are long ones
 
 
+def test_a_period_counts_over_the_arms_of_its_moment(rng):
+    """Snapshots are taken when the arms change and when weights are settled, and no more."""
+    x, reward = world(rng, 90, K=4)
+    bandit = balanced(bb.UCB(), ["a", "b"], propensity="pooled", refresh=40, snapshots=1000)
+    for t in range(90):
+        if t == 30:
+            bandit.add_arm("c")
+        if t == 60:
+            bandit.remove_arm("c")
+        decision = bandit.choose(x[t])
+        bandit.observe(decision, reward[t, bandit.arms.index(decision.arm)])
+    pool = bandit.reweighting.estimator
+    periods = dict.fromkeys(pool.arms, 0)
+    for arms, n in zip(pool.arms, pool.periods, strict=True):
+        periods[arms] += n
+    assert periods == {("a", "b"): 60, ("a", "b", "c"): 30}
+    settled = 2 * (1 + 90 // 40) + 1  # the first round of an arm is due, and each 40 after it
+    assert len(pool.periods) <= settled + 2
+
+
 def counted(bandit, T, monkeypatch):
     """Probabilities that pooling evaluates within T rounds."""
     calls = []

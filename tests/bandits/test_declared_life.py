@@ -50,7 +50,7 @@ def test_settings_of_declared_models_are_not_of_ridge(name):
     [
         (declared.binary, bb.InversePropensity(), "binary does not take `weight`: it cannot be"),
         (declared.noncentred, bb.InversePropensity(propensity="pooled"),
-         "noncentred: pooled propensities need snapshots of past beliefs.*'decision' or 'estimated'"),
+         "noncentred: pooled propensities need snapshots.*'decision' or 'estimated'"),
         (declared.lasso, bb.InversePropensity(propensity="pooled"), "lasso: pooled propensities"),
     ],
 )  # fmt: skip
@@ -100,6 +100,27 @@ def test_bad_input_leaves_everything_as_it_was(kind):
 @every
 def test_saved_and_copied_it_goes_on_as_if_it_had_not_been(kind, tmp_path, rng):
     goes_on(kind, None, tmp_path, rng)
+
+
+@every
+def test_a_copy_builds_nothing(kind, monkeypatch):
+    bandit = trained(kind)
+    with monkeypatch.context() as patch:
+        patch.setattr(RewardModel, "build", None)
+        twin = bandit.copy()
+    assert anatomy(twin) == anatomy(bandit)
+
+
+def test_a_copy_is_the_same_whatever_its_declaration_reads_by_now(rng, monkeypatch):
+    bandit = bb.Bandit(2, declared.lasso, bb.Thompson(), n_features=2, draws=20)
+    x, reward = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+    bandit.play(x[:10], reward[:10])
+    monkeypatch.setattr(declared, "SIGMA", 50.0)
+    twin = bandit.copy()
+    assert anatomy(twin) == anatomy(bandit)
+    for one in (twin, bandit):
+        one.play(x[10:], reward[10:])
+    assert anatomy(twin) == anatomy(bandit)
 
 
 @pytest.mark.parametrize("how", ["pickle", "deepcopy"])

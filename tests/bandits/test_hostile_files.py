@@ -18,6 +18,7 @@ def saved(path, name="BLTS", T=30):
     bandit = STATEFUL[name](["a", "b", "c"], 3)
     bandit.play(x, reward)
     bandit.remove_arm("b")
+    bandit.play(x[:5], reward[:5, :2])  # of which the propensities are not settled
     bandit.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}
@@ -157,7 +158,7 @@ def test_a_file_runs_no_other(tmp_path):
     evil.write_text(f"open({str(ran)!r}, 'w').close()\n")
     meta, arrays = saved(path)
     for name in (str(evil), f"{evil}:x", "../evil", "evil.py"):
-        model = {"kind": "Declared", "model": f"name: {json.dumps(name)}\npriors: {{}}\n"}
+        model = {"kind": "Declared", "declared": f"name: {json.dumps(name)}\npriors: {{}}\n"}
         rewrite(path, meta | {"model": model}, arrays)
         with pytest.raises(ValueError, match="is not a bare name"):
             bb.Bandit.load(path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import zipfile
 
 import numpy as np
@@ -183,8 +184,10 @@ def rewritten(path, **changes):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    rewritten(path, version=5)
-    refused(path, r"holds 'bayesbandit.Bandit' version 5; this release reads .* version 4")
+    for version in (1, 2, 3, 5, 99, 0, -3, 4.5, "4", None, True, [4], {}):
+        rewritten(path, version=version)
+        said = re.escape(f"holds 'bayesbandit.Bandit' version {version!r}; this release reads ")
+        refused(path, f"{said}.* version 4")
     rewritten(path, version=3, format="other")
     refused(path, "holds 'other' version 3")
 

@@ -1,11 +1,14 @@
 """The linear belief against scikit-learn, the textbook, quadrature, and its own laws."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import bayesbandit as bb
 from bayesbandit import Ridge
 from tests import oracle
 
@@ -257,3 +260,22 @@ def test_arms_come_and_go():
     same(belief.posterior(1), before[2], 0)
     np.testing.assert_array_equal(belief.n, [(arm == 0).sum(), (arm == 2).sum(), 0])
     np.testing.assert_array_equal(belief.sigma2[2], np.inf)
+
+
+@pytest.mark.parametrize("how", ["made", "copied", "pickled", "saved", "forked", "grown"])
+def test_arms_begin_a_cache_line(how, tmp_path):
+    """However they came to be; a kernel takes longer where they do not."""
+    for K in range(2, 30):
+        bandit = bb.LinTS(K, 3)
+        if how == "copied":
+            bandit = bandit.copy()
+        elif how == "pickled":
+            bandit = pickle.loads(pickle.dumps(bandit))
+        elif how == "saved":
+            bandit.save(tmp_path / "b")
+            bandit = bb.Bandit.load(tmp_path / "b")
+        elif how == "grown":
+            bandit.add_arm("more")
+            bandit.remove_arm(0)
+        belief = bandit.belief.fork() if how == "forked" else bandit.belief
+        assert belief.arms.ctypes.data % 64 == 0

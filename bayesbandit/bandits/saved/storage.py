@@ -163,7 +163,7 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
         return model
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
-        found = _found(encoded["declared"]) if model is None else model
+        found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
     now, then = _digest(found, meta), meta["digest"]
@@ -174,16 +174,6 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
             "load(path, model=…)"
         )
     return Declared(found, **settings)
-
-
-def _found(text: str) -> RewardModel:
-    """The model of this YAML. A file's word is not enough to run another file."""
-    from bayesbandit.declaring.priors import parse
-
-    name = parse(text)[0]
-    if not name.isidentifier():
-        raise ValueError(f"the file names {name!r} as its model, which is not a bare name")
-    return RewardModel.from_yaml(text)
 
 
 def _digest(model: Any, meta: dict[str, Any]) -> str | None:

@@ -227,5 +227,6 @@ class SampledBelief(ByDraws):
         return shapes(self.plan, 1 if self.spec.frozen else self.spec.draws)
 
     def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
+        self.rounds.restore(state["rounds"])
+        self._count(len(self.n))
         self.chains = restored(state)
