@@ -77,7 +77,7 @@ class Laplace:
     def approximate(self, data: Mapping[str, np.ndarray]) -> Approximation:
         """The approximation given rows x (n, d), reward, weight, arm (n,), by role."""
         with COMPILE:
-            _set(self.model, data)
+            set_rows(self.model, data)
             if self._density is None:
                 self._density = self.model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
                 self._density.set_extra_values({})
@@ -117,7 +117,7 @@ class Advi:
 
         fit, sample = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
         with COMPILE, silenced():
-            _set(self.model, data)
+            set_rows(self.model, data)
             n = ADVI_STEPS if tune is None else tune
             rate = pytensor.shared(ADVI_RATE)
 
@@ -232,7 +232,8 @@ def silenced() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _set(model: pm.Model, data: Mapping[str, np.ndarray]) -> None:
+def set_rows(model: pm.Model, data: Mapping[str, np.ndarray]) -> None:
+    """Give a built model other rows, by role."""
     import pymc as pm
 
     known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}

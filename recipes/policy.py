@@ -1,0 +1,19 @@
+"""A policy of one's own: greedy, with less and less chance of any other arm."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import bayesbandit as bb
+
+
+@bb.savable
+@dataclass(frozen=True)
+class Annealed:
+    """With probability 1/√t any arm alike, else the one with the largest posterior mean."""
+
+    def probabilities(self, belief, x, t=1):
+        mean = belief.moments(x)[0]
+        best = mean == mean.max(axis=1, keepdims=True)
+        explore = np.reshape(t, (-1, 1)) ** -0.5
+        return explore / mean.shape[1] + (1 - explore) * best / best.sum(axis=1, keepdims=True)

@@ -1,0 +1,103 @@
+"""The laws of a balance, for every one: the toolkit's, and a stranger's."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandits.saved.settings import KINDS
+from tests.nouns import RECIPE
+from tests.nouns.stage import ARMS, bandit, decisions, played, same, world
+
+FOUND = {name: kind for name, kind in KINDS.items() if hasattr(kind, "weights")}
+BALANCES = {name: kind() for name, kind in FOUND.items()} | {
+    "pooled": bb.InversePropensity(propensity="pooled"),
+    "estimated": bb.InversePropensity(propensity="estimated", refit_every=3),
+    "normalised": bb.InversePropensity(normalize=True),
+}
+MODELS = {"Ridge": bb.Ridge(), "Trees": RECIPE["belief"].Trees()}
+every = pytest.mark.parametrize("name", BALANCES)
+each_model = pytest.mark.parametrize(
+    ("name", "model"), [(b, m) for b in BALANCES for m in MODELS if (b, m) != ("pooled", "Trees")]
+)
+
+
+class Constant:
+    """Weighs nothing that is known, wrongly, or with an error."""
+
+    def __init__(self, weights):
+        self.given = weights
+
+    def weights(self, history, belief):
+        return self.given(len(history))
+
+
+def test_a_strangers_is_among_them():
+    assert any(isinstance(balance, RECIPE["balance"].Tempered) for balance in BALANCES.values())
+
+
+@each_model
+def test_weights_are_those_of_its_method(name, model):
+    """Settled at the last reward of an arm, they are what `weights` says of the history then."""
+    balance = BALANCES[name]
+    made = played(bandit(MODELS[model], balance=balance), 40)
+    weights = made.history.weight
+    assert (weights > 0).all()
+    assert np.isfinite(weights).all()
+    if name != "pooled" and getattr(balance, "propensity", "decision") == "decision":
+        said = balance.weights(made.history, made.belief)
+        np.testing.assert_allclose(weights, said, rtol=1e-9)
+
+
+@each_model
+def test_the_belief_is_that_of_the_weights(name, model):
+    """Relearned from the history's rounds and weights, it believes the same."""
+    made = played(bandit(MODELS[model], balance=BALANCES[name]), 40)
+    history, x = made.history, world(5, 2)[0]
+    normalize = getattr(BALANCES[name], "normalize", False)
+    fresh = made.spec.belief(len(ARMS), made.n_features, normalize, made.seed)
+    fresh.seed = getattr(made.belief, "seed", None)
+    fresh.update(history.x, history.played(), history.reward, history.weight)
+    np.testing.assert_allclose(made.belief.mean(x), fresh.mean(x), rtol=1e-7, atol=1e-8)
+
+
+@every
+def test_copies_and_files(name, tmp_path):
+    made = played(bandit(balance=BALANCES[name]), 20)
+    made.save(tmp_path / "bandit")
+    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
+
+
+@every
+def test_arms_come_and_go(name):
+    made = played(bandit(balance=BALANCES[name]), 20)
+    made.remove_arm("b")
+    made.add_arm("d")
+    x, reward = world(20, 4)
+    for context, rewards in zip(x, reward, strict=True):
+        made.observe(made.choose(context), float(rewards[0]))
+    assert (made.history.weight > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (lambda n: np.ones(n + 1), "one value for each of 1 rows"),
+        (lambda n: np.full(n, -1.0), "must give `weights` > 0; got -1"),
+        (lambda n: np.full(n, np.nan), "finite"),
+        (lambda n: ["heavy"] * n, "number"),
+        (lambda n: 1 / 0, "division"),
+    ],
+)
+def test_wrong_weights_leave_no_trace(weights, match):
+    made = bandit(balance=Constant(weights))
+    decision, twin = made.choose(world(1)[0]), bandit(balance=Constant(weights))
+    twin.choose(world(1)[0])
+    with pytest.raises((ValueError, TypeError, ZeroDivisionError), match=match):
+        made.observe(decision, [1.0])
+    assert made.history.total == 0 == made.belief.n.sum()
+    assert decisions(made)[0] == decisions(twin)[0]
+
+
+def test_what_is_no_balance():
+    with pytest.raises(TypeError, match=r"have a method weights\(history, belief\)"):
+        bandit(balance="heavy")

@@ -1,0 +1,99 @@
+"""The laws of a belief, for every one: of each kind of model, and a stranger's."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandits.saved.settings import KINDS
+from bayesbandit.beliefs import base
+from tests.cases import slow_but
+from tests.nouns import RECIPE
+from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
+
+MODELS = {name: kind() for name, kind in KINDS.items() if hasattr(kind, "belief")} | {
+    "nig": bb.Ridge(variance="nig"),
+    "cv": bb.Ridge("cv"),
+    **{name: bb.load_model(name) for name in bb.list_models()},
+}
+RARE = {"logistic", "poisson"}  # models of rewards that are not real numbers
+MODELS = {name: model for name, model in MODELS.items() if name not in RARE}
+QUICK = ("Ridge", "nig", "ridge", "laplace", next(n for n in MODELS if n.endswith("Trees")))
+every = pytest.mark.parametrize("name", slow_but(QUICK, MODELS))
+
+
+def believed(name, n=24):
+    """The belief of a bandit, and what it was told."""
+    made = bandit(MODELS[name])
+    x, reward = world(n)
+    arm = np.arange(n) % len(ARMS)
+    made.update(x, np.array(ARMS)[arm], reward[range(n), arm], np.full(n, 1 / 3))
+    return made.belief
+
+
+def test_a_strangers_is_among_them():
+    assert any(isinstance(model, RECIPE["belief"].Trees) for model in MODELS.values())
+
+
+@every
+def test_it_has_what_a_bandit_calls(name):
+    base.check(believed(name, 3), name)
+
+
+@every
+def test_moments_draws_and_comparisons_agree(name, rng):
+    belief, x = believed(name), world(3, 4)[0]
+    mean, sd = belief.moments(x)
+    draws = belief.draw(x, 4000, rng)
+    assert mean.shape == sd.shape == (3, len(ARMS)) == draws.shape[1:]
+    error = np.maximum(sd, 1e-12) / np.sqrt(4000)
+    heavy = 3.0  # Student-t of few degrees of freedom, and draws that are picked with repetition
+    assert (np.abs(draws.mean(axis=0) - mean) < 5 * heavy * error).all()
+    np.testing.assert_allclose(belief.mean(x), mean, rtol=1e-6, atol=1e-9 + 0.2 * sd.max())
+    best = belief.best(x)
+    np.testing.assert_allclose(best.sum(axis=1), 1.0, atol=1e-9)
+    two = np.array([True, False, True])
+    assert belief.best(x, 1.0, two).shape == (3, 2) == belief.draw(x, 7, rng, two).shape[1:]
+
+
+@every
+def test_it_learns(name):
+    """After 300 rounds its means are near the truth, whatever is believed at first."""
+    belief, x = believed(name, 300), world(50, 6)[0]
+    error = belief.mean(x) - x @ THETA.T
+    assert np.sqrt((error**2).mean()) < 0.6 * np.sqrt(((x @ THETA.T) ** 2).mean())
+
+
+@every
+def test_a_fork_goes_its_own_way(name):
+    belief, x = believed(name), world(3, 4)[0]
+    before, twin = belief.mean(x), belief.fork()
+    twin.update(x, np.array([0, 1, 2]), np.array([9.0, 9.0, 9.0]), np.ones(3))
+    np.testing.assert_array_equal(belief.mean(x), before)
+    assert belief.n.sum() == twin.n.sum() - 3
+
+
+@every
+def test_state_and_restore(name, tmp_path):
+    made = played(bandit(MODELS[name]), 12)
+    made.save(tmp_path / "bandit")
+    same(made.copy(), bb.Bandit.load(tmp_path / "bandit", model=made.model))
+
+
+@every
+def test_arms_come_and_go(name):
+    made = played(bandit(MODELS[name]), 12)
+    made.add_arm("d")
+    assert made.belief.new[-1]
+    made.remove_arm("a")
+    assert made.belief.n.shape == made.belief.mean(world(2)[0])[0].shape == (3,)
+
+
+@every
+def test_bad_rewards_leave_no_trace(name):
+    made = played(bandit(MODELS[name]), 12)
+    x, before = world(3, 4)[0], made.belief.fork()
+    for bad in ([np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [1.0]):
+        with pytest.raises(ValueError, match="reward"):
+            made.update(x, list(ARMS), bad)
+    np.testing.assert_array_equal(made.belief.n, before.n)
+    np.testing.assert_array_equal(made.belief.mean(x), before.mean(x))

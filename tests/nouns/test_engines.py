@@ -1,0 +1,107 @@
+"""The laws of an engine, for every one: the toolkit's, and a stranger's."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.engines import registry
+from bayesbandit.engines.base import Engine, NotThisEngine, Refusal
+from tests.cases import slow_but
+from tests.nouns import RECIPE
+from tests.nouns.stage import bandit, played, same
+
+NAMES = [engine.name for engine in registry.engines]
+quickly = slow_but(("exact_gaussian", "gibbs", "independence"), NAMES)
+every = pytest.mark.parametrize("name", quickly)
+NORMAL = bb.Prior("Normal", mu=0.5, sigma=1.5, dims="feature")
+
+
+@bb.reward_model(theta=NORMAL)
+def known_noise(x, reward, weight, theta):
+    pm.Normal("reward", x @ theta, 0.7 / pm.math.sqrt(weight), observed=reward)
+    return x @ theta
+
+
+@bb.reward_model(theta=NORMAL, sigma2=bb.Prior("InverseGamma", alpha=3, beta=1))
+def learned_noise(x, reward, weight, theta, sigma2):
+    pm.Normal("reward", x @ theta, pm.math.sqrt(sigma2 / weight), observed=reward)
+    return x @ theta
+
+
+def rows(n=30):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2))
+    weight = rng.uniform(0.5, 2.0, n)
+    return {"x": x, "weight": weight, "reward": x @ [1.0, -1.0] + 0.7 * rng.normal(size=n)}
+
+
+def fitted(name):
+    """A posterior by this engine, of the first of the models that it takes, and the model."""
+    for model in (known_noise, learned_noise, bb.load_model("laplace")):
+        try:
+            return bb.fit(model, **rows(), engine=name, seed=1), model
+        except NotThisEngine:
+            continue
+    raise AssertionError(f"{name} takes none of them")
+
+
+def test_a_strangers_is_among_them():
+    assert any(e.match is RECIPE["engine"].match for e in registry.engines)
+
+
+@every
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+def test_it_finds_the_posterior(name):
+    """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
+    posterior, model = fitted(name)
+    reference = bb.fit(model, **rows(), seed=2)
+    if reference.engine == name:
+        reference = bb.fit(model, **rows(), engine="nuts", seed=2)
+    x = rows(5)["x"]
+    loose = 1.5 if name in ("laplace", "advi") else 1.0
+    sd = reference.sd(x)
+    np.testing.assert_allclose(posterior.mean(x), reference.mean(x), atol=0.15 * loose * sd.max())
+    np.testing.assert_allclose(posterior.sd(x), sd, rtol=0.15 * loose)
+    assert posterior.to_datatree(draws=20)["posterior"].attrs["engine"] == name
+
+
+@every
+def test_the_same_seed_gives_the_same_posterior(name):
+    (one, _), (other, _) = fitted(name), fitted(name)
+    x = rows(4)["x"]
+    np.testing.assert_array_equal(one.mean(x), other.mean(x))
+
+
+@every
+def test_a_bandit_goes_on_from_a_file(name, tmp_path):
+    model = fitted(name)[1]
+    made = played(bandit(model, engine=name, draws=30), 8)
+    made.save(tmp_path / "bandit")
+    same(made.copy(), bb.Bandit.load(tmp_path / "bandit", model=model))
+
+
+@every
+def test_it_refuses_with_a_reason(name):
+    @bb.reward_model(k=bb.Prior("Poisson", mu=2))
+    def counted(x, reward, k):
+        pm.Normal("reward", k + x[:, 0], 1.0, observed=reward)
+        return k + x[:, 0]
+
+    with pytest.raises(NotThisEngine, match=f"{name}: .*(k|discrete|variable|block)"):
+        bb.fit(counted, rows()["x"], rows()["reward"], engine=name)
+
+
+def test_engines_of_ones_own_take_their_place(monkeypatch):
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    registry.register(
+        Engine("never", lambda built: Refusal("never", "it never fits"), "–"), "gibbs"
+    )
+    assert "not never: it never fits" in bb.load_model("laplace").explain(2)
+    first = Engine("independence", RECIPE["engine"].match, "one evaluation a draw")
+    registry.register(first, before="exact_gaussian")
+    assert bb.fit(known_noise, **rows(), seed=1, draws=500).engine == "independence"
+    with pytest.raises(TypeError, match="an engine is an `Engine"):
+        registry.register("mine")
+    with pytest.raises(ValueError, match="before must be"):
+        registry.register(first, before="later")

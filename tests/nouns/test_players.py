@@ -1,0 +1,98 @@
+"""The laws of a player, for every one: the presets, and a stranger's."""
+
+import numpy as np
+import pytest
+from pandas.testing import assert_frame_equal
+
+import bayesbandit as bb
+from bayesbandit.bandits import presets
+from tests.cases import quick_but
+from tests.nouns import RECIPE, RECIPES
+
+PLAYERS = {name: getattr(presets, name) for name in presets.__all__}
+PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
+SLOW = ("BayesianLassoTS", "BayesianLassoUCB")
+every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
+WINE = bb.environments.bundled("wine")
+
+
+def experiment(name, **settings):
+    players = {name: PLAYERS[name], "twin": PLAYERS[name]}
+    return bb.Experiment([WINE], players, replications=1, seed=1, points=6, **settings)
+
+
+@every
+def test_it_plays_an_experiment(name, tmp_path):
+    """The same numbers each time, and a run in a folder is not run again."""
+    table = experiment(name, horizon=60).run(progress=False)
+    own = table[table["bandit"] == name]
+    assert own["t"].iloc[-1] == 60
+    assert own["propensity"].between(0, 1).all()
+    first = experiment(name, horizon=60).run(out=tmp_path, progress=False)
+    assert_frame_equal(first, table)
+    assert_frame_equal(experiment(name, horizon=60).run(out=tmp_path, progress=False), table)
+
+
+@every
+def test_it_learns(name):
+    """It earns more than an arm at random, of three."""
+    table = experiment(name).run(progress=False)
+    assert table.groupby("bandit")["reward"].last().mean() > 1.2 * 178 / 3
+
+
+@every
+def test_its_choices(name):
+    player = PLAYERS[name](("a", "b"), 2, seed=1)
+    for i in range(20):
+        choice = player.choose(np.array([1.0, float(i % 2)]))
+        assert choice.arm in player.arms
+        assert 0 < choice.propensity <= 1
+        player.observe(choice, float(choice.arm == "b"))
+    greedy = player.greedy(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    assert greedy.tolist() == ["b", "b"]
+    assert " at 0x" not in repr(player)
+
+
+class Nobody:
+    arms, n_features = (0, 1), 13
+
+
+class Elsewhere:
+    def __init__(self, arms, n_features, seed):
+        self.arms, self.n_features = arms, n_features
+
+    def choose(self, x):
+        return bb.Choice("nowhere")
+
+    def observe(self, choice, reward):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("factory", "match"),
+    [
+        (lambda arms, n_features, seed: Nobody(), "a player needs `choose`"),
+        (Elsewhere, "chose 'nowhere'; the arms are"),
+        (lambda arms, n_features, seed: bb.LinTS(5, n_features), "has the arms"),
+    ],
+)
+def test_what_is_no_player_is_named(factory, match):
+    with pytest.raises((RuntimeError, TypeError, ValueError), match=match):
+        bb.Experiment([WINE], {"odd": factory}, replications=1, horizon=5).run(progress=False)
+
+
+def test_it_stands_beside_the_bandits_of_compare(tmp_path):
+    from typer.testing import CliRunner
+
+    from bayesbandit.cli import app
+
+    options = ["--data", "iris", "--replications", "1", "--out", str(tmp_path), "--jobs", "2"]
+    file = str(RECIPES / "player.py")
+    run = CliRunner().invoke(
+        app, ["compare", *options, "--bandit", "LinTS", "--player", f"{file}:Neighbours(k=3)"]
+    )
+    assert run.exit_code == 0, run.output
+    assert "Neighbours(k=3)" in run.output
+    run = CliRunner().invoke(app, ["compare", *options, "--player", f"{file}:Nobody"])
+    assert run.exit_code == 2
+    assert "has no player 'Nobody'; it has Neighbours" in " ".join(run.output.split())

@@ -1,0 +1,97 @@
+"""The laws of a policy, for every one: the toolkit's, and a stranger's."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayesbandit as bb
+from bayesbandit.bandits.saved.settings import KINDS
+from bayesbandit.policies import Among
+from tests.nouns import RECIPE
+from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
+
+FOUND = {name: kind for name, kind in KINDS.items() if hasattr(kind, "probabilities")}
+POLICIES = {name: kind() for name, kind in FOUND.items()} | {
+    "a floor": bb.Thompson(0.5, min_probability=0.1),
+    "a floor of t": bb.UCB(min_probability=lambda t: 0.3 / t),
+    "ε of t": bb.EpsilonGreedy(lambda t: t**-0.5),
+}
+every = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+
+
+def test_a_strangers_is_among_them():
+    assert any(isinstance(policy, RECIPE["policy"].Annealed) for policy in POLICIES.values())
+
+
+@every
+@pytest.mark.parametrize("model", [bb.Ridge(), RECIPE["belief"].Trees()], ids=["Ridge", "Trees"])
+def test_probabilities(policy, model):
+    """They are those of each context by itself, of its round, and sum to 1."""
+    belief = played(bandit(model, policy), 15).belief
+    x, t = world(5, 1)[0], np.arange(3, 8)
+    among = Among(belief, np.array([True, False, True]), x)
+    p = policy.probabilities(among, x, t)
+    assert p.shape == (5, 2)
+    assert (p >= 0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    for i in range(5):
+        np.testing.assert_allclose(
+            policy.probabilities(among, x[i : i + 1], t[i])[0], p[i], atol=1e-12
+        )
+
+
+@every
+def test_decisions_are_drawn_with_the_probabilities_that_they_carry(policy):
+    """One context 4,000 times: counts by arm and, by χ², by the sums of the probabilities."""
+    made = played(bandit(policy=policy), 12)
+    decision = made.choose(np.tile([0.3, 0.2, -0.1], (4000, 1)))
+    expected = decision.probabilities.sum(axis=0)
+    counts = np.array([(decision.arm == arm).sum() for arm in ARMS])
+    assert (counts[expected == 0] == 0).all()
+    likely = expected > 0
+    if likely.sum() > 1:
+        assert stats.chisquare(counts[likely], expected[likely]).pvalue > 1e-4
+    index = [ARMS.index(arm) for arm in decision.arm]
+    np.testing.assert_allclose(decision.propensity, decision.probabilities[range(4000), index])
+
+
+@every
+def test_arms_that_may_not_be_chosen(policy):
+    made = played(bandit(policy=policy), 12)
+    decision = made.choose(world(200, 2)[0], arms=["a", "c"])
+    assert set(decision.arm) <= {"a", "c"}
+    np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0)
+    assert (decision.probabilities[:, 1] == 0).all()
+
+
+@every
+def test_one_by_one_and_at_once(policy):
+    x = world(10, 3)[0]
+    one, other = (played(bandit(policy=policy), 12) for _ in range(2))
+    single = [one.choose(context) for context in x]
+    batch = other.choose(x)
+    assert [d.arm for d in single] == batch.arm.tolist()
+    np.testing.assert_allclose([d.probabilities for d in single], batch.probabilities, atol=1e-12)
+
+
+@every
+def test_copies_and_files(policy, tmp_path):
+    made = played(bandit(policy=policy), 12)
+    made.save(tmp_path / "bandit")
+    loaded = bb.Bandit.load(tmp_path / "bandit", policy=policy)
+    same(made.copy(), loaded)
+
+
+@every
+def test_bad_input_leaves_no_trace(policy):
+    made, twin = (played(bandit(policy=policy), 12) for _ in range(2))
+    decision = made.choose(world(1)[0])
+    twin.choose(world(1)[0])
+    for bad in ([np.nan, 0, 0], [1, 2], "abc"):
+        with pytest.raises((ValueError, TypeError)):
+            made.choose(bad)
+    for bad in (np.inf, [1.0, 2.0]):
+        with pytest.raises((ValueError, TypeError)):
+            made.observe(decision, bad)
+    np.testing.assert_array_equal(moments(made), moments(twin))
+    assert decisions(made)[0] == decisions(twin)[0]

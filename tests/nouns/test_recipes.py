@@ -1,0 +1,67 @@
+"""The recipes of CONTRIBUTING: short, and run as they are."""
+
+import ast
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.declaring import gallery
+from bayesbandit.machine import source
+from tests.nouns import RECIPE, RECIPES
+
+LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 120, "study": 40}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_it_is_short(name):
+    text = (RECIPES / f"{name}.py").read_text()
+    tree = ast.parse(text)
+    written = {n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt) and not _is_said(n)}
+    assert len(written) <= LINES[name]
+    assert f"recipes/{name}.py" in (RECIPES.parent / "CONTRIBUTING.md").read_text()
+
+
+def _is_said(node):
+    return isinstance(node, ast.Import | ast.ImportFrom) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
+
+
+def test_the_study_runs():
+    study = RECIPE["study"]
+    results = study.experiment(**study.QUICK | {"horizon": 50}).run(progress=False)
+    table = study.beside(study.table(results))
+    assert table["bandit"].tolist() == [f"γ = {floor}" for floor in study.FLOORS]
+    assert set(study.figures(results)) == {"regret"}
+
+
+def test_what_packages_offer_is_found(monkeypatch, tmp_path):
+    """Players, studies and models by their entry points."""
+    (tmp_path / "offered.py").write_text(
+        "import bayesbandit as bb, pymc as pm\n"
+        "from recipes_player import Neighbours\n"
+        "@bb.reward_model()\ndef offered(x, reward):\n"
+        "    pm.Normal('reward', x[:, 0], 1.0, observed=reward)\n    return x[:, 0]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    points = {
+        "players": EntryPoint("Near", "offered:Neighbours", "bayesbandit.players"),
+        "studies": EntryPoint("floors", "recipes_study", "bayesbandit.studies"),
+        "models": EntryPoint("offered", "offered:offered", "bayesbandit.models"),
+    }
+    monkeypatch.setattr(source, "entry_points", lambda group: [points[group.split(".")[1]]])
+    assert bb.list_models()["offered"] == "from offered:offered"
+    assert bb.load_model("offered").name == "offered"
+    assert isinstance(gallery.load("offered"), bb.RewardModel)
+    from typer.testing import CliRunner
+
+    from bayesbandit.cli import app
+
+    out = ["--out", str(tmp_path), "--replications", "1"]
+    run = CliRunner().invoke(app, ["compare", "--data", "iris", "--bandit", "Near(k=2)", *out])
+    assert run.exit_code == 0, run.output
+    run = CliRunner().invoke(app, ["reproduce", "floors", "--quick", *out])
+    assert run.exit_code == 0, run.output
+    run = CliRunner().invoke(app, ["compare", "--bandit", "Nobody", *out])
+    assert run.output.rstrip().endswith("Near")  # the last of those that there are
