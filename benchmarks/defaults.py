@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--out", default="runs/defaults")
     args = parser.parse_args()
     if args.bernoulli:
-        print(lock_outs(list(ALGORITHMS), args.jobs, args.runs).to_markdown(index=False))
+        print(evaluation.markdown(lock_outs(list(ALGORITHMS), args.jobs, args.runs)))
         return
     sets = environments.folder(args.folder)
     names = {environment.name for environment in sets}
