@@ -35,15 +35,8 @@ console = Console()
 
 BANDITS = {name: getattr(presets, name) for name in presets.__all__}
 
-# What `compare` plays unless told otherwise: good untuned on rewards of 0 and 1. Chosen by mean
-# normalised regret over 207 data sets (docs/defaults.md); a floor under σ² matters most.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "LinTS": {"alpha": 0.1, "floor": 0.03},
-    "LinUCB": {"alpha": 1.0, "floor": 0.03},
-    "BLTS": {"alpha": 0.1, "floor": 0.03},
-    "BLUCB": {"alpha": 0.25, "floor": 0.01},
-    "LinGreedy": {},
-}
+# What `compare` plays unless told otherwise, each as the preset of its name is by default.
+PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
 
@@ -84,12 +77,9 @@ def compare(
 ) -> None:
     """Which bandit does best on this data? An arm is a class, and the right one pays 1.
 
-    Without options: five bandits on four bundled data sets. A bandit's settings that are not given
-    are those in the list below, chosen for rewards of 0 and 1. A declared model plays by Thompson
-    sampling with alpha = 1, beside the bandits named, or else beside all five.
-
-    LinTS(alpha=0.1, floor=0.03), LinUCB(alpha=1.0, floor=0.03), BLTS(alpha=0.1, floor=0.03),
-    BLUCB(alpha=0.25, floor=0.01), LinGreedy()
+    Without options: LinTS, LinUCB, BLTS, BLUCB and LinGreedy on four bundled data sets. A bandit's
+    settings that are not given are those of the preset of its name. A declared model plays by
+    Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
     """
     from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots
@@ -104,10 +94,10 @@ def compare(
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
-        chosen = [*(bandit or DEFAULTS), *(model or [])]
+        chosen = [*(bandit or PLAYED), *(model or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, bandit or DEFAULTS)) | dict(map(parse_model, model or []))
+        bandits = dict(map(parse_bandit, bandit or PLAYED)) | dict(map(parse_model, model or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     ranking = evaluation.ranking(results)
@@ -185,14 +175,11 @@ def explain(
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
-    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory).
-
-    Settings that are not given are those of `DEFAULTS`.
-    """
+    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
     name, settings = parse(text)
     if name not in BANDITS:
         raise ValueError(f"unknown bandit {name!r}; there are {', '.join(BANDITS)}")
-    factory = partial(BANDITS[name], **DEFAULTS.get(name, {}) | settings)
+    factory = partial(BANDITS[name], **settings)
     try:
         factory(2, 1)
     except TypeError as error:

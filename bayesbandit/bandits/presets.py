@@ -38,7 +38,7 @@ def _linear(
     policy: Policy, balance: Unweighted | InversePropensity, arms: Arms, n_features: int,
     ridge: Lambda, variance: Variance, intercept: Intercept, seed: Seed, settings: dict[str, Any],
 ) -> Bandit:  # fmt: skip
-    if isinstance(policy, UCB):
+    if isinstance(policy, UCB) and variance == "empirical_bayes":
         settings.setdefault("prior_rows", UCB_ROWS)
     history = {"history": settings.pop("history")} if "history" in settings else {}
     model = Ridge(ridge=ridge, variance=variance, intercept=intercept, **settings)
