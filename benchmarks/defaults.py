@@ -94,8 +94,7 @@ def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
     """Shares of runs, in %, ± their standard errors."""
     rows = []
     for setting, make in grid(names).items():
-        name, rounds = setting.partition("(")[0], ROUNDS.get(setting.partition("(")[0], 1000)
-        cells = {}
+        rounds, cells = ROUNDS.get(setting.partition("(")[0], 1000), {}
         for d in (0, 1):
             for unit in UNITS if setting in RESCALED else UNITS[:1]:
                 task = delayed(is_locked_out)

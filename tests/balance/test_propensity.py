@@ -26,16 +26,18 @@ def balanced(policy=None, arms=3, d=3, seed=0, model=None, **settings):
 
 
 def estimates_are_weighted(bandit, intercept=True, normalize=False):
-    """Every arm's θ is scikit-learn's on the history's own weights."""
-    history = bandit.history
+    """Every arm's θ is scikit-learn's on the history's own weights, and σ² that of the oracle."""
+    history, rows = bandit.history, {}
     for arm in set(history.arm.tolist()):
         mine = history.arm == arm
         w = history.weight[mine]
         w = w / w.mean() if normalize else w
-        theta = oracle.sklearn_ridge(history.x[mine], history.reward[mine], w, 1.0, intercept)
+        rows[arm] = history.x[mine], history.reward[mine], w, 1.0
+    noise = oracle.pooled_noise(list(rows.values()), bandit.model.prior_rows, intercept)
+    for sigma2, (arm, (x, reward, w, lam)) in zip(noise, rows.items(), strict=True):
+        theta = oracle.sklearn_ridge(x, reward, w, lam, intercept)
         np.testing.assert_allclose(bandit.posterior(arm).location, theta, atol=1e-8)
-        sigma2 = oracle.noise(history.x[mine], history.reward[mine], w, 1.0, "rss/n", intercept)[0]
-        B = oracle.precision(history.x[mine], w, 1.0, intercept)
+        B = oracle.precision(x, w, lam, intercept)
         np.testing.assert_allclose(
             bandit.posterior(arm).spread, sigma2 * np.linalg.inv(B), atol=1e-8
         )

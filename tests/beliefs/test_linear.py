@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from bayesbandit import Ridge
 from tests import oracle
 
-VARIANCES = ["rss/n", "rss", "nig", 0.3]
+VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.3]
 INTERCEPTS = [True, "unpenalised", False]
 seeds = st.integers(0, 2**32 - 1)
 close = {"rtol": 1e-8, "atol": 1e-8}
@@ -248,8 +248,9 @@ def test_no_noise_left_draws_the_point(rng):
 
 
 def test_arms_come_and_go():
+    """Where no arm says anything about another: tests/kernels/test_pooled_noise.py has the rest."""
     x, arm, r, w = data(6, 60, K=3)
-    belief = learned(Ridge(), x, arm, r, w, K=3)
+    belief = learned(Ridge(variance="rss/n"), x, arm, r, w, K=3)
     before = [belief.posterior(k) for k in range(3)]
     belief.add_arm()
     belief.remove_arm(1)
