@@ -41,7 +41,7 @@ def test_compare_answers_the_question(compared):
     assert "| LinTS" in (folder / "table.md").read_text()
     record = json.loads((folder / "run.json").read_text())
     assert record["settings"]["seed"] == 0
-    assert "Thompson(alpha=0.1)" in record["settings"]["bandits"]["LinTS"]
+    assert "Thompson(alpha=1.0)" in record["settings"]["bandits"]["LinTS"]
     assert record["versions"]["bayesbandit"]
 
 
