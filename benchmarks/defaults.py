@@ -11,7 +11,8 @@ preset, ± the standard error over data sets.
 
 The second plays Bernoulli arms with means .2, .5 and .8, without features and with one that says
 nothing, and prints how often the best arm is locked out: it has less than 5 % of the last fifth of
-1,000 rounds (of BLUCB 300, in a quarter of the runs). Of the presets and the paper's rule rewards are in three units.
+1,000 rounds (of BLUCB 300, in a quarter of the runs). The presets and the paper's rule also have
+rewards in other units.
 """
 
 import argparse
