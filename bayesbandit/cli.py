@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bayesbandit.competitors import DEFAULTS, parse_bandit, parse_model, parse_player
+from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
 from bayesbandit.machine.files import replacing
 from bayesbandit.machine.source import plugins
 
@@ -72,12 +72,9 @@ def compare(
 ) -> None:
     """Which bandit does best on this data? An arm is a class, and the right one pays 1.
 
-    Without options: five bandits on four bundled data sets. A bandit's settings that are not given
-    are those in the list below, chosen for rewards of 0 and 1. A declared model plays by Thompson
-    sampling with alpha = 1, beside the bandits named, or else beside all five.
-
-    LinTS(alpha=0.1, floor=0.03), LinUCB(alpha=1.0, floor=0.03), BLTS(alpha=0.1, floor=0.03),
-    BLUCB(alpha=0.25, floor=0.01), LinGreedy()
+    Without options: LinTS, LinUCB, BLTS, BLUCB and LinGreedy on four bundled data sets. A bandit's
+    settings that are not given are those of the preset of its name. A declared model plays by
+    Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
     """
     from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots
@@ -92,10 +89,10 @@ def compare(
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
-        chosen = [*(bandit or DEFAULTS), *(model or []), *(player or [])]
+        chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, bandit or DEFAULTS))
+        bandits = dict(map(parse_bandit, bandit or PLAYED))
         bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")

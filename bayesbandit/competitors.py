@@ -16,32 +16,22 @@ from bayesbandit.policies import Thompson
 
 BANDITS = {name: getattr(presets, name) for name in presets.__all__}
 
-# What `compare` plays unless told otherwise: good untuned on rewards of 0 and 1. Chosen by mean
-# normalised regret over 207 data sets (docs/defaults.md); a floor under σ² matters most.
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "LinTS": {"alpha": 0.1, "floor": 0.03},
-    "LinUCB": {"alpha": 1.0, "floor": 0.03},
-    "BLTS": {"alpha": 0.1, "floor": 0.03},
-    "BLUCB": {"alpha": 0.25, "floor": 0.01},
-    "LinGreedy": {},
-}
+# What `compare` plays unless told otherwise, each as the preset of its name is by default.
+PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
 FROM_FILE = "bayesbandit.competitors:"  # begins the module name of a player's file
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
-    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory).
-
-    Settings that are not given are those of `DEFAULTS`.
-    """
+    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
         return text.strip(), partial(play_plugin, name, **settings)
     if name not in BANDITS:
         there = ", ".join([*BANDITS, *plugins("players")])
         raise ValueError(f"unknown bandit {name!r}; there are {there}")
-    factory = partial(BANDITS[name], **DEFAULTS.get(name, {}) | settings)
+    factory = partial(BANDITS[name], **settings)
     try:
         factory(2, 1)
     except TypeError as error:

@@ -1,74 +1,132 @@
-"""How the settings that `bayesbandit compare` plays by default were chosen.
+"""How the noise scale of the presets was chosen, which `bayesbandit compare` plays, too.
 
     uv run benchmarks/defaults.py FOLDER [--jobs N] [--out DIR]
+    uv run benchmarks/defaults.py --bernoulli [--jobs N] [--runs N]
 
-plays a grid of exploration α and floor under σ² on every classification data set of FOLDER (Parquet
-files with a manifest) and on the four bundled ones, one shuffle of at most 20,000 rows each, and
-prints for each setting the mean normalised regret and its paired difference from the best setting
-of the same algorithm, ± the standard error over data sets.
+The first plays each algorithm by several rules for σ² (and Thompson sampling at several α) on every
+classification data set of FOLDER (Parquet files with a manifest) and on the four bundled ones, one
+shuffle of at most 20,000 rows each (5,000 of BLUCB, whose logistic regressions take most of the
+time), and prints for each setting the mean normalised regret and its paired difference from the
+preset, ± the standard error over data sets.
+
+The second plays Bernoulli arms with means .2, .5 and .8, without features and with one that says
+nothing, and prints how often the best arm is locked out: it has less than 5 % of the last fifth of
+1,000 rounds (of BLUCB 300, in a quarter of the runs). The presets and the paper's rule also have
+rewards in other units.
 """
 
 import argparse
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 
 import bayesbandit as bb
 from bayesbandit import environments, evaluation
 
-ALPHAS = (0.1, 0.25, 0.5, 1.0)
-FLOORS = (1e-6, 1e-3, 1e-2, 3e-2)
-ALGORITHMS = {"LinTS": bb.LinTS, "LinUCB": bb.LinUCB, "BLTS": bb.BLTS, "BLUCB": bb.BLUCB}
+ALGORITHMS = {
+    "LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB, "BLUCB": bb.BLUCB,
+    "LinGreedy": bb.LinGreedy,
+}  # fmt: skip
+PAPER: dict[str, Any] = {"variance": "rss/n"}
+RULES: dict[str, dict[str, Any]] = {
+    "": {},
+    "rss/n": PAPER,
+    "rss/n, floor .03": {**PAPER, "floor": 0.03},
+    "nig": {"variance": "nig"},
+    **{f"ν = {nu}": {"prior_rows": float(nu)} for nu in (1, 2, 4, 8, 16)},
+}
+ALPHAS = {f"α = {alpha}": {"alpha": alpha} for alpha in (0.1, 0.25, 0.5)}
+OWN = {"LinTS": 2, "BLTS": 2, "LinUCB": 16, "BLUCB": 16}  # ν of the preset
+SHORT = ("", "rss/n", "rss/n, floor .03", "ν = 2")  # rules of BLUCB
+MEANS, ROUNDS, LOCKED = (0.2, 0.5, 0.8), 1000, 0.05
+UNITS = (1.0, 1e-6, 1e6)
+RESCALED = [f"{name}({rule})" for name in ("LinTS", "BLTS", "LinUCB") for rule in ("", "rss/n")]
 
 
-def grid() -> dict[str, partial[bb.Bandit]]:
-    """Every algorithm at every α and floor, and greedy ridge regression, which has neither.
+def grid(names: list[str]) -> dict[str, partial[bb.Bandit]]:
+    """Every algorithm by every rule, under the name ALGORITHM(RULE)."""
+    settings: dict[str, partial[bb.Bandit]] = {}
+    for name in names:
+        rules = {k: v for k, v in RULES.items() if k != f"ν = {OWN.get(name)}"}
+        rules = {"": {}} if name == "LinGreedy" else rules
+        rules = {k: RULES[k] for k in SHORT} if name == "BLUCB" else rules
+        if name in ("LinTS", "BLTS"):
+            rules |= ALPHAS | {
+                "α = 0.1, rss/n, floor .03": {"alpha": 0.1, **RULES["rss/n, floor .03"]}
+            }
+        settings |= {f"{name}({rule})": partial(ALGORITHMS[name], **s) for rule, s in rules.items()}
+    return settings
 
-    BLUCB, whose logistic regressions take most of the time, at the floor that is best for the rest.
-    """
-    settings = {
-        f"{name}(alpha={alpha:g}, floor={floor:g})": partial(make, alpha=alpha, floor=floor)
-        for name, make in ALGORITHMS.items()
-        for floor in (FLOORS if name != "BLUCB" else [0.01])
-        for alpha in ALPHAS
-    }
-    return {"LinGreedy()": partial(bb.LinGreedy), **settings}
 
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
+def regrets(results: pd.DataFrame) -> pd.DataFrame:
     """Settings by algorithm, the best first."""
     regret = evaluation.summary(results).pivot(
         index="environment", columns="bandit", values="normalised_regret"
     )
     rows = []
-    for name in ["LinGreedy", *ALGORITHMS]:
+    for name in ALGORITHMS:
         own = regret[[column for column in regret if column.startswith(f"{name}(")]]
-        best = own[own.mean().idxmin()]
         for setting in own.mean().sort_values().index:
-            gap = own[setting] - best
+            gap = own[setting] - own[f"{name}()"]
             rows.append(
                 {
                     "setting": setting,
                     "normalised regret": own[setting].mean(),
-                    "above the best": gap.mean(),
+                    "above the preset": gap.mean(),
                     "± SE": gap.std(ddof=1) / np.sqrt(len(gap)),
                 }
             )
     return pd.DataFrame(rows)
 
 
+def is_locked_out(make: partial[bb.Bandit], d: int, rounds: int, unit: float, seed: int) -> bool:
+    """Whether a run ends almost without the best arm."""
+    rng = np.random.default_rng([d, seed])
+    x = rng.normal(size=(rounds, d))
+    reward = unit * (rng.random((rounds, len(MEANS))) < MEANS)
+    chosen, _ = make(len(MEANS), d, seed=seed).play(x, reward, every=rounds)
+    return float(np.mean(chosen[-rounds // 5 :] == np.argmax(MEANS))) < LOCKED
+
+
+def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
+    """Shares of runs, in %, ± their standard errors."""
+    rows = []
+    for setting, make in grid(names).items():
+        slow = setting.startswith("BLUCB(")
+        rounds, n, cells = 300 if slow else ROUNDS, runs // 4 if slow else runs, {}
+        for d in (0, 1):
+            for unit in UNITS if setting in RESCALED else UNITS[:1]:
+                task = delayed(is_locked_out)
+                tasks = (task(make, d, rounds, unit, seed) for seed in range(n))
+                p = float(np.mean(Parallel(n_jobs=jobs)(tasks)))
+                label = f"d = {d}" + (f", rewards × {unit:g}" if unit != 1.0 else "")
+                cells[label] = f"{100 * p:.1f} ± {100 * np.sqrt(p * (1 - p) / n):.1f}"
+        rows.append({"setting": setting, **cells})
+    return pd.DataFrame(rows).fillna("")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder")
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--bernoulli", action="store_true")
+    parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", default="runs/defaults")
     args = parser.parse_args()
+    if args.bernoulli:
+        print(evaluation.markdown(lock_outs(list(ALGORITHMS), args.jobs, args.runs)))
+        return
     sets = environments.folder(args.folder)
     names = {environment.name for environment in sets}
     sets += [environments.bundled(name) for name in environments.BUNDLED if name not in names]
-    experiment = bb.Experiment(sets, grid(), horizon=20_000, replications=1, points=4)
-    print(evaluation.markdown(table(experiment.run(args.jobs, args.out))))
+    tables = []
+    for some, horizon in ((["LinTS", "BLTS", "LinUCB", "LinGreedy"], 20_000), (["BLUCB"], 5_000)):
+        experiment = bb.Experiment(sets, grid(some), horizon=horizon, replications=1, points=4)
+        tables.append(experiment.run(args.jobs, f"{args.out}-{horizon}"))
+    print(evaluation.markdown(regrets(pd.concat(tables))))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,28 @@ def noise(x, r, w, lam, variance, intercept=True, floor=1e-6, prior=(1.0, 1.0)):
         penalised = theta[:-1] if intercept == "unpenalised" else theta
         loss = rss + lam * penalised @ penalised
         return (scale + loss / 2) / (shape + len(r) / 2), 2 * shape + len(r)
+    if variance == "empirical_bayes":
+        return pooled_noise([(x, r, w, lam)], 2.0, intercept)[0], np.inf
     return variance, np.inf
+
+
+def pooled_noise(arms, prior_rows, intercept=True):
+    """σ² of each arm (K,) by empirical Bayes, from its x, r, w and λ; ∞ of those without rows.
+
+    s² is the mean penalised squared residual of all rows; an arm's is that of its own n rows and
+    of `prior_rows` more, each of its rows' mean weight and with s² as squared residual, over n."""
+    rss, loss, total = np.zeros(len(arms)), 0.0, 0.0
+    for k, (x, r, w, lam) in enumerate(arms):
+        if len(r):
+            theta = sklearn_ridge(x, r, w, lam, intercept)
+            rss[k] = w @ (r - design(x, intercept) @ theta) ** 2
+            penalised = theta[:-1] if intercept == "unpenalised" else theta
+            loss += rss[k] + lam * penalised @ penalised
+            total += w.sum()
+    return np.array([
+        (rss[k] + prior_rows * w.mean() * loss / total) / len(r) if len(r) else np.inf
+        for k, (_, r, w, _) in enumerate(arms)
+    ])  # fmt: skip
 
 
 def moments(z, theta, covariance):

@@ -1,5 +1,6 @@
 """The command line, run as a user would."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import app
-from bayesbandit.competitors import DEFAULTS, parse_bandit
+from bayesbandit.competitors import PLAYED, parse_bandit
 from tests.cases import slow_but
 
 
@@ -32,16 +33,16 @@ def test_compare_answers_the_question(compared):
     folder = out / "compare"
     table = pd.read_parquet(folder / "results.parquet")
     evaluation.check(table)
-    assert set(table["bandit"]) == set(DEFAULTS)
+    assert set(table["bandit"]) == set(PLAYED)
     best = evaluation.ranking(table)["bandit"].iloc[0]
     assert f"Best on this data: {best}," in result.output
     for picture in ("regret", "propensities", "pairwise"):
         assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
-    assert len(pd.read_csv(folder / "table.csv")) == 2 * len(DEFAULTS)
+    assert len(pd.read_csv(folder / "table.csv")) == 2 * len(PLAYED)
     assert "| LinTS" in (folder / "table.md").read_text()
     record = json.loads((folder / "run.json").read_text())
     assert record["settings"]["seed"] == 0
-    assert "Thompson(alpha=0.1)" in record["settings"]["bandits"]["LinTS"]
+    assert "Thompson(alpha=1.0)" in record["settings"]["bandits"]["LinTS"]
     assert record["versions"]["bayesbandit"]
 
 
@@ -103,18 +104,20 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert "Traceback" not in result.output
 
 
-def test_settings_not_given_are_the_defaults():
-    _, factory = parse_bandit("BLTS(alpha=1.0)")
-    bandit = factory(2, 1)
-    assert bandit.policy.alpha == 1.0
-    assert bandit.model.floor == DEFAULTS["BLTS"]["floor"]
+@pytest.mark.parametrize("name", PLAYED)
+def test_settings_not_given_are_those_of_the_preset(name):
+    label, factory = parse_bandit(name)
+    assert label == name
+    played, preset = factory(2, 1), getattr(bb, name)(2, 1)
+    for part in ("model", "policy", "balance"):
+        assert getattr(played, part) == getattr(preset, part)
+    _, factory = parse_bandit(f"{name}(ridge=3.0)")
+    assert factory(2, 1).model == dataclasses.replace(preset.model, ridge=3.0)
 
 
-def test_help_states_the_defaults():
+def test_help_names_what_is_played():
     text = " ".join(run("compare", "--help").output.split())
-    for name, settings in DEFAULTS.items():
-        written = ", ".join(f"{key}={value}" for key, value in settings.items())
-        assert f"{name}({written})" in text
+    assert f"{', '.join(PLAYED[:-1])} and {PLAYED[-1]}" in text
 
 
 def test_an_unknown_study_is_named(tmp_path):

@@ -20,6 +20,13 @@ from bayesbandit.schedule import Schedule
 
 MOST = 1e100  # the greatest setting: a square of the largest reward
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+RULES = {
+    "empirical_bayes": kernel.EMPIRICAL_BAYES,
+    "rss/n": kernel.RSS_N,
+    "rss": kernel.RSS,
+    "nig": kernel.NIG,
+}
+TINY = 1e-6  # the floor under σ² of "rss/n" and "rss", where none is given
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
 
 
@@ -31,11 +38,16 @@ class Ridge:
         go to the folds in turn; a tie goes to the larger λ).
     variance: how σ² comes about. "rss/n": weighted residual sum of squares over the number of
         rows; "rss": without the division, the paper's Algorithms 1 and 2 to the letter (it never
-        shrinks); "nig": the normal-inverse-gamma posterior (Student-t) under
+        shrinks); "empirical_bayes": (RSS + ν s²)/n, with s² the mean penalised squared residual of
+        all arms' rows: the posterior mean under a prior learned from all arms,
+        σ² ~ InverseGamma(1, ν s²/2), which knows no units and lets no arm be certain because its
+        first rewards were alike; "nig": the normal-inverse-gamma posterior (Student-t) under
         θ | σ² ~ N(0, σ²/λ), σ² ~ InverseGamma(shape, scale) given by `prior` (an unpenalised
         intercept is its limit and costs no degree of freedom); a number: known.
+    prior_rows: ν of "empirical_bayes".
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
-    floor: the least σ² of "rss/n" and "rss", so that a perfect first fit does not lock an arm out.
+    floor: the least σ² where it is estimated from residuals; by default 1e-6 of "rss/n" and "rss",
+        so that a perfect first fit does not lock an arm out, and 0 of "empirical_bayes".
     refit_every: when λ (and the weights' normalisation) is settled and B factorised anew: every m
         rows of an arm (an int), or each time they have grown by a share (a float, .05 = 5 %). None:
         with "cv" or normalised weights at every row up to 32 columns and at growth by 5 % beyond,
@@ -43,13 +55,14 @@ class Ridge:
     """
 
     ridge: float | Literal["cv"] = 1.0
-    variance: float | Literal["rss/n", "rss", "nig"] = "rss/n"
+    variance: float | Literal["empirical_bayes", "rss/n", "rss", "nig"] = "empirical_bayes"
     intercept: bool | Literal["unpenalised"] = True
-    floor: float = 1e-6
+    floor: float | None = None
     grid: tuple[float, ...] = LAMBDAS
     folds: int = 5
     refit_every: int | float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
+    prior_rows: float = 2.0
 
     def __post_init__(self) -> None:
         if isinstance(self.ridge, str):
@@ -57,11 +70,13 @@ class Ridge:
         else:
             number(self.ridge, "ridge", above=0, largest=MOST)
         if isinstance(self.variance, str):
-            one_of(self.variance, "variance", ("rss/n", "rss", "nig"))
+            one_of(self.variance, "variance", tuple(RULES))
         else:
             number(self.variance, "a known variance", above=0, largest=MOST)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
-        number(self.floor, "floor", least=0, largest=MOST)
+        if self.floor is not None:
+            number(self.floor, "floor", least=0, largest=MOST)
+        number(self.prior_rows, "prior_rows", above=0, largest=MOST)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
         grid = tuple(number(lam, "each λ of the grid", above=0, largest=MOST) for lam in self.grid)
@@ -90,12 +105,13 @@ class Ridge:
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
         """What the kernels take, as one array (kernels/linear.py says what stands where)."""
         D = self.n_columns(n_features)
-        known = not isinstance(self.variance, str)
-        rule = (
-            kernel.KNOWN_SIGMA2
-            if known
-            else {"rss/n": kernel.RSS_N, "rss": kernel.RSS, "nig": kernel.NIG}[str(self.variance)]
-        )
+        if isinstance(self.variance, str):
+            rule, value = RULES[self.variance], self.prior_rows
+        else:
+            rule, value = kernel.KNOWN_SIGMA2, float(self.variance)
+        floor = self.floor
+        if floor is None:
+            floor = 0.0 if rule == kernel.EMPIRICAL_BAYES else TINY
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:
@@ -103,8 +119,8 @@ class Ridge:
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         return np.array([
             D, n_features if self.intercept == "unpenalised" else D, rule,
-            float(self.variance) if known else math.nan, self.floor, *self.prior,
-            float(normalize), -refit if isinstance(refit, float) else refit,
+            value if rule in (kernel.EMPIRICAL_BAYES, kernel.KNOWN_SIGMA2) else math.nan,
+            floor, *self.prior, float(normalize), -refit if isinstance(refit, float) else refit,
             self.folds if cv else 0, *grid,
         ])  # fmt: skip
 
@@ -240,6 +256,7 @@ class LinearBelief(Belief):
             mine = arm == k
             z = self.design(x[mine])
             kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
+        kernel.pool_noise(self.arms, self.settings)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
         """What is known of arm k's coefficients."""
@@ -292,10 +309,12 @@ class LinearBelief(Belief):
         arms = aligned(len(self.arms) + 1, self.arms.shape[1])
         arms[:-1] = self.arms
         kernel.initialise(arms[-1], self.settings)
+        kernel.pool_noise(arms, self.settings)
         self.arms = arms
 
     def remove_arm(self, k: int) -> None:
         """Forget arm k; those behind it move up."""
         arms = aligned(len(self.arms) - 1, self.arms.shape[1])
         arms[:] = np.delete(self.arms, k, axis=0)
+        kernel.pool_noise(arms, self.settings)
         self.arms = arms

@@ -19,20 +19,22 @@ from bayesbandit.kernels.dense import (
 )
 
 # The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
-# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, and the
+# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
 # shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
-# the squared residuals of large rewards drown in rounding (Welford's remedy).
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT = range(10)
+# the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
+# Bayes rule ‖r − Xθ‖²_W.
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL = range(11)
 HEAD = 16  # a whole number of cache lines
 
-# The settings shared by all arms, one array: columns, penalised columns, variance rule, its known
-# value, floor, normal-inverse-gamma shape and scale, normalise weights to mean 1 (0 or 1), schedule
-# (m > 0: every m rows; −g: at growth by g), number of folds, then the λ grid, largest first. Where
-# no column is penalised alike, but θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
-D_, PENALISED, RULE, KNOWN, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
+# The settings shared by all arms, one array: columns, penalised columns, variance rule, its number
+# (the known σ², or the rows that a prior of σ² stands for), floor, normal-inverse-gamma shape and
+# scale, normalise weights to mean 1 (0 or 1), schedule (m > 0: every m rows; −g: at growth by g),
+# number of folds, then the λ grid, largest first. Where no column is penalised alike, but
+# θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
+D_, PENALISED, RULE, NUMBER, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
 GRID = 10
 
-RSS_N, RSS, NIG, KNOWN_SIGMA2 = range(4)
+RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 
@@ -127,7 +129,7 @@ def set_noise(arm, settings):
     rule, n = int(settings[RULE]), arm[N]
     arm[DF] = np.inf
     if rule == KNOWN_SIGMA2:
-        arm[SIGMA2] = settings[KNOWN]
+        arm[SIGMA2] = settings[NUMBER]
     elif rule == NIG:
         arm[DF] = 2.0 * settings[SHAPE0] + n
         arm[SIGMA2] = (2.0 * settings[SCALE0] + arm[LOSS]) / arm[DF]
@@ -136,7 +138,30 @@ def set_noise(arm, settings):
     else:
         theta = theta_of(arm, D)
         rss = max(arm[LOSS] - arm[LAM] * dot(theta[:penalised], theta[:penalised]), 0.0)
-        arm[SIGMA2] = max(rss / n if rule == RSS_N else rss, settings[FLOOR])
+        if rule == EMPIRICAL_BAYES:
+            arm[RESIDUAL] = rss  # for `pool_noise`, which has the last word
+        arm[SIGMA2] = max(rss if rule == RSS else rss / n, settings[FLOOR])
+
+
+@njit(cache=True)
+def pool_noise(arms, settings):
+    """Every arm's noise variance where it depends on all arms: empirical Bayes.
+
+    σ²_k = (RSS_k + ν w̄_k s²) / n_k is the posterior mean of σ² ~ InverseGamma(1, ν w̄_k s²/2), where
+    s² = Σ loss / Σ w is over the rows of all arms (under the model E loss = n σ²) and w̄_k is the
+    mean weight of arm k's: rows that say as little as the arm's own. c·r has c² σ², exactly.
+    """
+    if settings[RULE] != EMPIRICAL_BAYES:
+        return
+    loss, sum_w = 0.0, 0.0
+    for k in range(arms.shape[0]):
+        loss += arms[k, LOSS]
+        sum_w += arms[k, SUM_W] / arms[k, W_BAR]
+    for k in range(arms.shape[0]):
+        n = arms[k, N]
+        if n > 0.0:
+            prior = settings[NUMBER] * (arms[k, SUM_W] / (arms[k, W_BAR] * n)) * (loss / sum_w)
+            arms[k, SIGMA2] = max((arms[k, RESIDUAL] + prior) / n, settings[FLOOR])
 
 
 @njit(cache=True)

@@ -13,6 +13,7 @@ from bayesbandit.kernels.linear import (
     D_,
     DF,
     N,
+    pool_noise,
     scratch,
     stride,
     update,
@@ -170,6 +171,7 @@ def observe_into(row, arms, settings, source, clip, v):
     weigh(row, D, K, source, clip)
     tail = row[D + 3 * K :]
     update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
+    pool_noise(arms, settings)
 
 
 @njit(cache=True)
@@ -205,6 +207,7 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
     v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
     for i in range(n):
         update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, v, work)
+    pool_noise(arms, settings)
     for i in range(kept):
         history[count[0] + i] = rows[n - kept + i]
     count[0] += kept
@@ -218,6 +221,7 @@ def update_many(arms, z, arm, reward, weight, settings):
     v = np.empty(stride(int(settings[D_])))
     for i in range(z.shape[0]):
         update(arms[arm[i]], z[i], reward[i], weight[i], settings, v)
+    pool_noise(arms, settings)
 
 
 @njit(cache=True)

@@ -38,8 +38,11 @@ PAPER = {
     ("BLUCB", "well"): 79, ("BLUCB", "mis"): 30,
 }  # fmt: skip
 
-CV: dict[str, Any] = {"alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5}
-FIXED: dict[str, Any] = {"alpha": 0.5}
+PAPER_NOISE: dict[str, Any] = {"variance": "rss/n"}
+CV: dict[str, Any] = {
+    "alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5, **PAPER_NOISE,
+}  # fmt: skip
+FIXED: dict[str, Any] = {"alpha": 0.5, **PAPER_NOISE}
 CLIP = 0.2
 
 FOUR = ["LinTS", "LinUCB", "BLTS", "BLUCB"]

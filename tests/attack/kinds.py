@@ -63,7 +63,7 @@ def _of(name: str, balance: Any = None, **more: Any) -> Kind:
     return Kind(_declared(model, balance, **settings), d=3, most=4, **more)
 
 
-IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
+IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0), "prior_rows": 16.0}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
 ESTIMATED = {**POOLED, "balance": "estimated"}
 RIDGES = {

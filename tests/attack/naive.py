@@ -20,6 +20,9 @@ from tests import oracle
 NODES, SHARES = np.polynomial.legendre.leggauss(24)
 
 
+NOTHING = np.empty((0, 1)), np.empty(0), np.empty(0), 1.0  # an arm's rows, weights and λ
+
+
 @dataclass
 class Round:
     x: list[float]
@@ -35,11 +38,13 @@ class Naive:
 
     def __init__(
         self, arms, rule, balance=None, clip=1.0, refresh=0.25, snapshots=32, intercept=True,
-        variance="rss/n", prior=(1.0, 1.0), grid=None, folds=5, normalize=False,
+        variance="empirical_bayes", prior_rows=2.0, prior=(1.0, 1.0), grid=None, folds=5,
+        normalize=False,
     ):  # fmt: skip
         self.arms, self.rule, self.balance, self.clip = list(arms), rule, balance, clip
         self.refresh, self.snapshots, self.intercept = refresh, snapshots, intercept
         self.variance, self.prior, self.normalize = variance, prior, normalize
+        self.prior_rows = prior_rows
         self.grid, self.folds = LAMBDAS if grid == "default" else grid, folds
         self.rounds, self.due, self.stale = [], {}, True
         self.past = []  # [periods, arms, posteriors, chances by context] of each snapshot
@@ -54,19 +59,36 @@ class Naive:
         """θ, its spread matrix and degrees of freedom; None before the first reward."""
         if not (mine := self.of(arm)):
             return None
-        key = tuple((*r.x, r.reward, r.weight) for r in mine)
+        (theta, inverse, sigma2, df), _ = self._fit(mine)
+        if self.variance == "empirical_bayes":
+            sigma2 = self._pooled()[self.arms.index(arm)]
+        return theta, sigma2 * inverse, df
+
+    def _pooled(self):
+        """σ² of all arms, where each depends on all."""
+        rows = [self.of(arm) for arm in self.arms]
+        return self._once(tuple(map(_key, rows)), lambda: oracle.pooled_noise(
+            [self._fit(r)[1] if r else NOTHING for r in rows], self.prior_rows, self.intercept
+        ))  # fmt: skip
+
+    def _fit(self, mine):
+        """θ, B⁻¹, σ² and degrees of freedom, and x, rewards, weights and λ, of an arm alone."""
+        return self._once(_key(mine), lambda: self._fitted(mine))
+
+    def _once(self, key, compute):
         if key not in self.known:
-            self.known[key] = self._posterior(mine)
+            self.known[key] = compute()
         return self.known[key]
 
-    def _posterior(self, mine):
+    def _fitted(self, mine):
         x, reward, w = (np.array([getattr(r, k) for r in mine]) for k in ("x", "reward", "weight"))
         w, own, lam = w / w.mean() if self.normalize else w, self.intercept, 1.0
         if self.grid is not None:
             lam = oracle.cross_validated(x, reward, w, self.grid, self.folds, own)
         sigma2, df = oracle.noise(x, reward, w, lam, self.variance, own, prior=self.prior)
         theta = oracle.sklearn_ridge(x, reward, w, lam, own)
-        return theta, sigma2 * np.linalg.inv(oracle.precision(x, w, lam, own)), df
+        inverse = np.linalg.inv(oracle.precision(x, w, lam, own))
+        return (theta, inverse, sigma2, df), (x, reward, w, lam)
 
     def moments(self, x):
         """Means and scales (K,) and degrees of freedom at x; None while an arm has no reward."""
@@ -170,6 +192,10 @@ class Naive:
         self.due.pop(arm, None)
         for r in self.of(arm):
             r.gone = True
+
+
+def _key(mine):
+    return tuple((*r.x, r.reward, r.weight) for r in mine)
 
 
 def best_arm(mean, scale):

@@ -46,7 +46,7 @@ def offset(folder, seed, name):
     """σ² does not depend on where the rewards begin, where the intercept is free."""
     rng, d = np.random.default_rng(seed), 2
     n, by = int(rng.integers(2050, 4000)), float(rng.choice([0.0, 1e5, 1e7, 1e8]))
-    bandit = bb.LinTS(1, d, intercept="unpenalised")
+    bandit = bb.LinTS(1, d, variance="rss/n", intercept="unpenalised")
     x, reward = rng.normal(size=(n, d)), rng.normal(size=n)
     bandit.update(x, [0] * n, reward + by)
     right = oracle.noise(x, reward, np.ones(n), 1.0, "rss/n", "unpenalised")[0]

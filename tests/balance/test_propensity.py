@@ -27,16 +27,18 @@ def balanced(policy=None, arms=3, d=3, seed=0, model=None, **settings):
 
 
 def estimates_are_weighted(bandit, intercept=True, normalize=False):
-    """Every arm's θ is scikit-learn's on the history's own weights."""
-    history = bandit.history
+    """Every arm's θ is scikit-learn's on the history's own weights, and σ² that of the oracle."""
+    history, rows = bandit.history, {}
     for arm in set(history.arm.tolist()):
         mine = history.arm == arm
         w = history.weight[mine]
         w = w / w.mean() if normalize else w
-        theta = oracle.sklearn_ridge(history.x[mine], history.reward[mine], w, 1.0, intercept)
+        rows[arm] = history.x[mine], history.reward[mine], w, 1.0
+    noise = oracle.pooled_noise(list(rows.values()), bandit.model.prior_rows, intercept)
+    for sigma2, (arm, (x, reward, w, lam)) in zip(noise, rows.items(), strict=True):
+        theta = oracle.sklearn_ridge(x, reward, w, lam, intercept)
         np.testing.assert_allclose(bandit.posterior(arm).location, theta, atol=1e-8)
-        sigma2 = oracle.noise(history.x[mine], history.reward[mine], w, 1.0, "rss/n", intercept)[0]
-        B = oracle.precision(history.x[mine], w, 1.0, intercept)
+        B = oracle.precision(x, w, lam, intercept)
         np.testing.assert_allclose(
             bandit.posterior(arm).spread, sigma2 * np.linalg.inv(B), atol=1e-8
         )
@@ -171,7 +173,7 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
 def test_a_period_counts_over_the_arms_of_its_moment(rng):
     """Snapshots are taken when the arms change and when weights are settled, and no more."""
     x, reward = world(rng, 90, K=4)
-    bandit = balanced(bb.UCB(), ["a", "b"], propensity="pooled", refresh=40, snapshots=1000)
+    bandit = balanced(bb.UCB(), ["a", "b"], propensity="pooled", refit_every=40, snapshots=1000)
     for t in range(90):
         if t == 30:
             bandit.add_arm("c")

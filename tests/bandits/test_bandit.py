@@ -13,7 +13,7 @@ from tests import oracle
 from tests.players import STATEFUL, play, world
 
 POLICIES = [bb.Thompson(0.6), bb.UCB(0.6), bb.Greedy(), bb.EpsilonGreedy(0.2)]
-VARIANCES = ["rss/n", "rss", "nig", 0.2]
+VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.2]
 
 
 def bandit_of(policy, variance="rss/n", balance=None, arms=3, **settings):
@@ -39,10 +39,13 @@ def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
     probe = rng.normal(size=(4, 3))
     decision = bandit.choose(probe)
     mean, scale, df = np.empty((4, 3)), np.empty((4, 3)), np.empty(3)
+    rows = [(x[arm == k], reward[arm == k, k], np.ones((arm == k).sum()), 1.0) for k in range(3)]
     for k in range(3):
         mine, one = arm == k, np.ones((arm == k).sum())
         theta = oracle.sklearn_ridge(x[mine], reward[mine, k], one, 1.0)
         sigma2, df[k] = oracle.noise(x[mine], reward[mine, k], one, 1.0, variance)
+        if variance == "empirical_bayes":
+            sigma2 = oracle.pooled_noise(rows, 2.0)[k]
         covariance = sigma2 * np.linalg.inv(oracle.precision(x[mine], one, 1.0))
         mean[:, k], scale[:, k] = oracle.moments(oracle.design(probe), theta, covariance)
     np.testing.assert_allclose(decision.mean, mean, atol=1e-8)

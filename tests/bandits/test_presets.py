@@ -9,21 +9,22 @@ import bayesbandit as bb
 from tests import oracle
 from tests.players import PRESETS, anatomy, world
 
+RIDGE, REACHING = bb.Ridge(2.0), bb.Ridge(2.0, prior_rows=16.0)
 MADE_OF = {
-    "LinTS": (bb.Thompson(0.5), bb.Unweighted()),
-    "LinUCB": (bb.UCB(0.5), bb.Unweighted()),
-    "BLTS": (bb.Thompson(0.5), bb.InversePropensity(0.1, "decision")),
-    "BLUCB": (bb.UCB(0.5), bb.InversePropensity(0.1, "estimated")),
+    "LinTS": (RIDGE, bb.Thompson(0.5), bb.Unweighted()),
+    "LinUCB": (REACHING, bb.UCB(0.5), bb.Unweighted()),
+    "BLTS": (RIDGE, bb.Thompson(0.5), bb.InversePropensity(0.1, "decision")),
+    "BLUCB": (REACHING, bb.UCB(0.5), bb.InversePropensity(0.1, "estimated")),
 }
 
 
 @pytest.mark.parametrize("name", MADE_OF)
 def test_a_preset_is_a_model_a_policy_and_a_balance(name, rng):
-    policy, balance = MADE_OF[name]
+    model, policy, balance = MADE_OF[name]
     x, reward = world(rng, 60)
     preset = getattr(bb, name)(["a", "b", "c"], 3, alpha=0.5, ridge=2.0, seed=4)
-    assert (preset.policy, preset.balance, preset.model) == (policy, balance, bb.Ridge(2.0))
-    by_hand = bb.Bandit(["a", "b", "c"], bb.Ridge(2.0), policy, balance, n_features=3, seed=4)
+    assert (preset.policy, preset.balance, preset.model) == (policy, balance, model)
+    by_hand = bb.Bandit(["a", "b", "c"], model, policy, balance, n_features=3, seed=4)
     np.testing.assert_array_equal(preset.play(x, reward), by_hand.play(x, reward))
     assert anatomy(preset) == anatomy(by_hand)
 
@@ -43,7 +44,7 @@ def test_the_contract(name):
     """Names, order and defaults of arguments that others rely on."""
     parameters = inspect.signature(getattr(bb, name)).parameters
     common = ["arms", "n_features", "alpha", "ridge", "variance", "intercept", "seed"]
-    defaults = [inspect.Parameter.empty] * 2 + [1.0, 1.0, "rss/n", True, 0]
+    defaults = [inspect.Parameter.empty] * 2 + [1.0, 1.0, "empirical_bayes", True, 0]
     assert list(parameters)[:7] == common
     assert [parameters[p].default for p in common] == defaults
     if name.startswith("B"):
@@ -53,13 +54,8 @@ def test_the_contract(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_reach_the_model_and_the_bandit(name):
-    settings = {
-        "floor": 1e-2,
-        "grid": (1.0, 2.0),
-        "folds": 3,
-        "refit_every": 7,
-        "prior": (2.0, 3.0),
-    }
+    settings = {"floor": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}
+    settings |= {"refit_every": 7, "prior_rows": 3.0}
     bandit = PRESETS[name](
         2, 3, ridge="cv", variance="nig", intercept="unpenalised", history=5, **settings
     )

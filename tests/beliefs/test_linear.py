@@ -12,7 +12,7 @@ import bayesbandit as bb
 from bayesbandit import Ridge
 from tests import oracle
 
-VARIANCES = ["rss/n", "rss", "nig", 0.3]
+VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.3]
 INTERCEPTS = [True, "unpenalised", False]
 seeds = st.integers(0, 2**32 - 1)
 close = {"rtol": 1e-8, "atol": 1e-8}
@@ -67,12 +67,13 @@ def test_equals_scikit_learn(variance, intercept, seed, n, lam):
 
 
 def test_a_first_reward():
-    """By hand: x = 2, r = 3, w = 5, λ = 4, no intercept: B = 24, θ = 30/24."""
-    posterior = only(
-        Ridge(4.0, intercept=False), np.full((1, 1), 2.0), np.array([3.0]), np.array([5.0])
-    )
-    np.testing.assert_allclose(posterior.location, [1.25], **close)
-    np.testing.assert_allclose(posterior.spread, [[5.0 * 0.5**2 / 24]], **close)
+    """By hand: x = 2, r = 3, w = 5, λ = 4, no intercept: B = 24, θ = 30/24, RSS = 5/4; the loss is
+    5/4 + 4 θ² = 7.5, and twice as much the part of the prior."""
+    rows = np.full((1, 1), 2.0), np.array([3.0]), np.array([5.0])
+    for variance, sigma2 in (("rss/n", 1.25), ("empirical_bayes", 1.25 + 2 * 7.5)):
+        posterior = only(Ridge(4.0, variance, intercept=False), *rows)
+        np.testing.assert_allclose(posterior.location, [1.25], **close)
+        np.testing.assert_allclose(posterior.spread, [[sigma2 / 24]], **close)
 
 
 @pytest.mark.parametrize("w", [None, 2.5])
@@ -251,8 +252,9 @@ def test_no_noise_left_draws_the_point(rng):
 
 
 def test_arms_come_and_go():
+    """Where no arm says anything about another: tests/kernels/test_pooled_noise.py has the rest."""
     x, arm, r, w = data(6, 60, K=3)
-    belief = learned(Ridge(), x, arm, r, w, K=3)
+    belief = learned(Ridge(variance="rss/n"), x, arm, r, w, K=3)
     before = [belief.posterior(k) for k in range(3)]
     belief.add_arm()
     belief.remove_arm(1)

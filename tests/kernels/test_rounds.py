@@ -246,7 +246,7 @@ def test_the_loop_has_a_numpy_twin(policy, kind, param, clip, rng):
     """Same decisions, propensities to 1e-6 and estimates to 1e-8 over a run of 80 rounds."""
     x, reward = world(rng, 80, d=2)
     balance = bb.Unweighted() if clip is None else bb.InversePropensity(clip)
-    bandit = bb.Bandit(3, bb.Ridge(), policy, balance, n_features=2, seed=11)
+    bandit = bb.Bandit(3, bb.Ridge(variance="rss/n"), policy, balance, n_features=2, seed=11)
     arms, propensity = bandit.play(x, reward)
     twin = Twin(3, 3, kind, param, clip, seed=11)
     for z, rewards, k, p in zip(oracle.design(x), reward, arms, propensity, strict=True):

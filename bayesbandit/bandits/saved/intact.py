@@ -184,7 +184,8 @@ def _check_arms(arms: np.ndarray) -> None:
     demand(
         (head[:, linear.N] == np.floor(head[:, linear.N])).all(), "its arms' rounds are no counts"
     )
-    for at in (linear.N, linear.SUM_W, linear.SUM_WRR, linear.LOSS, linear.SIGMA2):
+    sums = linear.N, linear.SUM_W, linear.SUM_WRR, linear.LOSS, linear.SIGMA2, linear.RESIDUAL
+    for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")
     for at in (linear.DF, linear.LAM, linear.W_BAR):
         demand((head[:, at] > 0).all(), "its belief has a divisor of 0")
