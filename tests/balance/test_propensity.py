@@ -181,7 +181,7 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
             bandit.remove_arm("c")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, bandit.arms.index(decision.arm)])
-    pool = bandit.reweighting.estimator
+    pool = bandit.reweighting.weigher.estimator
     periods = dict.fromkeys(pool.arms, 0)
     for arms, n in zip(pool.arms, pool.periods, strict=True):
         periods[arms] += n
