@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from numbers import Integral
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +17,11 @@ from bayesbandit.bandits import deciding, door, forks, lessons, playing
 from bayesbandit.bandits.base import step
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
+from bayesbandit.bandits.state import State
 from bayesbandit.beliefs.base import is_compiled
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import LARGEST, Name
-from bayesbandit.history import History, Layout
+from bayesbandit.history import History
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE, choose_one, observe_one
 from bayesbandit.model import RewardModel
@@ -38,7 +37,7 @@ DECISIONS = 0  # key of a stream of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
 
 
-class Bandit:
+class Bandit(State):
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
@@ -63,15 +62,6 @@ class Bandit:
     Threads may share a bandit. Whatever goes wrong, an interrupt or a lack of memory included, a
     call changes all that it should or nothing: see `bandits/forks.py`.
     """
-
-    policy: Any
-    rule: int | None
-    param: tuple[float, float] | None
-    layout: Layout
-    every: np.ndarray  # (K,) True: all arms are available
-    deciding: tuple[Any, ...] | None
-    learning: tuple[Any, ...] | None
-    lock: RLock
 
     def __init__(
         self,
@@ -116,12 +106,6 @@ class Bandit:
         forks.refill(self)
         forks.publish(self)
 
-    def __repr__(self) -> str:
-        return (
-            f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
-            f"n_features={self.n_features})"
-        )
-
     def __copy__(self) -> Bandit:
         return self.copy()
 
@@ -134,30 +118,6 @@ class Bandit:
         vars(self).update(state)
         forks.guard(self)
         forks.publish(self)
-
-    @property
-    def t(self) -> int:
-        """Contexts decided so far."""
-        return int(self.stream[-1])
-
-    @t.setter
-    def t(self, t: int) -> None:
-        self.stream[-1] = t
-
-    @property
-    def model(self) -> Any:
-        """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
-        return getattr(self.spec, "declared", self.spec)
-
-    @property
-    def arms(self) -> tuple[Name, ...]:
-        """The arms' names."""
-        return self.layout.arms
-
-    @property
-    def n_features(self) -> int:
-        """The length d of a context."""
-        return self.layout.n_features
 
     @forks.alone
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
@@ -208,30 +168,7 @@ class Bandit:
 
         Without propensities, today's policy and belief supply them.
         """
-        x = checks.contexts(x, self.n_features)
-        n = len(x)
-        if n == 0:
-            raise ValueError("an update needs at least one round; got none")
-        arm = np.atleast_1d(checks.unmasked(arm, "arm"))
-        if arm.shape != (n,):
-            raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
-        reward = checks.column(reward, n, "rewards")
-        p = np.nan if propensity is None else checks.propensities(propensity, n)
-        with self.lock:
-            forks.release(self)
-            index, tail = [self.number(a) for a in arm], self.layout.tail
-            now = forks.params(self, 1)
-            trial = self if self.compiled else forks.asked(self)
-            rows, kind = deciding.describe(trial, x, self.every, now, held=True)
-            rows[:, tail + rules.ARM] = index
-            rows[:, tail + rules.KIND] = kind
-            rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
-            rows[:, tail + rules.PROPENSITY] = p
-            rows[:, tail + rules.REWARD] = reward
-            rows[:, tail + rules.WEIGHT] = np.nan
-            lessons.learn(trial, rows)
-            if trial is not self:
-                forks.become(self, trial)
+        lessons.update(self, x, arm, reward, propensity)
 
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
@@ -289,25 +226,6 @@ class Bandit:
         forks.refill(trial)
         forks.become(self, trial)
         return self
-
-    def number(self, arm: Any) -> int:
-        """The number of the arm of this name."""
-        try:
-            k = self.layout.index.get(checks.arm_name(arm))
-        except TypeError:
-            k = None
-        if k is None:
-            raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
-        return k
-
-    def among(self, arms: Iterable[Name]) -> np.ndarray:
-        """Which of all arms these are (K,)."""
-        available = np.zeros(len(self.arms), dtype=np.bool_)
-        names = [arms] if isinstance(arms, str | Integral) else list(arms)
-        available[[self.number(arm) for arm in names]] = True
-        if not names:
-            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
-        return available
 
     def copy(self) -> Bandit:
         """An independent bandit in the same state: the same decisions from here on."""

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.bandits.state import State
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
 
-if TYPE_CHECKING:
-    from bayesbandit.bandits.bandit import Bandit
 
-
-def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
+def choose(bandit: State, x: Any, arms: Iterable[Name] | None) -> Decision:
     """For one context (d,) or a batch (n, d), among these arms or all."""
     with bandit.lock:
         forks.release(bandit)
@@ -31,7 +29,7 @@ def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _one(bandit: State, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """A decided row (width,) for a context x (d,), by a compiled belief and rule."""
     belief, rule, [[param, floor]] = bandit.belief, bandit.rule, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
@@ -47,7 +45,7 @@ def _one(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 
 @forks.alone
-def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _many(bandit: State, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Decided rows (n, width) for contexts x (n, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one row; got none")
@@ -65,7 +63,7 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 
 @forks.alone
-def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
+def means(bandit: State, x: np.ndarray) -> np.ndarray:
     """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
     trial = forks.asked(bandit)
     mean = trial.belief.mean(x)
@@ -74,7 +72,7 @@ def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
 
 
 def describe(
-    bandit: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
+    bandit: State, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
 ) -> tuple[np.ndarray, int]:
     """Rows (n, width) with contexts x (n, d) and all arms' moments, and the rule that then decides.
 
@@ -96,7 +94,7 @@ def describe(
 
 
 def _by_policy(
-    bandit: Bandit, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
+    bandit: State, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
 ) -> None:
     """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))

@@ -19,25 +19,23 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
+from bayesbandit.bandits.state import State
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.policies import is_constant, numbers, rule
 
-if TYPE_CHECKING:
-    from bayesbandit.bandits.bandit import Bandit
-
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
 PUBLISHED = ("deciding", "learning")
 PER_ARM = 16  # normals that a block has at least for each arm
-_locked: WeakSet[Bandit] = WeakSet()  # that have a lock of their own
+_locked: WeakSet[State] = WeakSet()  # that have a lock of their own
 
 
-def guard(bandit: Bandit) -> None:
+def guard(bandit: State) -> None:
     """A lock of its own."""
     bandit.lock = RLock()
     _locked.add(bandit)
@@ -79,21 +77,21 @@ def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
     return alone
 
 
-def hold(bandit: Bandit) -> None:
+def hold(bandit: State) -> None:
     """Let the arrays refuse to be changed: their counts become negative."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] >= 0:
             count[0] = -1 - count[0]
 
 
-def release(bandit: Bandit) -> None:
+def release(bandit: State) -> None:
     """Undo `hold`, where that is needed."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
             count[0] = unheld(count[0])
 
 
-def fork(bandit: Bandit) -> Bandit:
+def fork[B: State](bandit: B) -> B:
     """A bandit in the same state, which may change while the other stays as it is."""
     twin, reweighting = asked(bandit), bandit.reweighting
     twin.belief = bandit.belief.fork()
@@ -102,7 +100,7 @@ def fork(bandit: Bandit) -> Bandit:
     return twin
 
 
-def asked(bandit: Bandit) -> Bandit:
+def asked[B: State](bandit: B) -> B:
     """A bandit in the same state, which may decide while the other stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
@@ -111,17 +109,17 @@ def asked(bandit: Bandit) -> Bandit:
     return twin
 
 
-def become(bandit: Bandit, trial: Bandit) -> None:
+def become(bandit: State, trial: State) -> None:
     """Take over all that has changed."""
     vars(bandit).update(vars(trial) | published(trial))
 
 
-def publish(bandit: Bandit) -> None:
+def publish(bandit: State) -> None:
     """What the compiled calls take is now this."""
     vars(bandit).update(published(bandit))
 
 
-def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
+def published(bandit: State) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
     layout, belief = bandit.layout, bandit.belief
     deciding = learning = None
@@ -136,7 +134,7 @@ def published(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
 
 
-def reserve(bandit: Bandit, n: int) -> None:
+def reserve(bandit: State, n: int) -> None:
     """Room for n more rounds in the history."""
     history, learning = bandit.history, bandit.learning
     if not history.has_room(n):
@@ -149,26 +147,26 @@ def reserve(bandit: Bandit, n: int) -> None:
         publish(bandit)
 
 
-def obey(bandit: Bandit, policy: Any) -> None:
+def obey(bandit: State, policy: Any) -> None:
     """The policy, and its numbers where they are the same in every round."""
     first = numbers(policy, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
     vars(bandit).update(policy=policy, rule=rule(policy), param=first)
 
 
-def set_arms(bandit: Bandit, names: tuple[Name, ...]) -> None:
+def set_arms(bandit: State, names: tuple[Name, ...]) -> None:
     """Names for the arms that the belief knows of."""
     bandit.layout = Layout(names, bandit.belief.n_features, bandit.belief.n_columns)
     bandit.every = np.ones(len(names), dtype=np.bool_)
 
 
-def relay(trial: Bandit, names: tuple[Name, ...]) -> None:
+def relay(trial: State, names: tuple[Name, ...]) -> None:
     """`set_arms`, where there is a past."""
     set_arms(trial, names)
     trial.history = trial.history.relaid(trial.layout)
     numbers(trial.policy, trial.t + 1, len(names))  # least probabilities leave room for all arms
 
 
-def refill(bandit: Bandit) -> None:
+def refill(bandit: State) -> None:
     """A new block of normals, long enough for the arms of now: `rng` and `stream` together."""
     bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
@@ -181,7 +179,7 @@ def refill(bandit: Bandit) -> None:
         publish(bandit)
 
 
-def params(bandit: Bandit, n: int) -> np.ndarray:
+def params(bandit: State, n: int) -> np.ndarray:
     """The number and the least probability of the policy at the next n rounds (n, 2); (1, 2) where
     they are always the same."""
     if bandit.param is not None:

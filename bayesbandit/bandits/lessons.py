@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits import forks
+from bayesbandit.bandits import deciding, forks
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.bandits.state import State
 from bayesbandit.beliefs.base import is_streamed
 from bayesbandit.kernels import rounds, rules
 
-if TYPE_CHECKING:
-    from bayesbandit.bandits.bandit import Bandit
 
-
-def observe(bandit: Bandit, decision: Decision, reward: Any) -> None:
+def observe(bandit: State, decision: Decision, reward: Any) -> None:
     """The reward of a decision, or the rewards (n,) of a batch."""
     if type(decision) is not Decision:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
@@ -25,7 +23,7 @@ def observe(bandit: Bandit, decision: Decision, reward: Any) -> None:
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
-            bandit.update(x, np.atleast_1d(decision.arm), reward, p)
+            update(bandit, x, np.atleast_1d(decision.arm), reward, p)
             return
         reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
         if one and bandit.reweighting is None and bandit.compiled:
@@ -36,7 +34,35 @@ def observe(bandit: Bandit, decision: Decision, reward: Any) -> None:
             learn(bandit, rows)
 
 
-def _one(bandit: Bandit, row: np.ndarray, reward: float) -> None:
+def update(bandit: State, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
+    """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
+    x = checks.contexts(x, bandit.n_features)
+    n = len(x)
+    if n == 0:
+        raise ValueError("an update needs at least one round; got none")
+    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
+    if arm.shape != (n,):
+        raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
+    reward = checks.column(reward, n, "rewards")
+    p = np.nan if propensity is None else checks.propensities(propensity, n)
+    with bandit.lock:
+        forks.release(bandit)
+        index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
+        now = forks.params(bandit, 1)
+        trial = bandit if bandit.compiled else forks.asked(bandit)
+        rows, kind = deciding.describe(trial, x, bandit.every, now, held=True)
+        rows[:, tail + rules.ARM] = index
+        rows[:, tail + rules.KIND] = kind
+        rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
+        rows[:, tail + rules.PROPENSITY] = p
+        rows[:, tail + rules.REWARD] = reward
+        rows[:, tail + rules.WEIGHT] = np.nan
+        learn(trial, rows)
+        if trial is not bandit:
+            forks.become(bandit, trial)
+
+
+def _one(bandit: State, row: np.ndarray, reward: float) -> None:
     """By a compiled belief."""
     forks.reserve(bandit, 1)
     belief, history = bandit.belief, bandit.history
@@ -46,7 +72,7 @@ def _one(bandit: Bandit, row: np.ndarray, reward: float) -> None:
     )  # fmt: skip
 
 
-def learn(bandit: Bandit, rows: np.ndarray) -> None:
+def learn(bandit: State, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
     if bandit.reweighting is None and is_streamed(bandit.belief):
         _stream(bandit, rows)
@@ -54,7 +80,7 @@ def learn(bandit: Bandit, rows: np.ndarray) -> None:
         _try(bandit, rows)
 
 
-def _stream(bandit: Bandit, rows: np.ndarray) -> None:
+def _stream(bandit: State, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
     z, reward, arms, settings = bandit.belief.regression(x, arm, reward, weight)
@@ -64,7 +90,7 @@ def _stream(bandit: Bandit, rows: np.ndarray) -> None:
 
 
 @forks.alone
-def _try(bandit: Bandit, rows: np.ndarray) -> None:
+def _try(bandit: State, rows: np.ndarray) -> None:
     """On a fork."""
     trial = forks.fork(bandit)
     belief, history, reweighting = trial.belief, trial.history, trial.reweighting
@@ -77,7 +103,7 @@ def _try(bandit: Bandit, rows: np.ndarray) -> None:
     forks.become(bandit, trial)
 
 
-def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def _weighed(bandit: State, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
     rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)

@@ -5,19 +5,15 @@ Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bayesbandit.bandits import forks
+from bayesbandit.bandits.state import State
 from bayesbandit.kernels import rounds
-
-if TYPE_CHECKING:
-    from bayesbandit.bandits.bandit import Bandit
 
 
 def loop(
-    bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int
+    bandit: State, x: np.ndarray, reward: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """In one compiled loop."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0

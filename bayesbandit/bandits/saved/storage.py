@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,21 +12,19 @@ from bayesbandit.balance.base import Balance
 from bayesbandit.bandits import door, forks
 from bayesbandit.bandits.saved import intact
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
+from bayesbandit.bandits.state import State
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
 
-if TYPE_CHECKING:
-    from bayesbandit.bandits.bandit import Bandit
-
 FORMAT = "bayesbandit.Bandit"
 VERSION = 4
 PARTS = ("belief", "reweighting")  # which have a state of their own
 
 
-def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def state(bandit: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:
@@ -62,9 +60,9 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def restore(
-    make: type[Bandit], meta: dict[str, Any], arrays: dict[str, np.ndarray],
+    make: type[Any], meta: dict[str, Any], arrays: dict[str, np.ndarray],
     policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
-) -> Bandit:  # fmt: skip
+) -> Any:  # fmt: skip
     """The bandit that `state` describes; it owns the arrays from now on."""
     entropy, key = meta["seed"]
     policy = decode(meta["policy"], "policy") if policy is None else policy
@@ -94,9 +92,7 @@ def restore(
     return bandit
 
 
-def load(
-    make: type[Bandit], path: str | Path, policy: Policy | None, model: Any, balance: Any
-) -> Bandit:
+def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any) -> Any:
     """The bandit of a file, all of which is checked."""
     meta, arrays = read(path)
     try:

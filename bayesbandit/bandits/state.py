@@ -1,0 +1,96 @@
+"""What a bandit consists of: plain attributes, and the names of its arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.balance.base import Balance
+from bayesbandit.balance.reweighting import Reweighting
+from bayesbandit.checks import Name
+from bayesbandit.history import History, Layout
+
+
+class State:
+    """A bandit between two calls.
+
+    spec: what makes the belief. rule, param: the compiled rule of the policy, and its number and
+    least probability where they never change. compiled: whether the kernels play the belief.
+    source, clip: where they find an observation's weight. reweighting: what settles past weights.
+    stream: a block of normals of `rng`, with the number of contexts decided so far. deciding,
+    learning: what the compiled calls take (see `forks.py`).
+    """
+
+    spec: Any
+    belief: Any
+    policy: Any
+    rule: int | None
+    param: tuple[float, float] | None
+    layout: Layout
+    every: np.ndarray  # (K,) True: all arms are available
+    deciding: tuple[Any, ...] | None
+    learning: tuple[Any, ...] | None
+    lock: RLock
+    balance: Balance
+    seed: np.random.SeedSequence
+    compiled: bool
+    source: int
+    clip: float
+    reweighting: Reweighting | None
+    history: History
+    rng: np.random.Generator
+    stream: np.ndarray
+
+    def __repr__(self) -> str:
+        return (
+            f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
+            f"n_features={self.n_features})"
+        )
+
+    @property
+    def t(self) -> int:
+        """Contexts decided so far."""
+        return int(self.stream[-1])
+
+    @t.setter
+    def t(self, t: int) -> None:
+        self.stream[-1] = t
+
+    @property
+    def model(self) -> Any:
+        """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
+        return getattr(self.spec, "declared", self.spec)
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        """The arms' names."""
+        return self.layout.arms
+
+    @property
+    def n_features(self) -> int:
+        """The length d of a context."""
+        return self.layout.n_features
+
+    def number(self, arm: Any) -> int:
+        """The number of the arm of this name."""
+        try:
+            k = self.layout.index.get(checks.arm_name(arm))
+        except TypeError:
+            k = None
+        if k is None:
+            raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
+        return k
+
+    def among(self, arms: Iterable[Name]) -> np.ndarray:
+        """Which of all arms these are (K,)."""
+        available = np.zeros(len(self.arms), dtype=np.bool_)
+        names = [arms] if isinstance(arms, str | Integral) else list(arms)
+        available[[self.number(arm) for arm in names]] = True
+        if not names:
+            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        return available
