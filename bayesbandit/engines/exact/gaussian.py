@@ -178,12 +178,18 @@ class Exact:
     def solve(
         self, precision: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown."""
+        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown.
+
+        Under a flat prior that is an improper posterior, under another one lost digits.
+        """
         L = factor(finite(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
-            reason = f"{label}: improper, the posterior precision is singular"
-            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            if label.endswith("Flat"):
+                reason = f"{label}: improper, the posterior precision is singular"
+                raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            reason = f"{label}: the posterior precision is singular to rounding"
+            raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
