@@ -22,7 +22,7 @@ from bayesbandit.engines.algebra.monomials import Sum, constant, positive, real
 from bayesbandit.engines.algebra.terms import Leaves
 from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.gibbs.layout import Layout, layout
-from bayesbandit.engines.gibbs.moves import moves
+from bayesbandit.engines.gibbs.moves import Candidate, candidates, moves
 from bayesbandit.engines.gibbs.propriety import vanishing
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.quadratic import PYTHON, Data
@@ -163,13 +163,17 @@ class Problem:
     size: int
 
     @cached_property
+    def _candidates(self) -> list[Candidate]:
+        return list(candidates(self.layout, self.owner))
+
+    @cached_property
     def moves(self) -> orbits.Moves:
         """The joint moves that make it mix."""
-        return moves(self.layout, self.owner)
+        return moves(self.layout, self._candidates)
 
     def check_proper(self) -> None:
         """Refuses rows for which the posterior is proved to be no distribution."""
-        labels = {self._label(int(i)) for i in vanishing(self.layout, self.owner)}
+        labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
         if labels:
             label = min(labels, key=lambda text: ("as a mixture" in text, text))
             reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"

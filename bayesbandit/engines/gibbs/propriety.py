@@ -14,32 +14,32 @@ integral, and not necessary: a posterior that passes may still be improper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from bayesbandit.engines.gibbs.layout import Array, Block, Layout
-from bayesbandit.engines.gibbs.moves import candidates
+from bayesbandit.engines.gibbs.moves import Candidate
 
 LEAST = 1e-9  # rates are sums of a few declared exponents
 ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it is a difference of
 
 
-def vanishing(layout: Layout, owner: Array) -> Array:
+def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
     """Elements that together take infinite mass to 0 or to ∞; none where that is not proved.
 
-    owner (P,): the number of the variable that each element belongs to.
+    joint: moves of several elements that leave some of their terms as they are.
     """
-    for ray in rays(layout, owner):
+    for ray in rays(layout, joint):
         if improper(layout, ray):
             return np.flatnonzero(ray)
     return np.zeros(0, dtype=np.int64)
 
 
-def rays(layout: Layout, owner: Array) -> Iterator[Array]:
+def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
     """Directions d (P,) of u: of each element that may go far, and of joint moves."""
     t, P = layout.terms, len(layout.terms.linear)
-    pure, start = layout.powers[3], len(t.coef) - layout.powers[3].coef.size
+    start = len(t.coef) - layout.powers[3].coef.size
     last = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
     held = (last >= start) & (t.coef[last] < 0.0)
     for sign, wall in ((-1.0, t.low), (1.0, t.high)):
@@ -50,10 +50,9 @@ def rays(layout: Layout, owner: Array) -> Iterator[Array]:
             ray = np.zeros(P)
             ray[i] = sign
             yield ray
-    if pure.coef.size:
-        for speed, lifted in candidates(layout, owner):
-            if not lifted:
-                yield from (-speed, speed)
+    for speed, lifted in joint:
+        if not lifted:
+            yield from (-speed, speed)
 
 
 def improper(layout: Layout, ray: Array) -> bool:
