@@ -31,7 +31,7 @@ from bayesbandit.engines.likelihood import Likelihood
 from bayesbandit.engines.outcomes import Outcomes
 from bayesbandit.engines.prior import prior_draws
 from bayesbandit.engines.reading.admission import check_mean, check_random
-from bayesbandit.engines.reading.density import containers, lengths, row_dimension
+from bayesbandit.engines.reading.density import containers, lengths, read_once, row_dimension
 from bayesbandit.engines.reading.rewrites import lowered
 from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
 from bayesbandit.engines.stand_in import reads_rows, template
@@ -302,6 +302,7 @@ def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> s
     return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
 
 
+@read_once()
 def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
     check_mean(built, asked)
     check_random(built, asked)

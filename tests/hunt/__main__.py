@@ -7,6 +7,7 @@ prints what it counted. A failure is printed as source that can be pasted. Exit 
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+import pytensor
 from joblib import Parallel, delayed
 
 from tests.hunt.case import Case
@@ -25,6 +27,7 @@ from tests.hunt.known import KNOWN
 
 Answer = tuple[int, Case | None, list[Verdict]]
 LIMIT = 60.0  # seconds for a case without NUTS
+YOUNG = 200_000  # objects between two collections of garbage
 SHRINKS = 60  # attempts at a shorter failure
 
 
@@ -53,9 +56,18 @@ def answered(number: int, case: Case, nuts: bool) -> list[Verdict]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def frugal() -> None:
+    """What a process that compiles many small graphs need not do."""
+    warnings.simplefilter("ignore")
+    pytensor.config.traceback__limit = 0  # where each variable was made
+    if gc.get_threshold()[0] != YOUNG:
+        gc.freeze()
+        gc.set_threshold(YOUNG, 50, 50)
+
+
 def one(number: int, nuts_share: float, shrink: bool) -> Answer:
     """The case of a number, judged; shortened if it fails."""
-    warnings.simplefilter("ignore")
+    frugal()
     case = declaration(seeded(number))
     nuts = bool(np.random.default_rng([number, 1]).random() < nuts_share)
     verdicts = answered(number, case, nuts)
@@ -87,7 +99,7 @@ def shrunk(number: int, case: Case, verdicts: list[Verdict]) -> tuple[Case, list
 
 def known(number: int, nuts: bool) -> Answer:
     """A case of the list, judged."""
-    warnings.simplefilter("ignore")
+    frugal()
     verdicts = answered(0, KNOWN[number], nuts)
     return number, KNOWN[number] if any(v.bad for v in verdicts) else None, verdicts
 

@@ -101,9 +101,8 @@ def along(
 class Quadratic:
     """The block of variables other than `given`, in which a log density is quadratic.
 
-    engine: in whose name a density that is not quadratic is refused.
-    through_mean: the likelihood as a function of the mean rewards, where θ enters it by them alone:
-        a row then costs O(D) and not O(D²).
+    engine: in whose name a density that is not quadratic is refused. Functions are compiled when
+    they are first called.
     """
 
     def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
@@ -127,7 +126,6 @@ class Quadratic:
         self._Z = pt.tensor("Z", shape=(None, self.dim))
         self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
         self._data = [density.inputs.get(role) for role in DATA]
-        self._compile()
 
     def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
@@ -148,30 +146,41 @@ class Quadratic:
         lead = theta.shape[:-1]
         return {k: theta[..., s].reshape(lead + self.shapes[k]) for k, s in self.slices.items()}
 
-    def _compile(self) -> None:
-        data = [v for v in self._data if v is not None]
+    @cached_property
+    def _flat(self) -> list[Any]:
+        """The prior, the likelihood and the mean rewards, as functions of θ."""
         on_data = [t.on_data for t in self.density.terms]
         totals = [
             _total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
             for k in (False, True)
         ]
-        *flat, mean = clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False)
-        self._prior = flat[0]
-        outputs: list[Variable] = []
-        for total in flat:
-            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
-        self._gradients = Compiled([self._Z, *self.given, *data], outputs, PYTHON)
-        M = vectorize_graph(mean, {self._z: self._Z})
-        self._means = Compiled([self._Z, *data], [M], PYTHON)
-        self.through_mean = self._through_mean()
-        if self.through_mean is not None:
-            m, cut = self.density.given_mean, self.through_mean
-            slope = gradient(cut, m)
-            curvature = gradient(slope.sum(), m)
-            self._curvature = Compiled([m, *self.given, *data], [slope, curvature, cut], PYTHON)
+        return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
 
-    def _through_mean(self) -> Variable | None:
-        """The likelihood given the mean rewards, if it knows of θ through them alone."""
+    def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
+        """A function of some inputs, and of those data that the model has."""
+        return Compiled([*inputs, *(v for v in self._data if v is not None)], outputs, PYTHON)
+
+    @cached_property
+    def _gradients(self) -> Compiled:
+        outputs: list[Variable] = []
+        for total in self._flat[:2]:
+            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
+        return self._compiled([self._Z, *self.given], outputs)
+
+    @cached_property
+    def _means(self) -> Compiled:
+        return self._compiled([self._Z], [vectorize_graph(self._flat[2], {self._z: self._Z})])
+
+    @cached_property
+    def _curvature(self) -> Compiled:
+        m, cut = self.density.given_mean, self.through_mean
+        slope = gradient(cut, m)
+        return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])
+
+    @cached_property
+    def through_mean(self) -> Variable | None:
+        """The likelihood as a function of the mean rewards, if θ enters it by them alone: a row
+        then costs O(D) and not O(D²)."""
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
         cut = _total([term.given_mean for term in self.density.terms if term.on_data])
@@ -217,7 +226,7 @@ class Quadratic:
 
     @cached_property
     def _prior_at(self) -> Compiled:
-        outputs = [gradient(self._prior, self._z), self._prior]
+        outputs = [gradient(self._flat[0], self._z), self._flat[0]]
         graphs = vectorize_graph(outputs, {self._z: self._Z})
         return Compiled([self._Z, *self.given], list(graphs), PYTHON)
 
