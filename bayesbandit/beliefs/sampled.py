@@ -155,7 +155,7 @@ class SampledBelief:
     def _proper(self, x: np.ndarray) -> np.ndarray:
         """`values`, which all arms must have."""
         if np.isnan(values := self.values(x)).any():
-            raise ValueError(IMPROPER)
+            raise ValueError(f"{self.spec.model.name}: {IMPROPER}")
         return values
 
     def parts(self, x: np.ndarray) -> list[slice]:
@@ -296,7 +296,7 @@ class SampledBelief:
         g = 0 if self.joint else k
         values = {name: v[None] for name, v in self.current(g).items()}
         if not values:
-            raise ValueError(IMPROPER)
+            raise ValueError(f"{self.spec.model.name}: {IMPROPER}")
         rows = {role: v[: self.chains[g].fitted] for role, v in self._rows(g).items()}
         known = SampledDraws(values, independent=self.plan.closed_form)
         return Posterior(self.plan, rows, known, 0)
