@@ -22,10 +22,12 @@ import pytensor
 from joblib import Parallel, delayed
 
 from tests.hunt.case import Case
-from tests.hunt.grammar import declaration, replayed, seeded
-from tests.hunt.judge import Verdict, judged
+from tests.hunt.draft import replayed, seeded
+from tests.hunt.grammar import declaration
+from tests.hunt.judge import judged
 from tests.hunt.known import KNOWN
 from tests.hunt.tally import Tally, written
+from tests.hunt.verdict import Verdict
 
 Answer = tuple[int, Case | None, list[Verdict]]
 LIMIT = 60.0  # seconds for a case without NUTS

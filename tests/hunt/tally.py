@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.hunt.judge import Verdict
+from tests.hunt.verdict import Verdict
 
 OUTCOMES = ("right", "wrong", "crash", "refused", "door", "unmixed", "unjudged", "spared")
 SHOWN = 40  # reasons of refusal
