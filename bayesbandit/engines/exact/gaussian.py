@@ -19,7 +19,7 @@ from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.exact.distributions import Gaussian, factor
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
 from bayesbandit.engines.reading.density import read
-from bayesbandit.engines.reading.quadratic import Data, Natural, Quadratic, Rows
+from bayesbandit.engines.reading.quadratic import Data, Given, Natural, Quadratic, Rows
 from bayesbandit.engines.reading.recognise import TOLERANCE, Form, recognise
 
 if TYPE_CHECKING:
@@ -175,6 +175,14 @@ class Exact:
                 parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
+    def _rows(self, data: Data, given: Given = ()) -> Rows:
+        """What each row says of θ, only if `row_wise`."""
+        if not self.identity_map:
+            return self.quadratic.rows(data, given)
+        x = data[0]
+        slope, curvature, value = self.quadratic.curvature(np.zeros(len(x)), data, given)
+        return Rows(x, -curvature, slope, value)
+
     def solve(
         self, precision: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,13 +240,6 @@ class ExactGaussian(Exact):
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")
         return self._rows(self.data(x, reward, weight, arm))
-
-    def _rows(self, data: Data) -> Rows:
-        if not self.identity_map:
-            return self.quadratic.rows(data)
-        x = data[0]
-        slope, curvature, value = self.quadratic.curvature(np.zeros(len(x)), data)
-        return Rows(x, -curvature, slope, value)
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""

@@ -248,14 +248,25 @@ class Quadratic:
         prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
-    def value(self, theta: np.ndarray, data: Data, given: Given = ()) -> float:
-        """The whole log density at θ (D,), by the rows' mean rewards where these are all that they
-        know of it: without gradients."""
+    def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
+        """The whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows' mean
+        rewards, where these are all that they know of θ, and without gradients."""
+        rest = self._arguments(data, given)
         if self.through_mean is None:
-            return float(sum(v[0] for v in self.log_densities(theta[None], data, given)))
-        means = self.mean_reward(theta[None], data)[0]
-        rows = self.curvature(np.ascontiguousarray(means), data, given)[2]
-        return rows + float(self.prior_values(theta[None], given)[0])
+            each = (self.log_densities(z[None], data, [np.asarray(g)[i] for g in given])
+                    for i, z in enumerate(Z))  # fmt: skip
+            return np.array([float(sum(v[0] for v in both)) for both in each])
+        [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
+        return np.broadcast_to(found, len(Z))
+
+    @cached_property
+    def _densities(self) -> Compiled:
+        m, through = self.density.given_mean, self.through_mean
+        many = {
+            v: pt.tensor(shape=(None, *v.type.shape), dtype=v.type.dtype) for v in (m, *self.given)
+        }
+        total = vectorize_graph(self._flat[0] + through, many | {self._z: self._Z})
+        return self._compiled([self._Z, *many.values()], [total])
 
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()
