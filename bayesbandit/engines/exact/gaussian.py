@@ -177,11 +177,9 @@ class Exact:
 
     def _rows(self, data: Data, given: Given = ()) -> Rows:
         """What each row says of θ, only if `row_wise`."""
-        if not self.identity_map:
-            return self.quadratic.rows(data, given)
-        x = data[0]
-        slope, curvature, value = self.quadratic.curvature(np.zeros(len(x)), data, given)
-        return Rows(x, -curvature, slope, value)
+        A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
+        slope, curvature, value = self.quadratic.curvature(b, data, given)
+        return Rows(A, -curvature, slope, value)
 
     def solve(
         self, precision: np.ndarray, shift: np.ndarray

@@ -276,12 +276,6 @@ class Quadratic:
         slope, curvature, value = self._curvature(m, *rest)
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
 
-    def rows(self, data: Data, given: Given = ()) -> Rows:
-        """Each row's statement about θ, where rows speak through their own mean reward."""
-        A, b = self.linear_map(data)
-        slope, curvature, value = self.curvature(b, data, given)
-        return Rows(A, -curvature, slope, value)
-
     def linear_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
         """The mean rewards A θ + b: A (n, D), b (n,)."""
         A, b = affine(lambda Z: self.mean_reward(Z, data), self.dim)
