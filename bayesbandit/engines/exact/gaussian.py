@@ -175,7 +175,7 @@ class Exact:
                 parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
-    def _rows(self, data: Data, given: Given = ()) -> Rows:
+    def statements(self, data: Data, given: Given = ()) -> Rows:
         """What each row says of θ, only if `row_wise`."""
         A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
         slope, curvature, value = self.quadratic.curvature(b, data, given)
@@ -231,13 +231,13 @@ class ExactGaussian(Exact):
         """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
         if `additive`."""
         data = self.data(x, reward, weight, arm)
-        return self._rows(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
+        return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 
     def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
         """What each row says of θ; only if `row_wise`."""
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")
-        return self._rows(self.data(x, reward, weight, arm))
+        return self.statements(self.data(x, reward, weight, arm))
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""

@@ -139,7 +139,7 @@ class NormalInverseGamma(Exact):
     def _shape(self, data: Data) -> Natural:
         """Precision and shift of rows, at s = 1."""
         if self.row_wise:
-            return self._rows(data, (1.0,)).natural()
+            return self.statements(data, (1.0,)).natural()
         return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
