@@ -33,7 +33,7 @@ from bayesbandit.engines.prior import prior_draws
 from bayesbandit.engines.reading.admission import check_mean, check_random
 from bayesbandit.engines.reading.density import containers, lengths, read_once, row_dimension
 from bayesbandit.engines.reading.rewrites import lowered
-from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
+from bayesbandit.engines.reading.rows import ALONG, NONE, Reach, Rows
 from bayesbandit.engines.stand_in import reads_rows, template
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class Plan:
         """The operation by which the mean reward of a row depends on other rows; "" if it does not,
         whatever they are."""
         mean = lowered([self.built["mean_reward"]])[0]
-        seeds = dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
+        seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
+        seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
         return Rows([mean], seeds).apart(mean) or ""
 
     @cached_property

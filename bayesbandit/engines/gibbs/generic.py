@@ -86,9 +86,11 @@ class Reading:
 
     def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
         """Where each variable's elements are, the reals among reals and the others among theirs;
-        how many there are, D and P."""
+        how many there are, D and P. Those that are as many as the rows come last, so that what is
+        known of the others (`_fixed`) stays."""
         places, ends = {}, {True: 0, False: 0}
-        for k, shape in self.shapes(n).items():
+        by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
+        for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
             size, block = int(np.prod(shape)), k in self.block
             places[k] = np.arange(ends[block], ends[block] + size).reshape(shape)
             ends[block] += size
