@@ -209,6 +209,14 @@ weight = np.ones(60)
                  "    sigma: float = 0.5\ncfg = C()"), "cfg.sigma = 50.0"),
     stale(normal(sd="float(table.sel(k=0))", before="import xarray as xr\n"
                  "table = xr.DataArray([0.5], dims='k')"), "table[0] = 50.0"),
+    # ---- variables by row, and priors made of rows
+    by_rows(declared("", 'theta = pm.Normal("theta", 0, 1, dims="feature")',
+            'q = pm.Gamma("q", 2, 2, dims="row")', 's = pm.HalfNormal("s", 1)', "mu = x @ theta",
+            'pm.Normal("r", mu, s / pt.sqrt(q), observed=reward)', "return mu"), ROWS),
+    by_rows(declared("", 'theta = pm.MvNormal("theta", np.zeros(3), tau=x.T @ x / 60, dims="feature")',
+            "mu = x @ theta", 'pm.Normal("r", mu, 1, observed=reward)', "return mu"), ROWS),
+    by_rows(declared("", 'theta = pm.Normal("theta", 0, 1 + x.std(0), dims="feature")',
+            "mu = x @ theta", 'pm.Normal("r", mu, 1, observed=reward)', "return mu"), ROWS),
     # ---- means
     *(mean(normal(mu=f"x @ theta + {term}", sd=sd, priors=priors), rows)
       for term, sd, priors, rows in (

@@ -103,7 +103,7 @@ def likelihood(c: Choices, draft: Draft, mean: str) -> str:
     line = draft.lines.append
     kind = c.pick(
         *["normal"] * 8, "lag", "ids", "studentt", "laplace", "logistic", "lognormal", "custom",
-        "power", "bernoulli", "poisson", "slice", "minibatch" if c.chance(10) else "tau",
+        "power", "bernoulli", "poisson", "slice", "scales", "twice", "minibatch" if c.chance(10) else "tau",
     )  # fmt: skip
     returned = "mu"
     if kind in ("normal", "studentt", "laplace", "logistic"):
@@ -130,6 +130,13 @@ def likelihood(c: Choices, draft: Draft, mean: str) -> str:
         line(
             f'pm.MvNormal("r", mu, cov=({draft.scale}) ** 2 * (pt.eye(x.shape[0]) + 4 * same), observed=reward)'
         )
+    elif kind == "scales":  # a variable for each row, before or behind the others
+        family = c.pick('Gamma("own", 2, 2', 'InverseGamma("own", 2, 2', 'Exponential("own", 1')
+        draft.lines.insert(c.pick(len(draft.lines), 0), f'own = pm.{family}, dims="row")')
+        line(f'pm.Normal("r", mu, {draft.scale} / pt.sqrt(own), observed=reward)')
+    elif kind == "twice":
+        line(f'pm.Normal("r", mu, {draft.scale}, observed=reward)')
+        line(f'pm.Normal("r2", 2 * mu, {c.pick("3.0", draft.scale)}, observed=reward + 1)')
     elif kind == "lognormal":
         line(f'pm.LogNormal("r", mu, {draft.scale}, observed=1e-6 + abs(reward))')
     elif kind == "custom":

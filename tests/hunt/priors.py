@@ -71,6 +71,7 @@ def coefficients(c: Choices, draft: Draft) -> None:
     ]
     if not draft.arm:
         kinds += ["mvnormal", "walk", "zerosum"] if d > 1 else []
+        kinds += ["design"] if d > 1 else []
         kinds += ["flat"] if c.chance(5) else []
     kind = c.pick(*kinds)
     if kind == "conjugate" and not draft.learned:
@@ -133,6 +134,10 @@ def coefficients(c: Choices, draft: Draft) -> None:
             rho = c.pick(0.5, 0.9, -0.1)
             body(
                 f'theta = pm.MvNormal("theta", np.zeros({d}), cov={1 - rho:g} * np.eye({d}) + {rho} , dims={where})'
+            )
+        case "design":
+            body(
+                f'theta = pm.MvNormal("theta", np.zeros({d}), tau=np.eye({d}) + x.T @ x / x.shape[0], dims={where})'
             )
         case "walk":
             body(
