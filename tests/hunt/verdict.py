@@ -11,6 +11,10 @@ from tests.hunt.case import Scene
 BAD = ("wrong", "crash")
 
 
+class Spared(Exception):
+    """NUTS would have to compile."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """One answer, judged. what: "fit", "changed" or "stream". engine: that answered, or was asked.
@@ -37,6 +41,8 @@ class Verdict:
 def raised(scene: Scene, what: str, engine: str, error: Exception) -> Verdict:
     """A refusal with a reason; or a crash: an error that names neither model nor variable."""
     text = " ".join(str(error).split())
+    if isinstance(error, Spared):
+        return Verdict(what, "nuts", "spared")
     if isinstance(error, NotThisEngine):
         return Verdict(what, engine, "refused", text)
     if isinstance(error, ValueError | TypeError):
