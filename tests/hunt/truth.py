@@ -63,8 +63,11 @@ class Truth:
             columns = np.split(part, np.cumsum(self.sizes)[:-1], axis=1)
             values = [c.reshape(len(part), *shape)
                       for c, shape in zip(columns, self.shapes, strict=True)]  # fmt: skip
-            with np.errstate(all="ignore"):
-                found.append(np.broadcast_to(self._batched(*values), len(part)))
+            try:
+                with np.errstate(all="ignore"):
+                    found.append(np.broadcast_to(self._batched(*values), len(part)))
+            except Exception:  # where a parameter of one of them is out of its bounds
+                found.append(np.array([self.logp(theta) for theta in part]))
         logs = np.concatenate(found)
         logs[np.isnan(logs)] = -np.inf
         some = np.linspace(0, len(thetas) - 1, 5).astype(int)
