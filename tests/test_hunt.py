@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from tests.hunt.case import Case
+from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
-from tests.hunt.grammar import Choices, declaration, replayed, seeded
+from tests.hunt.grammar import declaration
 from tests.hunt.judge import judge, judged
 from tests.hunt.known import KNOWN, QUICK
 from tests.hunt.sampled import judge as judge_draws
+from tests.hunt.tally import Tally, written
 from tests.hunt.truth import Truth
+from tests.hunt.verdict import Verdict
 
 HANDFUL = range(8)
 
@@ -127,3 +130,24 @@ def test_choices_repeat():
     case = declaration(seeded(5))
     assert str(declaration(replayed(case.choices))) == str(case)
     assert str(declaration(seeded(5))) == str(case)
+
+
+def test_counts_of_several_files_add_up(tmp_path):
+    verdicts = [Verdict("fit", "gibbs", "right"), Verdict("stream", "bandit", "wrong", "far off")]
+    whole, files = Tally(), [tmp_path / "a", tmp_path / "b"]
+    for number, path in enumerate([files[0], files[1], files[1]]):
+        with path.open("a") as file:
+            print(written(number, "source" * number, verdicts[: 1 + number % 2]), file=file)
+        whole.add(verdicts[: 1 + number % 2])
+    added = Tally()
+    for path in [*files, files[0]]:  # a file that is given twice counts once
+        added.add_file(path)
+    assert str(added) == str(whole)
+    assert (added.cases, added.failures) == (3, 1)
+
+
+def test_many_log_densities_are_those_of_each():
+    truth, _ = answered(LASSO)
+    thetas = np.random.default_rng(0).normal(size=(300, truth.dim))
+    alone = [truth.logp(theta) for theta in thetas]
+    np.testing.assert_allclose(truth.logps(thetas), alone, rtol=1e-10)

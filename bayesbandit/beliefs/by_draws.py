@@ -117,7 +117,7 @@ class ByDraws(Belief):
         which = slice(None) if available is None else available
         values = self.values(x)[:, which]
         if np.isnan(values).any():
-            raise ValueError(IMPROPER)
+            raise ValueError(f"{self!r}: {IMPROPER}")
         _, K, S = values.shape
         one = rng.integers(S, size=(size, 1 if self.joint else K))
         one = np.broadcast_to(one, (size, K))

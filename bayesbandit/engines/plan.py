@@ -28,9 +28,9 @@ from bayesbandit.engines.built.stand_in import reads_rows, template
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.kept import Kept
 from bayesbandit.engines.reading.admission import check_mean, check_random
-from bayesbandit.engines.reading.density import containers, lengths, row_dimension
+from bayesbandit.engines.reading.density import containers, lengths, read_once, row_dimension
 from bayesbandit.engines.reading.rewrites import lowered
-from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
+from bayesbandit.engines.reading.rows import ALONG, NONE, Reach, Rows
 from bayesbandit.engines.registry import candidates
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ class Plan:
         """The operation by which the mean reward of a row depends on other rows; "" if it does not,
         whatever they are."""
         mean = lowered([self.built["mean_reward"]])[0]
-        seeds = dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
+        seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
+        seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
         return Rows([mean], seeds).apart(mean) or ""
 
     @cached_property
@@ -279,6 +280,7 @@ def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> s
     return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
 
 
+@read_once()
 def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
     check_mean(built, asked)
     check_random(built, asked)

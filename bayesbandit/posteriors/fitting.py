@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.base import Engine, NotThisEngine, one_thread
+from bayesbandit.engines.base import Engine, Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.plan import Plan, planned
 from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
@@ -64,6 +65,8 @@ def fit(
         try:
             known = _posterior(chosen, rows, draws, chains, number, knobs)
             break
+        except Improper:
+            raise
         except NotThisEngine as error:
             if engine not in ("auto", "exact"):
                 raise
@@ -84,6 +87,10 @@ def _posterior(
         with one_thread():
             return plan.method.posterior(**rows)
     plan.likelihood.check(plan.model.name, rows)
+    if plan.asked == plan.engine != gibbs.ENGINE:  # no Gibbs sampler has seen these rows
+        conditionals = gibbs.match(plan.built)
+        if isinstance(conditionals, gibbs.Gibbs):
+            conditionals.check_proper(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 

@@ -301,3 +301,19 @@ def test_the_identity_is_tested_on_the_rows():
     whole.layout.terms.linear[0] += 1e-3
     with pytest.raises(NotThisEngine, match="differs from the sampler's on these rows"):
         whole.check(state, np.random.default_rng(1))
+
+
+def test_a_variable_by_row_before_others_leaves_them_in_their_places():
+    """What was known of σ's prior was taken for that of the variable which then had its place."""
+
+    @reward_model(theta=EACH, q=Prior("Gamma", alpha=2, beta=2, dims="row"), s=HALF)
+    def model(x, reward, theta, q, s):
+        mu = x @ theta
+        pm.Normal("r", mu, s / pt.sqrt(q), observed=reward)
+        return mu
+
+    found = matched(model, rows(model, n=30))
+    for n in (12, 30, 45):
+        data = found.data(**rows(model, n=n))
+        state = found.start(data, np.random.default_rng(0))
+        problem(found.reading, data).check(state, np.random.default_rng(1))

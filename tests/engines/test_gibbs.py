@@ -345,7 +345,7 @@ def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
     data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
     found = engine(model, data)
     state = found.start(found.data(**data), np.random.default_rng(0))
-    said = found.quadratic.rows(found.data(**data), [state[v.name] for v in found.quadratic.given])
+    said = found.statements(found.data(**data), [state[v.name] for v in found.quadratic.given])
     A, b = found.linear_map(data["x"])
     told = found.kernel.problem(A, b, found.data(**data))
     sigma2, d = float(found.kernel.sigma2(state)), found.dim

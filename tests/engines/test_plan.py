@@ -13,6 +13,7 @@ from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
+from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 
 SOURCE = """
@@ -146,3 +147,28 @@ def test_plans_are_copied_stored_and_shared_by_threads():
     with ThreadPoolExecutor(4) as pool:
         plans = list(pool.map(lambda _: plan(fresh, 2), range(4)))
     assert all(p.method is plans[0].method for p in plans)
+
+
+def test_a_prior_made_of_the_design_mixes_no_rows_of_the_mean():
+    """Given θ, the mean reward of a row is its own; predictions were refused."""
+
+    @reward_model()
+    def design(x, reward):
+        theta = pm.MvNormal("theta", np.zeros(2), tau=np.eye(2) + x.T @ x, dims="feature")
+        mu = x @ theta
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    @reward_model()
+    def centred(x, reward):
+        theta = pm.Normal("theta", 0, 1, dims="feature")
+        mu = (x - x.mean(axis=0)) @ theta
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    assert plan(design, 2).row_mixing == ""
+    assert plan(centred, 2).row_mixing == "mean over rows"
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    known = fit(design, x, x[:, 0])
+    precision = np.eye(2) + 2.0 * x.T @ x
+    np.testing.assert_allclose(known.mean(x), x @ np.linalg.solve(precision, x.T @ x[:, 0]))

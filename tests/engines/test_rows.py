@@ -6,9 +6,11 @@ import pytensor.tensor as pt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytensor.compile.builders import OpFromGraph
 
 from bayesbandit.engines.reading.influence import Influence, Scaling
 from bayesbandit.engines.reading.reach import ALONG, CONSTANT, MIXED, SUM, Reach
+from bayesbandit.engines.reading.rewrites import unfolded
 from bayesbandit.engines.reading.rows import Rows
 from tests.engines.declared import FAST
 
@@ -109,3 +111,49 @@ def test_values_depend_on_no_more_than_is_said(graph, names):
 )  # fmt: skip
 def test_degrees_of_homogeneity(graph, degree):
     assert Scaling([graph], {w: 1.0}).of(graph) == degree
+
+
+# ---- einsums, and functions with graphs of their own ---------------------------------------------
+
+
+A = pt.matrix("A", shape=(3, 3))
+FOLDED = pt.matrix("folded", shape=(None, 3))
+CENTRED = OpFromGraph([FOLDED], [FOLDED - FOLDED.mean(axis=0)])
+
+
+@pytest.mark.parametrize(
+    ("graph", "kind"),
+    [
+        (pt.einsum("ij,j->i", x, theta), ALONG),
+        (pt.einsum("ij,ij,j->i", x, x, theta), ALONG),
+        (pt.einsum("ij,i,j,ij->ij", x, w, theta, x), ALONG),
+        (pt.einsum("j,ij,ij->ji", theta, x, x), ALONG),
+        (pt.einsum("ij,ij,i->j", x, x, w), SUM),
+        (pt.einsum("ij,ij,j->i", x, x - x.mean(axis=0), theta), MIXED),
+        (pt.einsum("ij,kj,k->i", x, x, w), MIXED),
+    ],
+)
+def test_einsums(graph, kind):
+    [whole] = unfolded([graph])
+    assert Rows([whole], SEEDS).of(whole).kind == kind
+
+
+def test_an_unfolded_einsum_is_the_same():
+    graphs = [
+        pt.einsum("ij,ij,j->i", x, x, theta),
+        pt.einsum("ij,i,jk->ji", x, w, A),
+        pt.einsum("ij,jk,ik->i", x, A, x),
+        pt.einsum("ij,ij,i->j", x, x, w),
+    ]
+    inputs, rng = [x, w, theta, A], np.random.default_rng(0)
+    values = [rng.normal(size=s) for s in ((5, 3), 5, 3, (3, 3))]
+    both = [pytensor.function(inputs, g, mode=FAST, on_unused_input="ignore")(*values)
+            for g in (graphs, unfolded(graphs))]  # fmt: skip
+    for folded, whole in zip(*both, strict=True):
+        np.testing.assert_allclose(whole, folded, rtol=1e-12)
+
+
+@pytest.mark.parametrize("graph", [x - x.mean(axis=0), CENTRED(x), (r - r.mean()) ** 2])
+def test_a_mean_over_rows_is_called_so(graph):
+    [whole] = unfolded([graph])
+    assert Rows([whole], SEEDS).mixed(whole) == "mean over rows"

@@ -1,30 +1,38 @@
 """Hunt for wrong answers: `uv run python -m tests.hunt --count 10000 --seed 1 --jobs 2`.
 
 Draws declarations, lets the package answer, judges the answers by PyMC's own log density, and
-prints what it counted. A failure is printed as source that can be pasted. Exit code 1 if any.
+prints what it counted, also when it is interrupted. A failure is printed as source that can be
+pasted. Exit code 1 if any. `--out FILE` keeps all verdicts, `--sum FILE …` adds such files up.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import time
 import traceback
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
+import pytensor
 from joblib import Parallel, delayed
 
 from tests.hunt.case import Case
-from tests.hunt.grammar import declaration, replayed, seeded
-from tests.hunt.judge import Verdict, judged
+from tests.hunt.draft import replayed, seeded
+from tests.hunt.grammar import declaration
+from tests.hunt.judge import judged
 from tests.hunt.known import KNOWN
+from tests.hunt.tally import Tally, written
+from tests.hunt.verdict import Verdict
 
 Answer = tuple[int, Case | None, list[Verdict]]
 LIMIT = 60.0  # seconds for a case without NUTS
+YOUNG = 200_000  # objects between two collections of garbage
+EVERY = 50  # declarations between two lines on what was counted
 SHRINKS = 60  # attempts at a shorter failure
 
 
@@ -53,9 +61,18 @@ def answered(number: int, case: Case, nuts: bool) -> list[Verdict]:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
+def frugal() -> None:
+    """What a process that compiles many small graphs need not do."""
+    warnings.simplefilter("ignore")
+    pytensor.config.traceback__limit = 0  # where each variable was made
+    if gc.get_threshold()[0] != YOUNG:
+        gc.freeze()
+        gc.set_threshold(YOUNG, 50, 50)
+
+
 def one(number: int, nuts_share: float, shrink: bool) -> Answer:
     """The case of a number, judged; shortened if it fails."""
-    warnings.simplefilter("ignore")
+    frugal()
     case = declaration(seeded(number))
     nuts = bool(np.random.default_rng([number, 1]).random() < nuts_share)
     verdicts = answered(number, case, nuts)
@@ -87,7 +104,7 @@ def shrunk(number: int, case: Case, verdicts: list[Verdict]) -> tuple[Case, list
 
 def known(number: int, nuts: bool) -> Answer:
     """A case of the list, judged."""
-    warnings.simplefilter("ignore")
+    frugal()
     verdicts = answered(0, KNOWN[number], nuts)
     return number, KNOWN[number] if any(v.bad for v in verdicts) else None, verdicts
 
@@ -107,27 +124,6 @@ def timely(tasks: Iterable[object], end: float) -> Iterator[object]:
         yield task
 
 
-def reason(verdict: Verdict) -> str:
-    """The first words of a refusal: its engine and why, without names."""
-    text = verdict.detail.split("; ")[-1] if verdict.engine == "exact" else verdict.detail
-    words = text.replace("later: ", "").split()
-    plain = ["…" if "'" in word or any(ch.isdigit() for ch in word) else word for word in words]
-    return " ".join(plain[:8])
-
-
-def report(count: Counter[tuple[str, str, str]], reasons: Counter[str], cases: int) -> str:
-    """The tables of counts, as Markdown."""
-    outcomes = ["right", "wrong", "crash", "refused", "door", "unmixed", "unjudged", "spared"]
-    lines = [f"{cases} declarations", "", f"| answer | engine | {' | '.join(outcomes)} |"]
-    lines.append("| --- " * (2 + len(outcomes)) + "|")
-    for what, engine in sorted({key[:2] for key in count}):
-        cells = (str(count[what, engine, outcome] or "") for outcome in outcomes)
-        lines.append(f"| {what} | {engine} | {' | '.join(cells)} |")
-    lines += ["", "| refusals | reason |", "| --- | --- |"]
-    lines += [f"| {n} | {why} |" for why, n in reasons.most_common(40)]
-    return "\n".join(lines)
-
-
 def main() -> int:
     """Runs the hunt; 1 where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.hunt")
@@ -138,32 +134,42 @@ def main() -> int:
     parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
     parser.add_argument("--known", action="store_true", help="the list of known cases instead")
     parser.add_argument("--no-shrink", action="store_true", help="print failures as drawn")
+    parser.add_argument("--out", type=Path, help="append each declaration's verdicts, JSON lines")
+    parser.add_argument("--sum", type=Path, nargs="+", help="add such files up, and hunt no more")
     given = parser.parse_args()
+    tally = Tally()
+    if given.sum:
+        for path in given.sum:
+            tally.add_file(path)
+        print(tally)
+        return 1 if tally.failures else 0
     seed = given.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
     print(f"seed {seed}", flush=True)
     if given.known:
-        tasks = [delayed(known)(i, given.nuts_share > 0.5) for i in range(len(KNOWN))]
+        tasks = (delayed(known)(i, given.nuts_share > 0.5) for i in range(len(KNOWN)))
     else:
         shrink = not given.no_shrink
-        tasks = [delayed(one)(seed + i, given.nuts_share, shrink) for i in range(given.count)]
-    count: Counter[tuple[str, str, str]] = Counter()
-    reasons: Counter[str] = Counter()
-    failures = cases = 0
-    for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):
-        cases += 1
-        for v in verdicts:
-            count[v.what, v.engine, v.outcome] += 1
-            if v.outcome in ("refused", "door", "unjudged"):
-                reasons[f"{v.outcome}: {reason(v)}"] += 1
-        if case is not None:
-            failures += 1
-            print(f"\n#### {number}\n{case}")
-            print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
-    print("\n" + report(count, reasons, cases))
-    print(f"\n{failures} of {cases} declarations failed")
-    return 1 if failures else 0
+        tasks = (delayed(one)(seed + i, given.nuts_share, shrink) for i in range(given.count))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):
+            source = "" if case is None else str(case)
+            tally.add(verdicts)
+            if given.out:
+                with given.out.open("a") as file:
+                    print(written(f"known {number}" if given.known else number, source, verdicts),
+                          file=file)  # fmt: skip
+            if source:
+                print(f"\n#### {number}\n{source}")
+                print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)
+            if tally.cases % EVERY == 0:
+                print(tally.line, flush=True)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted; go on with --seed {seed + tally.cases}")
+    print(f"\n{tally}", flush=True)
+    return 1 if tally.failures else 0
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def deviation(truth: Truth, chains: np.ndarray, rng: np.random.Generator) -> tup
     chains = chains[:, ::step]
     S = chains.shape[1]
     flat = chains.reshape(-1, D)
-    logs = np.array([truth.logp(theta) for theta in flat])
+    logs = truth.logps(flat)
     if not np.isfinite(logs).all():
         share = 1.0 - np.isfinite(logs).mean()
         return 0.0, f"{share:.1%} of the draws have zero density"
@@ -49,7 +49,7 @@ def deviation(truth: Truth, chains: np.ndarray, rng: np.random.Generator) -> tup
                 1.5 * size[:, 0] * rng.normal(size=len(flat)) * spread[which]
             )
         proposed = flat + moves
-        new = np.array([truth.logp(theta) for theta in proposed])
+        new = truth.logps(proposed)
         with np.errstate(over="ignore"):
             accepted = np.exp(np.minimum(new - logs, 0.0))[:, None]
         total += accepted * (

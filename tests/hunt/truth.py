@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor
-from pytensor.graph.replace import clone_replace
+import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.model import RewardModel
 
 MODE = "FAST_COMPILE"
+FEW = 200  # θ that are judged one by one
+LARGEST = 4_000_000  # numbers in a batch's intermediate results
 
 Rows = Mapping[str, np.ndarray]
 
@@ -47,6 +50,43 @@ class Truth:
         with np.errstate(all="ignore"):
             value = float(self._logp(**self._point(theta)))
         return -np.inf if np.isnan(value) else value
+
+    def logps(self, thetas: np.ndarray) -> np.ndarray:
+        """`logp` of many θ (S, D): (S,); one by one where PyTensor's batches of it are not that."""
+        n = len(self.rows["x"])
+        size = max(8, LARGEST // (n * (n + self.dim)))
+        if self._batched is None or len(thetas) < FEW:
+            return np.array([self.logp(theta) for theta in thetas])
+        found = []
+        for start in range(0, len(thetas), size):
+            part = thetas[start : start + size]
+            columns = np.split(part, np.cumsum(self.sizes)[:-1], axis=1)
+            values = [c.reshape(len(part), *shape)
+                      for c, shape in zip(columns, self.shapes, strict=True)]  # fmt: skip
+            try:
+                with np.errstate(all="ignore"):
+                    found.append(np.broadcast_to(self._batched(*values), len(part)))
+            except Exception:  # where a parameter of one of them is out of its bounds
+                found.append(np.array([self.logp(theta) for theta in part]))
+        logs = np.concatenate(found)
+        logs[np.isnan(logs)] = -np.inf
+        some = np.linspace(0, len(thetas) - 1, 5).astype(int)
+        alone = np.array([self.logp(thetas[i]) for i in some])
+        if np.allclose(logs[some], alone, rtol=1e-10, atol=1e-10):
+            return logs
+        return np.array([self.logp(theta) for theta in thetas])
+
+    @cached_property
+    def _batched(self) -> Any:
+        try:
+            many = {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
+                    for v in self.values}  # fmt: skip
+            graph = vectorize_graph(self.built.logp(), many)
+            return pytensor.function(
+                list(many.values()), graph, mode=MODE, on_unused_input="ignore"
+            )
+        except Exception:  # of operations that have no batches
+            return None
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
         """∂ log p / ∂θ (D,); by differences where PyTensor's is not finite though the density is:

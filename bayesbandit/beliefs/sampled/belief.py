@@ -213,7 +213,7 @@ class SampledBelief(ByDraws):
         g = 0 if self.joint else k
         values = {name: v[None] for name, v in self.current(g).items()}
         if not values:
-            raise ValueError(IMPROPER)
+            raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
         rows = {role: v[: self.chains[g].fitted] for role, v in self._rows(g).items()}
         known = SampledDraws(values, independent=self.plan.closed_form)
         return Posterior(self.plan, rows, known, 0)

@@ -19,7 +19,7 @@ from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.exact.distributions import Gaussian, factor
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
 from bayesbandit.engines.reading.density import read
-from bayesbandit.engines.reading.quadratic import Data, Natural, Quadratic, Rows
+from bayesbandit.engines.reading.quadratic import Data, Given, Natural, Quadratic, Rows
 from bayesbandit.engines.reading.recognise import TOLERANCE, Form, recognise
 
 if TYPE_CHECKING:
@@ -175,15 +175,27 @@ class Exact:
                 parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
+    def statements(self, data: Data, given: Given = ()) -> Rows:
+        """What each row says of θ, only if `row_wise`."""
+        A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
+        slope, curvature, value = self.quadratic.curvature(b, data, given)
+        return Rows(A, -curvature, slope, value)
+
     def solve(
         self, precision: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown."""
+        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown.
+
+        Under a flat prior that is an improper posterior, under another one lost digits.
+        """
         L = factor(finite(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
-            reason = f"{label}: improper, the posterior precision is singular"
-            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            if label.endswith("Flat"):
+                reason = f"{label}: improper, the posterior precision is singular"
+                raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            reason = f"{label}: the posterior precision is singular to rounding"
+            raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
@@ -220,20 +232,13 @@ class ExactGaussian(Exact):
         """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
         if `additive`."""
         data = self.data(x, reward, weight, arm)
-        return self._rows(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
+        return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 
     def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
         """What each row says of θ; only if `row_wise`."""
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")
-        return self._rows(self.data(x, reward, weight, arm))
-
-    def _rows(self, data: Data) -> Rows:
-        if not self.identity_map:
-            return self.quadratic.rows(data)
-        x = data[0]
-        slope, curvature, value = self.quadratic.curvature(np.zeros(len(x)), data)
-        return Rows(x, -curvature, slope, value)
+        return self.statements(self.data(x, reward, weight, arm))
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
         """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""

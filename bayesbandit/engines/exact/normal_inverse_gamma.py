@@ -133,13 +133,14 @@ class NormalInverseGamma(Exact):
         prior, rows = self._prior, self._shape(data)
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
-        at = [self.quadratic.value(mean, data, (s,)) for s in self._scales]
+        means = np.tile(mean, (len(PRECISIONS), 1))
+        at = self.quadratic.values(means, data, [np.array(self._scales)]).tolist()
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
 
     def _shape(self, data: Data) -> Natural:
         """Precision and shift of rows, at s = 1."""
         if self.row_wise:
-            return self.quadratic.rows(data, (1.0,)).natural()
+            return self.statements(data, (1.0,)).natural()
         return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
@@ -157,9 +158,7 @@ class NormalInverseGamma(Exact):
         )
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
-        values = np.array([
-            self.quadratic.value(theta[i], data, (q[i] ** (1.0 / k),)) for i in range(3)
-        ])  # fmt: skip
+        values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
         if not np.isfinite(values[0]):
             raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
         power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k

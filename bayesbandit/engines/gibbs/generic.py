@@ -22,7 +22,8 @@ from bayesbandit.engines.algebra.monomials import Sum, constant, positive, real
 from bayesbandit.engines.algebra.terms import Leaves
 from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.gibbs.layout import Layout, layout
-from bayesbandit.engines.gibbs.moves import moves
+from bayesbandit.engines.gibbs.moves import Candidate, candidates, moves
+from bayesbandit.engines.gibbs.propriety import vanishing
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.quadratic import PYTHON, Data
 from bayesbandit.kernels.gibbs import monomials as kernel
@@ -85,9 +86,11 @@ class Reading:
 
     def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
         """Where each variable's elements are, the reals among reals and the others among theirs;
-        how many there are, D and P."""
+        how many there are, D and P. Those that are as many as the rows come last, so that what is
+        known of the others (`_fixed`) stays."""
         places, ends = {}, {True: 0, False: 0}
-        for k, shape in self.shapes(n).items():
+        by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
+        for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
             size, block = int(np.prod(shape)), k in self.block
             places[k] = np.arange(ends[block], ends[block] + size).reshape(shape)
             ends[block] += size
@@ -157,9 +160,26 @@ class Problem:
     reading: Reading
     data: Data
     layout: Layout
-    moves: orbits.Moves
+    owner: np.ndarray
     places: Mapping[str, np.ndarray]
     size: int
+
+    @cached_property
+    def _candidates(self) -> list[Candidate]:
+        return list(candidates(self.layout, self.owner))
+
+    @cached_property
+    def moves(self) -> orbits.Moves:
+        """The joint moves that make it mix."""
+        return moves(self.layout, self._candidates)
+
+    def check_proper(self) -> None:
+        """Refuses rows for which the posterior is proved to be no distribution."""
+        labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
+        if labels:
+            label = min(labels, key=lambda text: ("as a mixture" in text, text))
+            reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
+            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
 
     def flat(self, state: State) -> tuple[np.ndarray, np.ndarray]:
         """θ (D,) and u = log v (P,) of a state."""
@@ -226,12 +246,15 @@ class Problem:
     def _improper(self, wrong: int) -> None:
         if wrong >= self.size:
             wrong = int(self.moves.shifted[self.moves.shifted_at[wrong - self.size]])
-        name = next(
-            k for k, where in self.places.items() if k in self.reading.rest and wrong in where
-        )
-        label = self.reading.density.label(name)
-        reason = f"{label}: improper given the other variables"
+        reason = f"{self._label(wrong)}: improper given the other variables"
         raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+
+    def _label(self, element: int) -> str:
+        """The variable that an element belongs to."""
+        name = next(
+            k for k, where in self.places.items() if k in self.reading.rest and element in where
+        )
+        return self.reading.density.label(name)
 
     def check(self, state: State, rng: np.random.Generator, points: int = 3) -> None:
         """The identity test: about a state, the model's log density differs from the layout's by a
@@ -271,4 +294,4 @@ def problem(reading: Reading, data: Data) -> Problem:
         whole = layout(sums, A, b, P, [*reading.names[:-1], *reading.between])
     except Leaves as error:
         raise reading.refusal(str(error)) from None
-    return Problem(reading, data, whole, moves(whole, owner), places, P)
+    return Problem(reading, data, whole, owner, places, P)

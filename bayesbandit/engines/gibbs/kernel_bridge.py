@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.engines.base import Improper, Refusal
+from bayesbandit.engines.gibbs.propriety import fits
 from bayesbandit.engines.reading.quadratic import Data, Quadratic
 from bayesbandit.kernels.cholesky import padded
 from bayesbandit.kernels.gibbs import mixture as gibbs
@@ -110,7 +112,16 @@ class Shrinkage:
         told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
             gibbs.check_noise(told, self.prior)
+            self._check_fit(A, reward)
         return told
+
+    def _check_fit(self, A: np.ndarray, reward: np.ndarray) -> None:
+        """Refuses rewards that some means fit exactly, where the noise may vanish."""
+        free = A[:, ~self.prior.scaled]  # what is scaled with the noise is 0 where it vanishes
+        if self.prior.noise_scale == 0.0 and fits(free, reward, np.zeros(free.shape[1])):
+            label = self.quadratic.density.label(self.noise)
+            reason = f"{label}: no proper posterior, {len(reward)} rows that fit perfectly"
+            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""

@@ -36,16 +36,27 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Squares:
+    """Squares (forms δ − offsets)² of dense forms (N, D), before they are grouped."""
+
+    forms: Array
+    offsets: Array
+    powers: Block
+
+
+@dataclass(frozen=True)
 class Layout:
     """A log density over δ = θ − centre and u = log v, as the kernel takes it.
 
     powers: of rows, groups, sparse squares and monomials in turn. constant: what is left.
+    dense: what rows and groups were made of.
     """
 
     terms: kernel.Terms
     centre: Array
     powers: tuple[Block, ...]
     constant: float
+    dense: Squares
 
     @property
     def dim(self) -> int:
@@ -122,7 +133,8 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
     blocks = (row_terms, group_terms, block(sparse), block(pure))
     compressed = incidences(blocks, size)
     fields = (linear, square, low, high, *compressed, rows, groups, rest, *listed(sparse, centre))
-    return Layout(kernel.Terms(*fields), centre, blocks, constant)
+    whole = Squares(forms, offsets, rows_powers)
+    return Layout(kernel.Terms(*fields), centre, blocks, constant, whole)
 
 
 def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:

@@ -10,7 +10,7 @@ Around every variable that few others are like, such as a noise scale or a commo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -22,12 +22,13 @@ MOST = 40  # moves
 LARGEST = 250_000  # numbers in a lift
 
 Array = np.ndarray
+Candidate = tuple[Array, bool]
 
 
-def moves(layout: Layout, owner: Array) -> Moves:
-    """owner (P,): the number of the variable that each element belongs to."""
+def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
+    """tried: `candidates`, of which the first that can be made are taken."""
     parts: list[tuple[Array, ...]] = []
-    for speed, lifted in candidates(layout, owner):
+    for speed, lifted in tried:
         part = move(layout, speed, lifted)
         if part is not None and len(parts) < MOST:
             parts.append(part)
@@ -51,8 +52,11 @@ def ends(parts: tuple[Array, ...]) -> Array:
     return np.cumsum([0, *(p.size for p in parts)], dtype=np.int64)
 
 
-def candidates(layout: Layout, owner: Array) -> Iterator[tuple[Array, bool]]:
-    """Speeds (P,) of the elements, and whether coefficients are to be stretched."""
+def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
+    """Speeds (P,) of the elements, and whether coefficients are to be stretched.
+
+    owner (P,): the number of the variable that each element belongs to.
+    """
     t = layout.terms
     of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
     sizes = np.bincount(owner)

@@ -91,6 +91,8 @@ class Gibbs(Exact):
             n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
             due = not seen <= n < 2 * seen
             whole = problem(self.reading, rows) if due or not special else None
+            if whole is not None:
+                whole.check_proper()
             chain = self._chain(rows, whole, special)
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
@@ -110,6 +112,10 @@ class Gibbs(Exact):
             for state in last:
                 state[TESTED] = np.array(seen)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+    def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
+        """Refuses rows, by role, of which it is proved that they have no posterior."""
+        problem(self.reading, self.data(**data)).check_proper()
 
     def _special(self, data: Data) -> bool:
         """Whether these rows are for the kernel of scalar noise."""

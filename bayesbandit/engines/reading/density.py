@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +134,32 @@ def marked(model: pm.Model) -> pm.Model:
     return model_from_fgraph(graph, mutate_fgraph=True)
 
 
+_READ: ContextVar[list[tuple[pm.Model, Density]] | None] = ContextVar("read", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Within it, a model is read once for all engines; its data must stay as they are."""
+    token = _READ.set([])
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
 def read(model: pm.Model) -> Density:
+    """The model's log density: see `_read`; what was read before, within `read_once`."""
+    known = _READ.get()
+    if known is None:
+        return _read(model)
+    density = next((density for other, density in known if other is model), None)
+    if density is None:
+        density = _read(model)
+        known.append((model, density))
+    return density
+
+
+def _read(model: pm.Model) -> Density:
     """The model's log density, in its variables' own (untransformed) values; those that sum to zero
     by as many as are free.
 

@@ -101,9 +101,8 @@ def along(
 class Quadratic:
     """The block of variables other than `given`, in which a log density is quadratic.
 
-    engine: in whose name a density that is not quadratic is refused.
-    through_mean: the likelihood as a function of the mean rewards, where θ enters it by them alone:
-        a row then costs O(D) and not O(D²).
+    engine: in whose name a density that is not quadratic is refused. Functions are compiled when
+    they are first called.
     """
 
     def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
@@ -127,7 +126,6 @@ class Quadratic:
         self._Z = pt.tensor("Z", shape=(None, self.dim))
         self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
         self._data = [density.inputs.get(role) for role in DATA]
-        self._compile()
 
     def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
@@ -148,30 +146,41 @@ class Quadratic:
         lead = theta.shape[:-1]
         return {k: theta[..., s].reshape(lead + self.shapes[k]) for k, s in self.slices.items()}
 
-    def _compile(self) -> None:
-        data = [v for v in self._data if v is not None]
+    @cached_property
+    def _flat(self) -> list[Any]:
+        """The prior, the likelihood and the mean rewards, as functions of θ."""
         on_data = [t.on_data for t in self.density.terms]
         totals = [
             _total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
             for k in (False, True)
         ]
-        *flat, mean = clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False)
-        self._prior = flat[0]
-        outputs: list[Variable] = []
-        for total in flat:
-            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
-        self._gradients = Compiled([self._Z, *self.given, *data], outputs, PYTHON)
-        M = vectorize_graph(mean, {self._z: self._Z})
-        self._means = Compiled([self._Z, *data], [M], PYTHON)
-        self.through_mean = self._through_mean()
-        if self.through_mean is not None:
-            m, cut = self.density.given_mean, self.through_mean
-            slope = gradient(cut, m)
-            curvature = gradient(slope.sum(), m)
-            self._curvature = Compiled([m, *self.given, *data], [slope, curvature, cut], PYTHON)
+        return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
 
-    def _through_mean(self) -> Variable | None:
-        """The likelihood given the mean rewards, if it knows of θ through them alone."""
+    def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
+        """A function of some inputs, and of those data that the model has."""
+        return Compiled([*inputs, *(v for v in self._data if v is not None)], outputs, PYTHON)
+
+    @cached_property
+    def _gradients(self) -> Compiled:
+        outputs: list[Variable] = []
+        for total in self._flat[:2]:
+            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
+        return self._compiled([self._Z, *self.given], outputs)
+
+    @cached_property
+    def _means(self) -> Compiled:
+        return self._compiled([self._Z], [vectorize_graph(self._flat[2], {self._z: self._Z})])
+
+    @cached_property
+    def _curvature(self) -> Compiled:
+        m, cut = self.density.given_mean, self.through_mean
+        slope = gradient(cut, m)
+        return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])
+
+    @cached_property
+    def through_mean(self) -> Variable | None:
+        """The likelihood as a function of the mean rewards, if θ enters it by them alone: a row
+        then costs O(D) and not O(D²)."""
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
         cut = _total([term.given_mean for term in self.density.terms if term.on_data])
@@ -217,7 +226,7 @@ class Quadratic:
 
     @cached_property
     def _prior_at(self) -> Compiled:
-        outputs = [gradient(self._prior, self._z), self._prior]
+        outputs = [gradient(self._flat[0], self._z), self._flat[0]]
         graphs = vectorize_graph(outputs, {self._z: self._Z})
         return Compiled([self._Z, *self.given], list(graphs), PYTHON)
 
@@ -239,14 +248,25 @@ class Quadratic:
         prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
-    def value(self, theta: np.ndarray, data: Data, given: Given = ()) -> float:
-        """The whole log density at θ (D,), by the rows' mean rewards where these are all that they
-        know of it: without gradients."""
+    def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
+        """The whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows' mean
+        rewards, where these are all that they know of θ, and without gradients."""
+        rest = self._arguments(data, given)
         if self.through_mean is None:
-            return float(sum(v[0] for v in self.log_densities(theta[None], data, given)))
-        means = self.mean_reward(theta[None], data)[0]
-        rows = self.curvature(np.ascontiguousarray(means), data, given)[2]
-        return rows + float(self.prior_values(theta[None], given)[0])
+            each = (self.log_densities(z[None], data, [np.asarray(g)[i] for g in given])
+                    for i, z in enumerate(Z))  # fmt: skip
+            return np.array([float(sum(v[0] for v in both)) for both in each])
+        [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
+        return np.broadcast_to(found, len(Z))
+
+    @cached_property
+    def _densities(self) -> Compiled:
+        m, through = self.density.given_mean, self.through_mean
+        many = {
+            v: pt.tensor(shape=(None, *v.type.shape), dtype=v.type.dtype) for v in (m, *self.given)
+        }
+        total = vectorize_graph(self._flat[0] + through, many | {self._z: self._Z})
+        return self._compiled([self._Z, *many.values()], [total])
 
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()
@@ -255,12 +275,6 @@ class Quadratic:
         rest = self._arguments(data, given)
         slope, curvature, value = self._curvature(m, *rest)
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
-
-    def rows(self, data: Data, given: Given = ()) -> Rows:
-        """Each row's statement about θ, where rows speak through their own mean reward."""
-        A, b = self.linear_map(data)
-        slope, curvature, value = self.curvature(b, data, given)
-        return Rows(A, -curvature, slope, value)
 
     def linear_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
         """The mean rewards A θ + b: A (n, D), b (n,)."""

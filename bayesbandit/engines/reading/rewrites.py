@@ -12,6 +12,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
 
 Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
@@ -75,12 +76,33 @@ def _unfold(_: Any, node: Apply) -> list[Graph] | None:
     inner = _inner(node.op)
     if inner is None:
         return None
+    if isinstance(node.op, Einsum) and (product := _summed_product(node)) is not None:
+        return [product]
     graph: Any = inner.fgraph
     graph = graph.unfreeze() if hasattr(graph, "unfreeze") else graph  # not in older PyTensor
     given = dict(zip(graph.inputs, node.inputs, strict=True))
     if isinstance(node.op, Blockwise):
         return list(vectorize_graph(graph.outputs, replace=given))
     return list(clone_replace(graph.outputs, given, rebuild_strict=False))
+
+
+def _summed_product(node: Graph) -> Graph | None:
+    """An einsum of three and more arrays as a sum of their elementwise product, where that is no
+    larger than one of them; its own graph goes by reshapes of which less can be proved."""
+    inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    axes = max(names, key=len)
+    plain = output and "." not in inputs + output
+    once = all(len(set(own)) == len(own) and set(own) <= set(axes) for own in names)
+    if not plain or not once or len(names) < 3 or len(names) != len(node.inputs):
+        return None
+    order = [*output, *(name for name in axes if name not in output)]
+    total: Any = 1
+    for v, own in zip(node.inputs, names, strict=True):
+        total = total * v.dimshuffle([own.index(a) if a in own else "x" for a in order])
+    total = total.sum(axis=tuple(range(len(output), len(order))))
+    found = node.outputs[0].type
+    return total if total.type.dtype == found.dtype and total.type.ndim == found.ndim else None
 
 
 UNFOLD = dfs_rewriter(_unfold)

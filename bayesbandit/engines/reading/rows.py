@@ -93,6 +93,8 @@ def _blamed(node: Apply, inputs: Sequence[Reach], name: str) -> Reach:
         return before
     if isinstance(node.op, Elemwise):
         name = type(node.op.scalar_op).__name__
+        if name == "TrueDiv" and [r.kind for r in inputs] == [SUM, LENGTH]:
+            return Reach(MIXED, why="mean over rows")
     return Reach(MIXED, why=name.lower())
 
 
@@ -152,8 +154,8 @@ def _elementwise(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     kinds = {r.kind for r in reach}
     if kinds <= {ALONG, CONSTANT}:
         return _aligned(node.inputs, reach)
-    if kinds == {LENGTH} and name in ("Cast", "Identity"):
-        return NUMBER
+    if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
+        return reach[0]
     if kinds == {SUM} and name in ADDS:
         return TOTAL
     if kinds == {SUM, CONSTANT}:

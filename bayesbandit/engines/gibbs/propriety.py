@@ -1,0 +1,135 @@
+"""Proves from rows at hand that a posterior is no distribution: noise that may vanish.
+
+Where squares (fδ − o)² v^−e are all 0 at one δ, the log density is flat along a ray u + t d,
+u = log v, on which v vanishes, but for what is linear in u. δ then has a room of exp(−½ Σ ρ t), ρ
+the rates of as many independent squares as there are, the fastest first, so that the integral is
+infinite if
+
+    a·d ≥ ½ Σ ρ.
+
+So rewards that some means fit exactly, under noise of any scale whose prior does not vanish at 0:
+n of them, of rank r, have a density of σ^−n σ^r. What is checked is enough for an infinite
+integral, and not necessary: a posterior that passes may still be improper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bayesbandit.engines.gibbs.layout import Array, Block, Layout
+from bayesbandit.engines.gibbs.moves import Candidate
+
+LEAST = 1e-9  # rates are sums of a few declared exponents
+ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it is a difference of
+
+
+def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
+    """Elements that together take infinite mass to 0 or to ∞; none where that is not proved.
+
+    joint: moves of several elements that leave some of their terms as they are.
+    """
+    for ray in rays(layout, joint):
+        if improper(layout, ray):
+            return np.flatnonzero(ray)
+    return np.zeros(0, dtype=np.int64)
+
+
+def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
+    """Directions d (P,) of u: of each element that may go far, and of joint moves."""
+    t, P = layout.terms, len(layout.terms.linear)
+    start = len(t.coef) - layout.powers[3].coef.size
+    last = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
+    held = (last >= start) & (t.coef[last] < 0.0)
+    for sign, wall in ((-1.0, t.low), (1.0, t.high)):
+        stopped = np.zeros(P, dtype=bool)
+        stopped[t.element[held & (sign * t.exponent > 0.0)]] = True
+        free = ~stopped & ~np.isfinite(wall) & (t.square == 0.0) & (sign * t.linear > LEAST)
+        for i in np.flatnonzero(free):
+            ray = np.zeros(P)
+            ray[i] = sign
+            yield ray
+    for speed, lifted in joint:
+        if not lifted:
+            yield from (-speed, speed)
+
+
+def improper(layout: Layout, ray: Array) -> bool:
+    """Whether the integral along a ray is infinite."""
+    t, least = layout.terms, LEAST * np.abs(ray).max()
+    walled = ((ray < 0.0) & np.isfinite(t.low)) | ((ray > 0.0) & np.isfinite(t.high))
+    if walled.any() or (t.square[ray != 0.0] != 0.0).any():
+        return False
+    *_, sparse, pure = layout.powers
+    if (rates(pure, ray) > least).any():
+        return False
+    dense_rates, sparse_rates = rates(layout.dense.powers, ray), rates(sparse, ray)
+    gain = 2.0 * float(t.linear @ ray)
+    if not gain >= max(dense_rates.max(initial=0.0), sparse_rates.max(initial=0.0)) - least:
+        return False
+    fast = np.flatnonzero(sparse_rates > least)
+    if gain + least < own_coordinates(layout, fast, sparse_rates):
+        return False
+    if not gain > least:
+        return False
+    some = dense_rates > least
+    forms = np.vstack([layout.dense.forms[some], sparse_forms(layout, fast)])
+    offsets = np.concatenate([layout.dense.offsets[some], t.offset[fast]])
+    if not fits(forms, offsets, layout.centre):
+        return False
+    found = np.concatenate([dense_rates[some], sparse_rates[fast]])
+    return gain >= room(forms, found) - least
+
+
+def rates(powers: Block, ray: Array) -> Array:
+    """How fast log φ of each term rises along a ray, (N,); 0 where φ pushes nothing away."""
+    along = np.asarray((powers.exponent * ray[powers.element]).sum(axis=0))
+    return np.where(powers.coef < 0.0, along, 0.0)
+
+
+def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
+    """What `room` is at least: forms with a coordinate that no other of them has are independent,
+    and so are those of single ones."""
+    t = layout.terms
+    which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
+    mine = np.isin(which, fast)
+    form, coordinate = which[mine], t.form[mine]
+    counts = np.bincount(coordinate, minlength=layout.dim)
+    private = np.unique(form[counts[coordinate] == 1])
+    single = np.diff(t.form_at)[form] == 1
+    best = np.zeros(layout.dim)
+    np.maximum.at(best, coordinate[single], rate[form[single]])
+    return max(float(rate[private].sum()), float(best.sum()))
+
+
+def sparse_forms(layout: Layout, which: Array) -> Array:
+    """Some of the sparse forms, (N, D)."""
+    t, forms = layout.terms, np.zeros((len(which), layout.dim))
+    for k, i in enumerate(which):
+        part = slice(t.form_at[i], t.form_at[i + 1])
+        np.add.at(forms[k], t.form[part], t.form_coef[part])
+    return forms
+
+
+def fits(forms: Array, offsets: Array, centre: Array) -> bool:
+    """Whether forms δ = offsets has a solution, to rounding; a few of them are tried first."""
+    few = 2 * forms.shape[1] + 10
+    for part in (slice(few), slice(None)):
+        F, c = forms[part], offsets[part]
+        delta = np.linalg.lstsq(F, c)[0] if c.any() else np.zeros(F.shape[1])
+        size = np.abs(F) @ (np.abs(centre) + np.abs(delta)) + np.abs(c + F @ centre)
+        if not (np.abs(F @ delta - c) <= ROUNDING * F.shape[1] * size).all():
+            return False
+        if len(c) == len(offsets):
+            break
+    return True
+
+
+def room(forms: Array, rate: Array) -> float:
+    """The sum of the rates of as many independent forms as there are, the fastest first."""
+    total, rank = 0.0, 0
+    for level in np.unique(rate)[::-1]:
+        more = int(np.linalg.matrix_rank(forms[rate >= level]))
+        total, rank = total + float(level) * (more - rank), more
+    return total

@@ -1,0 +1,191 @@
+"""Rewards that some means fit exactly, under noise that may vanish: no posterior, and said so.
+
+With n rewards that means of rank d fit exactly, σ has the density σ^−n σ^d times its prior's: near
+0 this has no integral where the prior vanishes slower than σ^(n − d − 1).
+"""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.declaring.priors import Prior
+from bayesbandit.engines.base import Improper
+from bayesbandit.engines.gibbs.sampler import Gibbs, match
+from bayesbandit.model import reward_model
+
+D = 3
+THETA = Prior("Normal", mu=0, sigma=1, dims="feature")
+PRIORS = {
+    "half-normal": Prior("HalfNormal", sigma=1),
+    "half-Cauchy": Prior("HalfCauchy", beta=1),
+    "half-t": Prior("HalfStudentT", nu=3, sigma=1),
+    "exponential": Prior("Exponential", lam=1),
+    "uniform": Prior("Uniform", lower=0, upper=10),
+    "inverse gamma": Prior("InverseGamma", alpha=2, beta=1),
+    "log-normal": Prior("LogNormal", mu=0, sigma=1),
+    "bounded": Prior("Uniform", lower=0.01, upper=10),
+    "gamma of 40": Prior("Gamma", alpha=40, beta=1),
+}
+VANISHING = {"inverse gamma", "log-normal", "bounded", "gamma of 40"}
+
+
+def linear(s, noise=lambda mu, s: pm.Normal.dist(mu, s), theta=THETA):
+    """Rewards about x'θ under noise of scale s."""
+
+    @reward_model(theta=theta, s=s)
+    def model(x, reward, theta, s):
+        mu = x @ theta
+        pm.Potential("r", pm.logp(noise(mu, s), reward))
+        return mu
+
+    return model
+
+
+@reward_model(theta=THETA, s=PRIORS["half-Cauchy"])
+def student(x, reward, theta, s):
+    mu = x @ theta
+    pm.StudentT("r", nu=4, mu=mu, sigma=s, observed=reward)
+    return mu
+
+
+@reward_model(theta=THETA, s=PRIORS["half-normal"])
+def laplace(x, reward, theta, s):
+    mu = x @ theta
+    pm.Laplace("r", mu, s, observed=reward)
+    return mu
+
+
+@reward_model(s=PRIORS["half-normal"])
+def scaled(x, reward, s):
+    theta = pm.Normal("theta", 0, s, dims="feature")
+    mu = x @ theta
+    pm.Normal("r", mu, s, observed=reward)
+    return mu
+
+
+@reward_model(theta=THETA, s=Prior("HalfNormal", sigma=1, dims="arm"))
+def by_arm(x, reward, arm, theta, s):
+    mu = x @ theta
+    pm.Normal("r", mu, s[arm], observed=reward)
+    return mu
+
+
+@reward_model(tau=PRIORS["half-normal"], s=PRIORS["half-normal"])
+def hierarchy(x, reward, tau, s):
+    theta = pm.Normal("theta", 0, tau, dims="feature")
+    mu = x @ theta
+    pm.Normal("r", mu, s, observed=reward)
+    return mu
+
+
+def rows(n=30, exact=True, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, D))
+    return {"x": x, "reward": x @ rng.normal(size=D) + (0.0 if exact else rng.normal(size=n))}
+
+
+def proper(model, data, n_arms=None):
+    """Whether the sampler of these rows takes them."""
+    built = model.build(data["x"], data["reward"], None, data.get("arm"), n_arms)
+    found = match(built)
+    assert isinstance(found, Gibbs), found
+    try:
+        found.check_proper(data)
+    except Improper:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_noise_may_not_vanish_where_means_fit_exactly(name):
+    model = linear(PRIORS[name])
+    assert proper(model, rows()) == (name in VANISHING)
+    assert proper(model, rows() | {"reward": np.zeros(30)}) == (name in VANISHING)
+    assert proper(model, rows(exact=False))
+
+
+def test_as_many_rewards_as_means_and_one_more():
+    """Under a flat density of σ at 0, σ^−n σ^D is integrable for n ≤ D alone; of σ², σ^−n+D+1."""
+    sd = linear(PRIORS["half-normal"])
+    variance = linear(PRIORS["half-normal"], lambda mu, s: pm.Normal.dist(mu, pt.sqrt(s)))
+    for n, of_sd, of_variance in ((D, True, True), (D + 1, False, True), (D + 2, False, False)):
+        assert proper(sd, rows(n)) == of_sd
+        assert proper(variance, rows(n)) == of_variance
+    same = rows(D + 2)
+    same["x"] = np.repeat(same["x"][:1], D + 2, axis=0)  # of rank 1
+    same["reward"] = np.ones(D + 2)
+    assert not proper(sd, {k: v[:2] for k, v in same.items()})
+    assert not proper(sd, same)
+
+
+@pytest.mark.parametrize("model", [student, laplace, hierarchy], ids=["t", "laplace", "hierarchy"])
+def test_mixtures_and_hierarchies(model):
+    assert not proper(model, rows())
+    assert proper(model, rows(D))
+    assert proper(model, rows(exact=False))
+
+
+def test_a_prior_scaled_with_the_noise_is_fitted_too():
+    """θ/σ is standard normal: only rewards of 0 are fitted without noise."""
+    assert proper(scaled, rows())
+    assert not proper(scaled, rows(2) | {"reward": np.zeros(2)})
+
+
+def test_the_noise_of_one_arm_alone():
+    data = rows(exact=False) | {"arm": np.arange(30) % 3}
+    assert proper(by_arm, data, 3)
+    quiet = data | {"reward": np.where(data["arm"] == 1, 0.0, data["reward"])}
+    assert not proper(by_arm, quiet, 3)
+
+
+def test_a_residual_is_none_only_to_rounding():
+    data = rows()
+    for size, is_proper in ((1e-15, False), (1e-11, True)):
+        noise = size * np.random.default_rng(1).normal(size=30)
+        assert proper(hierarchy, data | {"reward": data["reward"] + noise}) == is_proper
+
+
+@pytest.mark.parametrize("engine", ["auto", "gibbs", "nuts"])
+def test_a_fit_says_so_by_every_engine(engine):
+    with pytest.raises(Improper, match=r"'s' ~ HalfNormal: no proper posterior"):
+        bb.fit(hierarchy, **rows(), engine=engine)
+
+
+def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
+    """The next engine, the no-U-turn sampler, drew on."""
+
+    @reward_model(theta=Prior("Flat", dims="feature"))
+    def flat(x, reward, theta):
+        mu = x @ theta
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    with pytest.raises(Improper, match="'theta' ~ Flat: improper"):
+        bb.fit(flat, **rows(D - 1))
+
+
+def test_an_improper_variance_and_a_perfect_fit_under_a_fixed_prior():
+    """σ² ~ 1/σ², of the kernel, which saw no perfect fit of more rows than coefficients."""
+
+    @reward_model(theta=Prior("Laplace", mu=0, b=1, dims="feature"), s2=PRIORS["inverse gamma"])
+    def jeffreys(x, reward, theta, s2):
+        mu = x @ theta
+        pm.Normal("r", mu, pt.sqrt(s2), observed=reward)
+        pm.Potential("flat", 2.0 * pt.log(s2) + 1.0 / s2)
+        return mu
+
+    assert bb.fit(jeffreys, **rows(exact=False), seed=0, draws=50, chains=1).engine == "gibbs"
+    with pytest.raises(Improper):
+        bb.fit(jeffreys, **rows())
+
+
+def test_a_bandit_waits_for_rewards_that_differ():
+    data = rows(exact=False)
+    bandit = bb.Bandit(2, hierarchy, bb.Thompson(), n_features=D, seed=0, refit_every=1, draws=20)
+    first = slice(0, 10)
+    bandit.update(data["x"][first], np.zeros(10, int), np.zeros(10), np.ones(10))
+    assert bandit.belief.new.tolist() == [True, True]
+    bandit.update(data["x"], np.zeros(30, int), data["reward"], np.ones(30))
+    assert bandit.belief.new.tolist() == [False, True]
