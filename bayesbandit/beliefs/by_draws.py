@@ -39,6 +39,9 @@ class ByDraws(Belief):
         self.rounds = Rounds(n_features)
         self.n = np.zeros(n_arms)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
+
     @abstractmethod
     def values(self, x: np.ndarray) -> np.ndarray:
         """Mean rewards at x (n, d) under the draws: (n, K, S); NaN of an arm of which there are
