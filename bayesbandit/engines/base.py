@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.machine.compilation import COMPILE
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,41 @@ class Refusal:
         return f"{self.engine}: {self.reason}"
 
 
+class Sampler(Protocol):
+    """The method of an engine that draws.
+
+    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
+    """
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
+        seed: int, start: Any,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws given rows x (n, d), reward, weight, arm (n,), by role. start: the `state` of an
+        earlier run, on other rows: an array, or for each chain a dict of arrays."""
+        ...
+
+
+class ClosedForm(Protocol):
+    """The method of an engine that is exact. One whose mean rewards are affine in a block θ, and
+    whose rows add up, may stream (`beliefs/affine.py` says what it then has)."""
+
+    @property
+    def affine(self) -> bool: ...
+
+    @property
+    def streams(self) -> bool: ...
+
+    def posterior(
+        self, x: np.ndarray, reward: np.ndarray, weight: Any = None, arm: Any = None
+    ) -> Any:
+        """What is `Known` given rows."""
+        ...
+
+
+Method = Sampler | ClosedForm
+
+
 @dataclass(frozen=True)
 class Engine:
     """One way from a declared model to its posterior.
@@ -41,26 +80,11 @@ class Engine:
     """
 
     name: str
-    match: Callable[[Any], Any]
+    match: Callable[[pm.Model], Method | Refusal]
     cost: str
     kind: Literal["exact", "sampler", "approximation"] = "sampler"
     knobs: tuple[str, ...] = ()
     least_tune: int = 0
-
-
-class Sampler(Protocol):
-    """The method of an engine that draws.
-
-    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
-    """
-
-    def sample(
-        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
-        seed: int, start: Any,
-    ) -> Any:  # fmt: skip
-        """`SampledDraws` given rows x (n, d), reward, weight, arm (n,), by role. start: the `state`
-        of an earlier run, on other rows: an array, or for each chain a dict of arrays."""
-        ...
 
 
 class NotThisEngine(ValueError):
