@@ -12,43 +12,16 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.checks import integer, one_of
+from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.engines.plan import Plan, plan
-from bayesbandit.engines.registry import choices
-from bayesbandit.model import RewardModel
-from bayesbandit.schedule import Schedule
-
-GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise
-DRAWS = 400
 
 
 @dataclass(frozen=True)
-class Declared:
-    """A declared reward model as what a bandit believes, `declared`.
-
-    engine: as of `bb.fit`. For models whose posterior does not stream row by row: refit_every, when
-    it is computed anew, every m rounds of an arm (an int) or each time they have grown by a share
-    (a float); draws, how many stand for it; tune, sweeps before them, the engine's choice if None;
-    frozen, whether one draw, picked at random, stands for an arm until its next reward, as in the
-    paper's Appendix C (only for Gibbs).
-    """
-
-    declared: RewardModel
-    engine: str = "auto"
-    refit_every: int | float = GROWTH
-    draws: int = DRAWS
-    tune: int | None = None
-    frozen: bool = False
-
-    def __post_init__(self) -> None:
-        one_of(self.engine, "engine", choices())
-        Schedule(self.refit_every)
-        integer(self.draws, "draws", least=2)
-        if self.tune is not None:
-            integer(self.tune, "tune", least=0)
+class Declared(Sampling):
+    """A declared reward model as what a bandit believes, with these settings."""
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """What tells the declaration from another of the same name, in every process: what it
@@ -56,11 +29,6 @@ class Declared:
         K = n_arms if self.declared.takes_arm else None
         found = digest(template(self.declared, n_features, K))
         return f"declared as {found[:16] if found else f'unseen {uuid4()}'}"
-
-    @property
-    def schedule(self) -> Schedule:
-        """When draws are computed anew."""
-        return Schedule(self.refit_every)
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why observations of the model cannot be weighted; "" if they can."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from bayesbandit.declaring.declaration import Declaration
 
-
-def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
+def dims_wanted(model: Any, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
     """Which prior without dimensions a declaration takes for a vector, if it works with one; rows
-    x (n, d), reward, weight, arm (n,), by role."""
+    x (n, d), reward, weight, arm (n,), by role. model: a `Declaration`."""
     import pymc as pm
 
     from bayesbandit.declaring.priors import dims_of, with_dims

@@ -7,12 +7,9 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from bayesbandit.engines.plan import Plan
 
 BATCHES = 8
 RHAT_ONE, SHARE = 1.1, 0.05  # where draws of one chain that is renewed count as poor
@@ -20,6 +17,17 @@ RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (202
 
 
 Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and covariance (k, k)
+
+
+class Planned(Protocol):
+    """What answers about a posterior need of its plan: what the engine made of the model, and what
+    the model computes from its free variables."""
+
+    @property
+    def method(self) -> Any: ...
+
+    @property
+    def outcomes(self) -> Any: ...
 
 
 class PoorDiagnostics(UserWarning):
@@ -96,24 +104,26 @@ class SampledDraws:
         """Draws say nothing of it."""
         return None
 
-    def flat(self, plan: Plan) -> dict[str, np.ndarray]:
+    def flat(self, plan: Planned) -> dict[str, np.ndarray]:
         """Draws of all chains, by name, (S, *shape)."""
         found = {k: self.values[k] for k in plan.outcomes.names}
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in found.items()}
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draws picked at random: see `Known.samples`."""
         flat = self.flat(plan)
         chosen = rng.choice(len(next(iter(flat.values()))), size)
         return {k: v[chosen] for k, v in flat.items()}
 
     def chains(
-        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
+        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Its own: see `Known.chains`."""
         return {k: self.values[k] for k in plan.outcomes.names}
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
         """Under draws picked at random, without repetition up to their number."""
         flat = self.flat(plan)
         S = len(next(iter(flat.values())))
@@ -121,13 +131,13 @@ class SampledDraws:
         return plan.outcomes.mean_reward({k: v[chosen] for k, v in flat.items()}, x)
 
     def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Of all draws: see `Known.moments`."""
         means = plan.outcomes.mean_reward(self.flat(plan), x)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
-    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Any]:
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Any]:
         """Of all draws: see `Known.coefficients`."""
         flat = self.flat(plan)
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}

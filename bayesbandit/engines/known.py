@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from bayesbandit.engines.draws import Diagnostics, Moments
-
-if TYPE_CHECKING:
-    from bayesbandit.engines.plan import Plan
+from bayesbandit.engines.draws import Diagnostics, Moments, Planned
 
 DRAWS = 4000  # for moments that have no closed form, of a posterior that has one
 
@@ -34,27 +31,29 @@ class Known(Protocol):
         """What a sampler says of its draws, (chain, draw) each."""
         ...
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draws of the free variables by name, (size, *shape)."""
         ...
 
     def chains(
-        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
+        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Draws of the free variables by name, (chains, draws, *shape); those that there are, where
         no others can be had."""
         ...
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
         """Mean rewards at x (n, d) under `size` draws: (size, n), or (size, n, K) over arms."""
         ...
 
     def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations of the mean rewards at x (n, d): (n,), or (n, K)."""
         ...
 
-    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Moments]:
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         """Moments of variables and deterministic quantities by name."""
         ...

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.base import MOST
 from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, stored
+from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
-
-if TYPE_CHECKING:
-    from bayesbandit.beliefs.declared import Declared
 
 
 class SampledBelief(ByDraws):
@@ -34,7 +32,7 @@ class SampledBelief(ByDraws):
     computes_when_asked = True  # a question may renew the draws
 
     def __init__(
-        self, spec: Declared, n_arms: int, n_features: int, normalize: bool,
+        self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence,
     ) -> None:  # fmt: skip
         super().__init__(n_arms, n_features, normalize, seed)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.engines.draws import Diagnostics, Moments, described, moments
+from bayesbandit.engines.draws import Diagnostics, Moments, Planned, described, moments
 from bayesbandit.engines.known import DRAWS
-
-if TYPE_CHECKING:
-    from bayesbandit.engines.plan import Plan
 
 
 class ClosedForm:
@@ -44,7 +41,7 @@ class ClosedForm:
         """The covariance of θ (D, D)."""
 
     @abstractmethod
-    def further(self, plan: Plan) -> dict[str, Moments]:
+    def further(self, plan: Planned) -> dict[str, Moments]:
         """Moments, by name, of what is not in θ and has them in closed form."""
 
     @property
@@ -52,19 +49,21 @@ class ClosedForm:
         """Log marginal likelihood of the rewards; None where these were streamed."""
         return None if math.isnan(self.log_evidence) else self.log_evidence
 
-    def samples(self, plan: Plan, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Independent draws of the free variables by name, (size, *shape)."""
         found = self.drawn(plan.method, size, rng)[1]
         return {k: found[k] for k in plan.outcomes.names}
 
     def chains(
-        self, plan: Plan, chains: int, draws: int, rng: np.random.Generator
+        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """As many as are wanted: see `Known.chains`."""
         flat = self.samples(plan, chains * draws, rng)
         return {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in flat.items()}
 
-    def rewards(self, plan: Plan, x: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
         """Mean rewards at x (n, d) under `size` draws: (size, n), or (size, n, K) over arms."""
         method, theta = plan.method, self.drawn(plan.method, size, rng)[0]
         if not method.affine:
@@ -73,7 +72,7 @@ class ClosedForm:
         return np.asarray(np.tensordot(theta, A, axes=(1, -1)) + b)
 
     def moments(
-        self, plan: Plan, x: np.ndarray, rng: np.random.Generator
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Of A θ + b, where mean rewards are that; else of draws."""
         if not plan.method.affine:
@@ -84,7 +83,7 @@ class ClosedForm:
         sd = np.sqrt((half**2).sum(axis=0)) * self.widening
         return A @ self.mean + b, sd.reshape(b.shape)
 
-    def coefficients(self, plan: Plan, rng: np.random.Generator) -> dict[str, Moments]:
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         """In closed form; of draws where there is none."""
         inside = plan.method.moments(self.mean, self.covariance)
         found = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import gammaln
 
-from bayesbandit.engines.draws import Moments, described
+from bayesbandit.engines.draws import Moments, Planned, described
 from bayesbandit.engines.exact.closed_form import ClosedForm
 from bayesbandit.engines.reading.quadratic import affine
-
-if TYPE_CHECKING:
-    from bayesbandit.engines.plan import Plan
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -60,7 +57,7 @@ class Gaussian(ClosedForm):
     def widening(self) -> float:
         return 1.0
 
-    def further(self, plan: Plan) -> dict[str, Moments]:
+    def further(self, plan: Planned) -> dict[str, Moments]:
         """Of those deterministic quantities that are affine in θ."""
         method, rest, found = plan.method, plan.outcomes.rest, {}
         if not plan.outcomes.deterministic:
@@ -154,7 +151,7 @@ class StudentT(ClosedForm):
             return math.inf
         return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
 
-    def further(self, plan: Plan) -> dict[str, Moments]:
+    def further(self, plan: Planned) -> dict[str, Moments]:
         """Of the noise scale, as it is declared: a power of q."""
         return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
 
