@@ -221,8 +221,7 @@ class Bandit(State):
         trial = forks.fork(self)
         trial.seed = forks.another(self.seed, checks.arm_name(key))
         trial.rng = np.random.Generator(np.random.PCG64(trial.seed))
-        if hasattr(trial.belief, "seed"):
-            trial.belief.seed = forks.samplers(trial.seed)
+        trial.belief.reseed(forks.samplers(trial.seed))
         forks.refill(trial)
         forks.become(self, trial)
         return self

@@ -78,10 +78,14 @@ class Belief(Asked, Protocol):
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """By the shares of 4,096 draws, the same ones every time."""
-        every = np.ones(len(self.n), dtype=np.bool_)
-        which = every if available is None else np.asarray(available)
-        values = self.draw(x, JOINT, np.random.default_rng(0))[:, :, which].transpose(1, 0, 2)
-        return winners.joint(widened(values, alpha, axis=1))
+        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
+        a, step = np.broadcast_to(np.ravel(alpha), len(x)), max(1, MOST // (JOINT * len(which)))
+        out = np.empty((len(x), int(which.sum())))
+        for i in range(0, len(x), step):
+            part = slice(i, i + step)
+            values = self.draw(x[part], JOINT, np.random.default_rng(0), which)
+            out[part] = winners.joint(widened(values.transpose(1, 0, 2), a[part], axis=1))
+        return out
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
@@ -122,6 +126,10 @@ class Belief(Asked, Protocol):
     def recall(self, state: dict[str, np.ndarray]) -> Snapshot:
         """The snapshot of this `Snapshot.state`."""
         raise _missing(self, "recall", "past policies are asked again")
+
+    def reseed(self, seed: np.random.SeedSequence) -> None:
+        """Other random numbers from here on, where the belief has any."""
+        return
 
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""

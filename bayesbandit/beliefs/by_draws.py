@@ -50,6 +50,10 @@ class ByDraws(Belief):
     def learn(self, arms: Iterable[int]) -> None:
         """The rounds of these arms have changed: of all arms when one has come or gone."""
 
+    def reseed(self, seed: np.random.SeedSequence) -> None:
+        self.seed = seed
+        self.learn(range(len(self.n)))
+
     def rng(self, k: int) -> np.random.Generator:
         """Random numbers for arm k and the rounds that it has now: the same after a reload."""
         key = (*self.seed.spawn_key, k, int(self.n[k]))

@@ -82,7 +82,9 @@ def streams(found: Plan, normalize: bool = False) -> bool:
     """Whether a posterior is updated row by row: exact, each row an observation of an affine mean
     reward, and a proper prior. Weights that are normalised must divide the rows' variances."""
     engine = found.method
-    if not (found.closed_form and engine.streams) or (normalize and not engine.form.by_weight):
+    if not (found.closed_form and getattr(engine, "streams", False)) or (
+        normalize and not engine.form.by_weight
+    ):
         return False
     try:
         prior = engine.prior()

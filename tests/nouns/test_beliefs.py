@@ -97,3 +97,82 @@ def test_bad_rewards_leave_no_trace(name):
             made.update(x, list(ARMS), bad)
     np.testing.assert_array_equal(made.belief.n, before.n)
     np.testing.assert_array_equal(made.belief.mean(x), before.mean(x))
+
+
+class Means(bb.Belief):
+    """The least that streams: each arm's mean reward, whatever the context."""
+
+    def __init__(self, n_arms, n_features):
+        self.n, self.n_features, self.sums = np.zeros(n_arms), n_features, np.zeros(n_arms)
+
+    def moments(self, x):
+        mean = np.broadcast_to(self.sums / np.maximum(self.n, 1), (len(x), len(self.n)))
+        return mean, np.broadcast_to(1 / np.sqrt(1 + self.n), mean.shape)
+
+    def draw(self, x, size, rng, available=None):
+        mean, sd = self.moments(x)
+        which = slice(None) if available is None else available
+        return (mean + sd * rng.normal(size=(size, 1, len(self.n))))[:, :, which]
+
+    def update(self, x, arm, reward, weight=None):
+        self.n = self.n + np.bincount(arm, minlength=len(self.n))
+        self.sums = self.sums + np.bincount(arm, reward, minlength=len(self.n))
+
+
+class Averages:
+    def belief(self, n_arms, n_features, normalize, seed):
+        return Means(n_arms, n_features)
+
+
+@pytest.mark.parametrize("policy", [bb.Thompson(), bb.UCB(0.5), bb.TopTwo(), bb.Greedy()], ids=str)
+def test_three_methods_are_enough(policy):
+    """It plays, learns and copies; what it cannot do is one sentence, and changes nothing."""
+    made = played(bandit(Averages(), policy), 30)
+    decision = made.choose(world(5000, 3)[0])
+    np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0)
+    same(made.copy(), made)
+    for needs, call in {
+        "add_arm": lambda: made.add_arm("d"),
+        "remove_arm": lambda: made.remove_arm("a"),
+        "posterior": lambda: made.posterior("a"),
+        "state": lambda: made.save("nowhere"),
+    }.items():
+        with pytest.raises(TypeError, match=f"Means needs a method `{needs}`, where"):
+            call()
+    assert made.arms == ARMS
+    with pytest.raises(TypeError, match="needs a method `reweigh`, where the weights"):
+        played(bandit(Averages(), policy, RECIPE["balance"].Tempered()), 3)
+
+
+def test_what_is_no_belief_is_named():
+    class Nothing:
+        def belief(self, n_arms, n_features, normalize, seed):
+            return [n_arms]
+
+    with pytest.raises(TypeError, match=r"Nothing.belief\(…\) must give a belief; \[3\] lacks `n`"):
+        bandit(Nothing())
+    with pytest.raises(TypeError, match="have a method belief"):
+        bandit("ridge")
+
+
+def test_arrays_that_no_file_holds(tmp_path):
+    class Small(Means):
+        def state(self):
+            return {"sums": self.sums.astype(np.float32)}
+
+    class Model:
+        def belief(self, n_arms, n_features, normalize, seed):
+            return Small(n_arms, n_features)
+
+    with pytest.raises(TypeError, match="belief.sums is an array of float32"):
+        bandit(Model()).save(tmp_path / "b")
+    assert not list(tmp_path.iterdir())
+
+
+def test_reseeding_is_kept_by_a_file(tmp_path):
+    made = played(bandit(RECIPE["belief"].Trees()), 12)
+    twin = made.copy().reseed("another")
+    twin.save(tmp_path / "b")
+    same(twin, bb.Bandit.load(tmp_path / "b"))
+    x = world(20, 3)[0]
+    assert not np.array_equal(made.belief.values(x), twin.belief.values(x))

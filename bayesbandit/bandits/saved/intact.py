@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from bayesbandit.bandits.state import State
+from bayesbandit.beliefs.linear import LinearBelief, Ridge
+from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import linear, rules
-
-if TYPE_CHECKING:
-    from bayesbandit.beliefs.linear import Ridge
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
 
@@ -148,13 +147,14 @@ def check_whole(bandit: State) -> None:
     demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")
     demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
     demand(n.sum() <= bandit.history.total, f"its arms have {n} of {bandit.history.total} rounds")
-    for stats in (getattr(b, "arms", None) for b in (belief, getattr(belief, "inner", None))):
-        if isinstance(stats, np.ndarray):
-            _check_arms(stats)
-    if (rounds := getattr(belief, "rounds", None)) is not None:
+    for linear_belief in (belief, getattr(belief, "inner", None)):
+        if isinstance(linear_belief, LinearBelief):
+            _check_arms(linear_belief.arms)
+    if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
         _check_rounds(rounds.of(), K)
-    for chain in getattr(belief, "chains", ()):
-        _check_chain(chain, belief.drawn())
+    if (drawn := getattr(belief, "drawn", None)) is not None:  # a sampler's
+        for chain in belief.chains:
+            _check_chain(chain, drawn())
     if bandit.reweighting is not None:
         _check_estimator(bandit)
 

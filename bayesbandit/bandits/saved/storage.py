@@ -35,7 +35,7 @@ def state(bandit: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         parts[part], whole = {}, getattr(bandit, part)
         for key, value in (whole.state() if whole is not None else {}).items():
             if isinstance(value, np.ndarray):
-                arrays[f"{part}.{key}"] = value
+                arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
             else:
                 parts[part][key] = value
     meta = {
@@ -57,6 +57,13 @@ def state(bandit: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if isinstance(bandit.model, RewardModel):
         meta["digest"] = _digest(bandit.model, meta)
     return meta, arrays
+
+
+def _storable(array: np.ndarray, name: str) -> np.ndarray:
+    """An array as files hold them."""
+    if array.dtype.str not in intact.KINDS:
+        raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
+    return np.asarray(array, order="C")
 
 
 def restore(
