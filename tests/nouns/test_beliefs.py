@@ -164,7 +164,7 @@ def test_arrays_that_no_file_holds(tmp_path):
         def belief(self, n_arms, n_features, normalize, seed):
             return Small(n_arms, n_features)
 
-    with pytest.raises(TypeError, match="belief.sums is an array of float32"):
+    with pytest.raises(TypeError, match=r"belief\.sums is an array of float32"):
         bandit(Model()).save(tmp_path / "b")
     assert not list(tmp_path.iterdir())
 
