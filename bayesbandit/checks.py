@@ -198,12 +198,16 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
 
 def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
     """The capability that an object's class declares for these methods; None where there is none,
-    or where a subclass, or the object itself, has one of the methods another way."""
-    if any(name in getattr(value, "__dict__", {}) for name in methods):
+    or where a subclass, or the object itself, has one of the methods another way.
+
+    Without generators: where memory is short, Python may crash as it makes one.
+    """
+    names = frozenset(methods)
+    if not names.isdisjoint(getattr(value, "__dict__", ())):
         return None
     for owner in type(value).__mro__:
-        if capability in vars(owner):
-            return vars(owner)[capability]
-        if any(name in vars(owner) for name in methods):
+        if capability in owner.__dict__:
+            return owner.__dict__[capability]
+        if not names.isdisjoint(owner.__dict__):
             return None
     return None

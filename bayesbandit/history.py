@@ -25,6 +25,9 @@ class Layout:
     n_features: int
     n_columns: int
 
+    def __deepcopy__(self, memo: dict[int, object]) -> Layout:
+        return self  # nothing in it changes
+
     @cached_property
     def shape(self) -> tuple[int]:
         """The shape of a context."""

@@ -18,7 +18,7 @@ from bayesbandit.bandits.base import step
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import State
-from bayesbandit.beliefs.base import is_compiled
+from bayesbandit.beliefs.base import is_compiled, is_streamed
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
@@ -92,7 +92,7 @@ class Bandit(State):
         own, normalize = forks.samplers(seed), bool(getattr(balance, "normalize", False))
         self.belief: Any = spec.belief(len(names), n_features, normalize, own)
         door.check_belief(self.belief, spec, balance, len(names), n_features)
-        self.compiled = is_compiled(self.belief)
+        self.compiled, self.streamed = is_compiled(self.belief), is_streamed(self.belief)
         self.source, self.clip = weight_source(balance)
         forks.set_arms(self, names)
         self.reweighting = begin(balance)

@@ -10,7 +10,6 @@ from bayesbandit import checks
 from bayesbandit.bandits import deciding, forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import State
-from bayesbandit.beliefs.base import is_streamed
 from bayesbandit.kernels import rounds, rules
 
 
@@ -74,7 +73,7 @@ def _one(bandit: State, row: np.ndarray, reward: float) -> None:
 
 def learn(bandit: State, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
-    if bandit.reweighting is None and is_streamed(bandit.belief):
+    if bandit.reweighting is None and bandit.streamed:
         _stream(bandit, rows)
     else:
         _try(bandit, rows)

@@ -20,7 +20,8 @@ class State:
     """A bandit between two calls.
 
     spec: what makes the belief. rule, param: the compiled rule of the policy, and its number and
-    least probability where they never change. compiled: whether the kernels play the belief.
+    least probability where they never change. compiled,
+    streamed: whether the kernels play the belief, and whether they learn its rounds.
     source, clip: where they find an observation's weight. reweighting: what settles past weights.
     stream: a block of normals of `rng`, with the number of contexts decided so far. deciding,
     learning: what the compiled calls take (see `forks.py`).
@@ -39,6 +40,7 @@ class State:
     balance: Balance
     seed: np.random.SeedSequence
     compiled: bool
+    streamed: bool
     source: int
     clip: float
     reweighting: Reweighting | None

@@ -187,7 +187,7 @@ def test_a_mean_with_a_name_of_its_own():
     assert posterior.engine == "exact_gaussian"
     assert "theta" in posterior.to_datatree(chains=1, draws=5)["prior"]
     twice = bb.reward_model(theta=NORMAL)(written_twice)
-    assert type(bb.Bandit(2, twice, bb.Thompson(), n_features=2).model) is bb.Ridge
+    assert bb.Bandit(2, twice, bb.Thompson(), n_features=2).compiled
 
 
 def written_twice(x, reward, weight, theta):

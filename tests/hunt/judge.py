@@ -261,7 +261,7 @@ def streams(scene: Scene, seed: int) -> Iterator[Verdict]:
     n, d = rows["x"].shape
     arms = scene.K if model.takes_arm else 1
     arm = rows.get("arm", np.zeros(n, dtype=np.int64))
-    weighted = model.takes_weight and "weight" in rows and np.ptp(rows["weight"]) > 0
+    weighted = model.takes_weight and "weight" in rows and (rows["weight"] != 1.0).any()
     weight = rows["weight"] / rows["weight"].min() if weighted else np.ones(n)
     balance = bb.InversePropensity(clip=1e-12) if weighted else bb.Unweighted()
     try:
