@@ -9,16 +9,8 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.checks import LARGEST
-from bayesbandit.kernels.linear import (
-    D_,
-    DF,
-    N,
-    pool_noise,
-    scratch,
-    stride,
-    update,
-    update_with,
-)
+from bayesbandit.kernels.arm_row import D_, DF, N, stride
+from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,

@@ -17,7 +17,8 @@ belief whose arms depend on each other, or which is known by draws.
 import numpy as np
 from numba import njit, vectorize
 
-from bayesbandit.kernels.best_arm import best_probabilities, best_probability, normal_cdf
+from bayesbandit.kernels.best_arm import best_probabilities, best_probability
+from bayesbandit.kernels.student import normal_cdf
 
 # Offsets after the context and the moments of a row.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)

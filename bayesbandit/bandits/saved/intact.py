@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from bayesbandit.checks import COUNT, LARGEST
-from bayesbandit.kernels import linear, rules
+from bayesbandit.kernels import arm_row, rules
 
 if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
@@ -136,7 +136,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
 def check_ridge(model: Ridge, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """That the belief has room for what its model needs, before that is asked for."""
     D = model.n_columns(meta["n_features"])
-    width = linear.arm_width(D, model.folds if model.ridge == "cv" else 0)
+    width = arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)
     found = arrays["belief.arms"].shape
     demand(found == (len(meta["names"]), width), f"its belief has the shape {found}")
 
@@ -180,14 +180,14 @@ def _check_chain(chain: Any, drawn: dict[str, tuple[int | None, ...]]) -> None:
 
 def _check_arms(arms: np.ndarray) -> None:
     demand(not np.isnan(arms).any(), "its belief has NaN")
-    head = arms[:, : linear.HEAD]
+    head = arms[:, : arm_row.HEAD]
     demand(
-        (head[:, linear.N] == np.floor(head[:, linear.N])).all(), "its arms' rounds are no counts"
+        (head[:, arm_row.N] == np.floor(head[:, arm_row.N])).all(), "its arms' rounds are no counts"
     )
-    sums = linear.N, linear.SUM_W, linear.SUM_WRR, linear.LOSS, linear.SIGMA2, linear.RESIDUAL
+    sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")
-    for at in (linear.DF, linear.LAM, linear.W_BAR):
+    for at in (arm_row.DF, arm_row.LAM, arm_row.W_BAR):
         demand((head[:, at] > 0).all(), "its belief has a divisor of 0")
 
 
@@ -215,7 +215,7 @@ def _check_pool(bandit: Bandit, known: dict[str, Any]) -> None:
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")
     demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
-    width = linear.core_width(bandit.layout.n_columns)
+    width = arm_row.core_width(bandit.layout.n_columns)
     for i, (arms, (kind, param, floor)) in enumerate(
         zip(known["arms"], known["rules"], strict=True)
     ):
