@@ -157,10 +157,6 @@ class SparseLinear:
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
 
-    def solved(self, value: float, agreement: float) -> bool:
-        """Never: the paper names no optimal assignment to be found in this design."""
-        return False
-
 
 @dataclass(frozen=True)
 class NonLinear:
@@ -195,7 +191,3 @@ class NonLinear:
         x, noise = np.split(rng.standard_normal((T, self.n_features + 1)), [-1], axis=1)
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
-
-    def solved(self, value: float, agreement: float) -> bool:
-        """Never: the paper names no optimal assignment to be found in this design."""
-        return False
