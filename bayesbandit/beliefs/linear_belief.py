@@ -14,7 +14,7 @@ from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.rules import HUGE, spread
+from bayesbandit.kernels.rules import HUGE, spread, tail_at
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import Ridge
@@ -88,10 +88,10 @@ class LinearBelief(Belief):
     def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
         K, D = len(self.arms), self.n_columns
-        rows = np.empty((len(x), D + 3 * K))
+        rows = np.empty((len(x), tail_at(D, K)))
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
-        mean, scale, df = rows[:, D : D + K], rows[:, D + K : D + 2 * K], rows[:, D + 2 * K :]
+        mean, scale, df = np.split(rows[:, D:], 3, axis=1)
         return mean, scale, np.abs(df)
 
     def describe(

@@ -105,12 +105,12 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     kept = total if limit is None else min(total, limit)
     demand(rows.ndim == 2 and rows.dtype == np.float64, "history is not a table")
     demand(len(rows) == kept, f"history has {len(rows)} rows, not {kept}")
-    D = rows.shape[1] - 3 * K - rules.TAIL
+    D = rows.shape[1] - rules.row_width(0, K)
     demand(
         D in (meta["n_features"], meta["n_features"] + 1), f"history has {rows.shape[1]} columns"
     )
-    x, mean, tail = rows[:, :D], rows[:, D : D + K], rows[:, D + 3 * K :]
-    scale, last = rows[:, D + K : D + 2 * K], rows[:, D + 2 * K : D + 3 * K]
+    x, moments, tail = np.split(rows, [D, rules.tail_at(D, K)], axis=1)
+    mean, scale, last = np.split(moments, 3, axis=1)
     arm, kind, p = tail[:, rules.ARM], tail[:, rules.KIND], tail[:, rules.PROPENSITY]
     reward, weight = tail[:, rules.REWARD], tail[:, rules.WEIGHT]
     demand((np.abs(x) <= LARGEST).all(), "its contexts are not finite")
