@@ -62,11 +62,6 @@ class Exact:
         return found
 
     @property
-    def additive(self) -> bool:
-        """Whether statistics of rows add up, so that rewards may be streamed."""
-        return not self.form.not_additive
-
-    @property
     def affine(self) -> bool:
         """Whether the mean reward is A(x, arm) θ + b."""
         return self.quadratic.not_affine is None
@@ -218,7 +213,7 @@ class ExactGaussian(Exact):
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
         """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
-        if `additive`."""
+        if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return self._rows(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 

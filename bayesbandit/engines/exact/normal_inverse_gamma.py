@@ -95,7 +95,7 @@ class NormalInverseGamma(Exact):
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
         """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
-        `additive`."""
+        `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
 
     def statistics(self, data: Data) -> NaturalGamma:

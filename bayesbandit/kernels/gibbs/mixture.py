@@ -21,7 +21,7 @@ from bayesbandit.kernels.gibbs.sweeps import Draws, Matrix, Rows, Statistics
 
 __all__ = [
     "FIXED", "HORSESHOE", "LAPLACE", "RIDGE", "Draws", "Prior", "Rows", "State", "Statistics",
-    "declare", "lambda_by_em", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
+    "declare", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
 ]  # fmt: skip
 
 
@@ -162,21 +162,3 @@ def run(
             "NaN or infinity; are the data finite, and the columns of like size?"
         )
     return out
-
-
-def lambda_by_em(
-    data: Statistics | Rows, prior: Prior, state: State, rng: np.random.Generator,
-    iterations: int = 100, draws: int = 1000,
-) -> float:  # fmt: skip
-    """λ of the LASSO by Monte-Carlo EM, λ ← √(2p / Σ E τ_j²): Park and Casella (2008), section 3.1.
-
-    The mean over the second half of the iterations; the state is left there.
-    """
-    moving, path = prior.moving, np.empty(iterations)
-    for i in range(iterations):
-        tau2 = 1.0 / sample(data, prior, state, rng, draws).inv_tau2[:, moving]
-        path[i] = np.sqrt(2.0 * moving.sum() / tau2.mean(axis=0).sum())
-        state.lambda2[0] = path[i] ** 2
-    lam = float(path[iterations // 2 :].mean())
-    state.lambda2[0] = lam**2
-    return lam
