@@ -19,7 +19,7 @@ from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known
-MOST = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class Asked(Protocol):
@@ -78,8 +78,7 @@ class Belief(Asked, Protocol):
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """By the shares of 4,096 draws, the same ones every time."""
-        every = np.ones(len(self.n), dtype=np.bool_)
-        which = every if available is None else np.asarray(available)
+        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
         values = self.draw(x, JOINT, np.random.default_rng(0))[:, :, which].transpose(1, 0, 2)
         return winners.joint(widened(values, alpha, axis=1))
 

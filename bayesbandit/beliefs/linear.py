@@ -14,7 +14,7 @@ from bayesbandit.checks import integer, number, one_of
 from bayesbandit.kernels import arm_row
 from bayesbandit.schedule import Schedule
 
-MOST = 1e100  # the greatest setting: a square of the largest reward
+LARGEST_SETTING = 1e100  # the greatest setting: a square of the largest reward
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 RULES = {
     "empirical_bayes": arm_row.EMPIRICAL_BAYES,
@@ -64,18 +64,20 @@ class Ridge:
         if isinstance(self.ridge, str):
             one_of(self.ridge, "ridge, where it is not a number > 0,", ("cv",))
         else:
-            number(self.ridge, "ridge", above=0, largest=MOST)
+            number(self.ridge, "ridge", above=0, largest=LARGEST_SETTING)
         if isinstance(self.variance, str):
             one_of(self.variance, "variance", tuple(RULES))
         else:
-            number(self.variance, "a known variance", above=0, largest=MOST)
+            number(self.variance, "a known variance", above=0, largest=LARGEST_SETTING)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
         if self.floor is not None:
-            number(self.floor, "floor", least=0, largest=MOST)
-        number(self.prior_rows, "prior_rows", above=0, largest=MOST)
+            number(self.floor, "floor", least=0, largest=LARGEST_SETTING)
+        number(self.prior_rows, "prior_rows", above=0, largest=LARGEST_SETTING)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
-        grid = tuple(number(lam, "each λ of the grid", above=0, largest=MOST) for lam in self.grid)
+        grid = tuple(
+            number(lam, "each λ of the grid", above=0, largest=LARGEST_SETTING) for lam in self.grid
+        )
         if not grid:
             raise ValueError("the grid of λ must not be empty")
         object.__setattr__(self, "grid", grid)
@@ -89,8 +91,8 @@ class Ridge:
             self,
             "prior",
             (
-                number(shape, "prior shape", above=0, largest=MOST),
-                number(scale, "prior scale", above=0, largest=MOST),
+                number(shape, "prior shape", above=0, largest=LARGEST_SETTING),
+                number(scale, "prior scale", above=0, largest=LARGEST_SETTING),
             ),
         )
 

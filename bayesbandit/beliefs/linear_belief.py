@@ -115,8 +115,8 @@ class LinearBelief(Belief):
     def draw(
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
     ) -> np.ndarray:
-        every = np.ones(len(self.arms), np.bool_) if available is None else available
-        which = np.flatnonzero(every).tolist()
+        available = np.ones(len(self.arms), np.bool_) if available is None else available
+        which = np.flatnonzero(available).tolist()
         return np.stack([self.posterior(k).draw(x, size, rng) for k in which], axis=2)
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:

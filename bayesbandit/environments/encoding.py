@@ -20,7 +20,7 @@ MAX_FEATURES = 100
 MAX_LEVELS = 20  # one-hot columns that one column may become
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 FEW_CLASSES = 20  # that may be more than half as many as the rows
-LARGEST = 1e100  # of numbers whose variance float64 can hold
+LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
 LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer", "empty"}
 NO_VARIANCE = 1e-9  # of a principal component, relative to the first
@@ -179,10 +179,10 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
             )
     numbers = frame.iloc[:, numeric].to_numpy(dtype=np.float64, na_value=np.nan)
     low, high = np.fmin.reduce(numbers), np.fmax.reduce(numbers)  # NaN only where all are
-    beyond = np.flatnonzero((low < -LARGEST) | (high > LARGEST))
+    beyond = np.flatnonzero((low < -LARGEST_VALUE) | (high > LARGEST_VALUE))
     if len(beyond):
         named = ", ".join(repr(frame.columns[numeric[j]]) for j in beyond[:5])
-        raise ValueError(f"values infinite or beyond ±{LARGEST:g} in column {named}")
+        raise ValueError(f"values infinite or beyond ±{LARGEST_VALUE:g} in column {named}")
     return numbers[:, low < high], levels
 
 

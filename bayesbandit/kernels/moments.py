@@ -1,4 +1,4 @@
-"""Mean and scale of an arm's mean reward, from what `kernels/linear.py` keeps of it."""
+"""Mean and scale of an arm's mean reward, from the row that keeps it (`kernels/arm_row.py`)."""
 
 import numpy as np
 from numba import njit

@@ -77,10 +77,10 @@ def describe_many(rows, arms, available, settings):
 def pooled_chances(x, a, arms, settings, kind, param, floor, out):
     """P(a | x) at contexts x (n, d) under a past belief and rule: out (n,)."""
     D, K = int(settings[D_]), arms.shape[0]
-    row, v, every = np.empty(row_width(D, K)), np.empty(stride(D)), np.ones(K, np.bool_)
+    row, v, available = np.empty(row_width(D, K)), np.empty(stride(D)), np.ones(K, np.bool_)
     for i in range(x.shape[0]):
         put(row, x[i], D)
-        describe(row, arms, every, settings, v)
+        describe(row, arms, available, settings, v)
         tail = row[tail_at(D, K) :]
         tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
         out[i] = chance(row, a, D, K)

@@ -111,7 +111,7 @@ class Exact:
         x = np.ascontiguousarray(x, dtype=np.float64)
         n = len(x)
         if self.n_arms is not None and arm is None:
-            raise ValueError("the model takes the arm of each row; got none")
+            raise ValueError("the model depends on the arm: give the arm of each row; got none")
         return (
             x,
             np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),

@@ -101,16 +101,16 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
     """Raise where σ² has no proper posterior: too few rows, or a scale of 0 and a perfect fit."""
     n = data.r.size if isinstance(data, Rows) else data.n
     flat, d = int(np.sum(prior.fixed == 0.0)), prior.fixed.size
-    told = f"an InverseGamma({prior.noise_shape:g}, {prior.noise_scale:g}) prior and {n:g} rows"
+    known = f"an InverseGamma({prior.noise_shape:g}, {prior.noise_scale:g}) prior and {n:g} rows"
     if not 2.0 * prior.noise_shape + n > flat:
-        raise ValueError(f"σ² has no proper posterior with {told} for {flat} unpenalised columns")
+        raise ValueError(f"σ² has no proper posterior with {known} for {flat} unpenalised columns")
     if prior.noise_scale > 0.0:
         return
     least = data.rr
     if n <= d and not (prior.scaled | (prior.fixed == 0.0)).all():
         least -= fitted(data, d)
     if not least > 1e-12 * data.rr:
-        raise ValueError(f"σ² has no proper posterior with {told} that fit perfectly")
+        raise ValueError(f"σ² has no proper posterior with {known} that fit perfectly")
 
 
 def start(
