@@ -1,4 +1,7 @@
-"""The door: bad input gets an error that names the value seen and the values allowed."""
+"""What users pass is checked once, where it comes in: functions that return it or raise an error.
+
+An error names the value seen and the values allowed. What is further in trusts its arguments.
+"""
 
 from __future__ import annotations
 

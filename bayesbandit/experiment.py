@@ -196,6 +196,7 @@ def play(
     if len(sample.warm_arm):
         _warm(player, environment, sample)
     rounds_by = getattr(player, "play", None) or partial(step, player)
+    solved = getattr(environment, "solved", None)
     best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
     for t in checkpoints(len(sample.x), points).tolist():
         now = slice(start, t)
@@ -212,7 +213,7 @@ def play(
             "propensity": float(propensity[known].mean()) if known.any() else nan,
             "value": value,
             "agreement": agreement,
-            "optimal": environment.solved(value, agreement),
+            "optimal": solved is not None and solved(value, agreement),
         }
         start = t
 

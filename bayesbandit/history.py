@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, chances, row_width
+from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, chances, row_width, tail_at
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ class Layout:
     @cached_property
     def tail(self) -> int:
         """Where the scalars after context and moments begin."""
-        return self.n_columns + 3 * len(self.arms)
+        return tail_at(self.n_columns, len(self.arms))
 
     @cached_property
     def index(self) -> dict[Name, int]:

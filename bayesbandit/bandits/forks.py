@@ -1,4 +1,4 @@
-"""How a bandit changes: all of it or nothing, whoever else is at it.
+"""How a bandit changes: all of it or nothing, also where threads share it or a signal interrupts.
 
 One round of a compiled belief is one compiled call: no signal and no other thread comes in between,
 and it allocates before it writes. It takes what it needs from one tuple of the bandit, `deciding`
@@ -9,7 +9,7 @@ wait for the lock. It is done to a fork, whose attributes become the bandit's by
 Python handles signals between two of its own instructions, and this is one.
 
 A process that is forked while a thread holds a lock has the lock without the thread: it gets new
-ones, and the bandit as it was before the call of which nobody will hear.
+ones, and the bandit as it was before the call that held the lock, whose result is lost.
 """
 
 from __future__ import annotations

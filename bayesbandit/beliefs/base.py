@@ -19,7 +19,7 @@ from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known
-MOST = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class Asked(Protocol):

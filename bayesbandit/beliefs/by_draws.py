@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import MOST, Belief, widened
+from bayesbandit.beliefs.base import AT_ONCE, Belief, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
@@ -78,7 +78,7 @@ class ByDraws(Belief):
     def parts(self, x: np.ndarray) -> Iterable[slice]:
         """Contexts x (n, d) in parts whose draws fit into memory."""
         S = self.values(x[:1]).shape[2] if len(x) > 1 else 1
-        step = max(1, MOST // (S * len(self.n)))
+        step = max(1, AT_ONCE // (S * len(self.n)))
         return [slice(i, i + step) for i in range(0, len(x), step)]
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

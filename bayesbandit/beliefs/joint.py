@@ -18,7 +18,7 @@ from bayesbandit.kernels.rules import HUGE, put_moments, shared, spread
 from bayesbandit.posteriors.posterior import Posterior
 
 JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
-MOST = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class JointBelief(AffineBelief):
@@ -145,7 +145,7 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
     axes, width, _ = np.linalg.svd(root - root.mean(axis=1, keepdims=True), full_matrices=False)
     root = (axes * width[:, None, :])[:, :, : mean.shape[1] - 1]
     noise, out = draws(root.shape[2], df), np.empty(mean.shape)
-    step = max(1, MOST // (JOINT * mean.shape[1]))
+    step = max(1, AT_ONCE // (JOINT * mean.shape[1]))
     for i in range(0, len(mean), step):
         part = slice(i, i + step)
         spreads = noise @ root[part].transpose(0, 2, 1)

@@ -1,4 +1,4 @@
-"""Priors as values: checked and copied at the door, printed, and written as plain data.
+"""Priors as values: checked and copied when they are given, printed, and written as plain data.
 
 A prior is a `Prior` (or another variable factory of pymc_extras), a number, or an array of numbers;
 the last two fix a variable. Importing this file imports PyMC.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 KEPT = 64  # plans in memory
-MOST = 256_000_000  # bytes of their rows
+KEPT_BYTES = 256_000_000  # bytes of their rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +254,7 @@ def size(plan: Plan) -> int:
     return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
 
 
-_plans: Kept[Plan] = Kept(KEPT, MOST, size)
+_plans: Kept[Plan] = Kept(KEPT, KEPT_BYTES, size)
 
 
 def _again(

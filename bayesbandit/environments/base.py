@@ -35,7 +35,12 @@ class Sample:
 
 @runtime_checkable
 class Environment(Protocol):
-    """A source of samples: its arms' names, the number of features, and a name for tables."""
+    """A source of samples: its arms' names, the number of features, and a name for tables.
+
+    One that has test contexts may also have `solved(value, agreement)`: whether a policy of this
+    mean reward and agreement with the best arm, both measured on the test contexts, counts as the
+    optimal assignment. Without it, no policy does.
+    """
 
     @property
     def name(self) -> str: ...
@@ -48,9 +53,4 @@ class Environment(Protocol):
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         """Draw `horizon` rounds (None: as many as the environment has by itself)."""
-        ...
-
-    def solved(self, value: float, agreement: float) -> bool:
-        """Whether a policy of this mean reward and agreement with the best arm, both measured on
-        the test contexts, counts as the optimal assignment."""
         ...

@@ -22,7 +22,6 @@ Specification = Literal["well", "mis"]
 # The policy "arm 0 iff s > c, else arm 2" is therefore worth, with a = c/√2,
 #     2 ∫_{s>c} (s²/4 + s + 1/2) dN(s; 0, 2) = 2 Φ(−a) + (a + 2√2) φ(a).
 BEST_LINEAR_VALUE = 2.20523529  # the best such policy, c = −2 + √2
-PLUG_IN_LINEAR_VALUE = 2.17958681  # c = −1, from the best linear fits: 2 + z₀ + z₁, 1, −z₀ − z₁
 
 SHARE = 0.95  # of agreement (well) or of BEST_LINEAR_VALUE (mis) that counts as solved
 
@@ -157,10 +156,6 @@ class SparseLinear:
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
 
-    def solved(self, value: float, agreement: float) -> bool:
-        """Never: the paper names no optimal assignment to be found in this design."""
-        return False
-
 
 @dataclass(frozen=True)
 class NonLinear:
@@ -195,7 +190,3 @@ class NonLinear:
         x, noise = np.split(rng.standard_normal((T, self.n_features + 1)), [-1], axis=1)
         mean = self.expected_rewards(x)
         return Sample(np.ascontiguousarray(x), mean, _noisy(mean, self.sigma, noise[:, 0]))
-
-    def solved(self, value: float, agreement: float) -> bool:
-        """Never: the paper names no optimal assignment to be found in this design."""
-        return False

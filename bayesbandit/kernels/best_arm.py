@@ -16,99 +16,25 @@ may be returned as 0.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from bayesbandit.kernels.student import (
+    NEGLIGIBLE,
+    density,
+    distribution,
+    kernel,
+    normal_cdf,
+    peak,
+    reach,
+)
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Arms = tuple[Vector, Vector, Vector, Vector]  # location, scale, df, and the density's peak(df)
 
-NEGLIGIBLE = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
-NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11
 SPAN = 2.5  # length of a panel in scales: errs by 2e-10 at K = 100, against 8e-9 at 3
-HILL_DF = 20.0  # Hill's expansion errs by 1e-11 here, by less above
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
-
-# No fastmath: a probability must have the same bits wherever it is computed.
-kernel = njit(cache=True, error_model="numpy")
-
-
-@kernel
-def normal_cdf(z: float) -> float:
-    """Φ(z) = ½ erfc(-z/√2)."""
-    return 0.5 * math.erfc(-z * math.sqrt(0.5))
-
-
-@kernel
-def peak(df: float) -> float:
-    """The standard density at 0: Γ((ν+1)/2) / (√(πν) Γ(ν/2)), 1/√(2π) where ν is infinite."""
-    x = 0.5 * df
-    if x < 100.0:
-        return math.exp(math.lgamma(x + 0.5) - math.lgamma(x)) / math.sqrt(math.pi * df)
-    # Γ(x+½)/Γ(x) ~ √x (1 - 1/8x + 1/128x² + 5/1024x³ - 21/32768x⁴), DLMF 5.11.13
-    y = 1.0 / x
-    ratio = 1.0 - y * (1 / 8 - y * (1 / 128 + y * (5 / 1024 - y * 21 / 32768)))
-    return ratio / math.sqrt(2.0 * math.pi)
-
-
-@kernel
-def density(z: float, df: float, top: float) -> float:
-    """f(z), the standard normal or Student density; `top` is `peak(df)`."""
-    if df == np.inf:
-        return top * math.exp(-0.5 * z * z)
-    return top * math.exp(-0.5 * (df + 1.0) * math.log1p(z * z / df))
-
-
-@kernel
-def hill_deviate(growth: float, df: float) -> float:
-    """z >= 0 with Φ(-z) = P(T > t), growth = log(1 + t²/ν): Hill (1970), Comm. ACM 13, 617-619."""
-    a = df - 0.5
-    b = 48.0 * a * a
-    y = a * growth
-    ratio = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b)
-    return (1.0 + (ratio + y + 3.0) / b) * math.sqrt(y)
-
-
-@kernel
-def distribution(z: float, df: float, top: float) -> float:
-    """F(z), the standard normal or Student distribution function; `top` is `peak(df)`.
-
-    From small ν the recurrence of the incomplete beta function (DLMF 8.17.20) leads to HILL_DF:
-    F_ν(-t) = t f_ν(t)/ν + F_{ν+2}(-t'), with x = 1/(1 + t²/ν) = 1/(1 + t'²/(ν+2)) unchanged.
-    """
-    if df == np.inf:
-        return normal_cdf(z)
-    t = min(abs(z), 1e100)
-    x = df / (df + t * t)
-    growth = math.log1p(t * t / df)
-    lower = 0.0
-    term = t * density(t, df, top) / df if df < HILL_DF else 0.0
-    while df < HILL_DF:
-        lower += term
-        term *= x * (df + 1.0) / (df + 2.0)
-        df += 2.0
-    lower += normal_cdf(-hill_deviate(growth, df))
-    return lower if z < 0.0 else 1.0 - lower
-
-
-@kernel
-def student_cdf(t: float, df: float) -> float:
-    """P(T <= t) for Student's t with any df > 0; Φ(t) where df is infinite."""
-    return distribution(t, df, peak(df))
-
-
-@kernel
-def reach(df: float) -> float:
-    """A z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
-
-    For Student's t the lesser of two bounds, F(-z) <= f(0) ν^((ν-1)/2) z^-ν and F(-z) <=
-    Φ(-√((ν-½) log(1 + z²/ν))) (Wallace 1959, Ann. Math. Statist. 30, 1121-1130).
-    """
-    if df == np.inf:
-        return NORMAL_REACH
-    power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE)) ** (1.0 / df)
-    return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / max(df - 0.5, 0.25))))
 
 
 @kernel

@@ -1,8 +1,8 @@
 """Cholesky factorisation for loops that factor one small matrix after another.
 
 At d = 20 to 200 a call of LAPACK's dpotrf spends much of its time on packing and on narrow panels.
-Here everything is one register tile of 4 rows by 8 columns, the same for every size, cached by
-numba like any other kernel, and with the same bits whatever threads BLAS may use.
+Here everything is one register tile of 4 rows by 8 columns (`kernels/tile.py`), the same for every
+size, cached by numba like any other kernel, and with the same bits whatever threads BLAS may use.
 
 Matrices are stored row after row in the shape `room(D, extra)`: rows up to a multiple of 4, columns
 up to a multiple of 8. Columns from `padded(D)` on hold right-hand sides, which the factorisation
@@ -10,14 +10,11 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 """
 
 import math
-from typing import Any
 
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
-ROWS, LANES = 4, 8  # one tile: 4 registers of 8 doubles (AVX-512), or 8 of 4 (AVX2)
+from bayesbandit.kernels.tile import LANES, ROWS, subtract_tile
+
 PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -31,75 +28,6 @@ def padded(D: int) -> int:
 def room(D: int, extra: int = 1) -> tuple[int, int]:
     """Shape that a D × D matrix with `extra` right-hand sides takes."""
     return padded(D), -(-(padded(D) + extra) // LANES) * LANES
-
-
-def vectors(builder, module):
-    """Load, store, broadcast and fused multiply-add of LANES doubles, as IR."""
-    double, index = ir.DoubleType(), ir.IntType(32)
-    vector = ir.VectorType(double, LANES)
-    blank = ir.Constant(vector, ir.Undefined)
-    first = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
-    fma = cgutils.get_or_insert_function(
-        module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f64"
-    )
-
-    def load(at):
-        return builder.load(builder.bitcast(at, vector.as_pointer()), align=8)
-
-    def store(value, at):
-        builder.store(value, builder.bitcast(at, vector.as_pointer()), align=8)
-
-    def spread(number):
-        one = builder.insert_element(blank, number, ir.Constant(index, 0))
-        return builder.shuffle_vector(one, blank, first)
-
-    def multiply_add(a, b, c):
-        return builder.call(fma, [a, b, c])
-
-    return load, store, spread, multiply_add
-
-
-def tile(typingctx, out, base, left, right, k, i, start, stop):
-    """out[k:k+4, i:i+8] = base[k:k+4, i:i+8] − Σ_p left[p, k:k+4]' right[p, i:i+8].
-
-    p runs over start … stop − 1; the four matrices are contiguous and may be the same. Compilers do
-    not keep such a tile in registers by themselves, so it is written in LLVM's own vectors, which
-    every processor has in some width.
-    """
-
-    def codegen(context, builder, signature, args):
-        k, i, start, stop = args[4:]
-        load, store, spread, multiply_add = vectors(builder, builder.module)
-        word = k.type
-        views = [
-            context.make_array(kind)(context, builder, array)
-            for kind, array in zip(signature.args[:4], args[:4], strict=True)
-        ]
-        out, base, left, right = (
-            (view.data, cgutils.unpack_tuple(builder, view.shape, 2)[1]) for view in views
-        )
-
-        def at(matrix, row, column):
-            return builder.gep(matrix[0], [builder.add(builder.mul(row, matrix[1]), column)])
-
-        rows = [builder.add(k, ir.Constant(word, r)) for r in range(ROWS)]
-        sums = [cgutils.alloca_once_value(builder, load(at(base, row, i))) for row in rows]
-        with cgutils.for_range_slice(builder, start, stop, ir.Constant(word, 1)) as (p, _):
-            values = load(at(right, p, i))
-            for row, total in zip(rows, sums, strict=True):
-                minus = builder.fneg(builder.load(at(left, p, row)))
-                builder.store(multiply_add(spread(minus), values, builder.load(total)), total)
-        for row, total in zip(rows, sums, strict=True):
-            store(builder.load(total), at(out, row, i))
-        return context.get_dummy_value()
-
-    matrices = (out, base, left, right)
-    if not all(isinstance(a, types.Array) and a.layout == "C" and a.ndim == 2 for a in matrices):
-        return None
-    return types.void(*matrices, *[types.intp] * 4), codegen
-
-
-subtract_tile: Any = intrinsic(tile)
 
 
 @kernel

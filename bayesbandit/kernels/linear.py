@@ -1,13 +1,49 @@
-"""One arm's weighted ridge regression, kept in one row of numbers.
+"""One arm's weighted ridge regression, kept in one row of numbers (`kernels/arm_row.py`).
 
-B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. A row holds, after a head of scalars, θ and b = X'Wr (D each),
-P and G = X'WX (D × D each), and for cross-validation each fold's (n, Σwr², b, G). Arguments are
-trusted: they were checked at the door.
+B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. Arguments are trusted: who calls these functions has checked
+them.
 """
 
 import numpy as np
 from numba import njit
 
+from bayesbandit.kernels.arm_row import (
+    D_,
+    DF,
+    DUE,
+    EMPIRICAL_BAYES,
+    FLOOR,
+    FOLDS,
+    GRID,
+    KNOWN_SIGMA2,
+    LAM,
+    LOSS,
+    NIG,
+    NORMALIZE,
+    NUMBER,
+    PENALISED,
+    RESIDUAL,
+    RSS,
+    RULE,
+    SCALE0,
+    SCHEDULE,
+    SHAPE0,
+    SHIFT,
+    SIGMA2,
+    SUM_W,
+    SUM_WRR,
+    W_BAR,
+    G_of,
+    N,
+    P_of,
+    b_of,
+    fold_of,
+    has_prior,
+    is_shifted,
+    matrix,
+    stride,
+    theta_of,
+)
 from bayesbandit.kernels.dense import (
     add_outer,
     add_scaled,
@@ -18,88 +54,7 @@ from bayesbandit.kernels.dense import (
     symmetric_times,
 )
 
-# The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
-# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
-# shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
-# the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
-# Bayes rule ‖r − Xθ‖²_W.
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL = range(11)
-HEAD = 16  # a whole number of cache lines
-
-# The settings shared by all arms, one array: columns, penalised columns, variance rule, its number
-# (the known σ², or the rows that a prior of σ² stands for), floor, normal-inverse-gamma shape and
-# scale, normalise weights to mean 1 (0 or 1), schedule (m > 0: every m rows; −g: at growth by g),
-# number of folds, then the λ grid, largest first. Where no column is penalised alike, but
-# θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
-D_, PENALISED, RULE, NUMBER, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
-GRID = 10
-
-RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
-
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
-
-
-@njit(cache=True)
-def stride(D):
-    """Length of a stored row: D filled up to whole cache lines with zeros."""
-    return (D + 7) // 8 * 8
-
-
-def core_width(D: int) -> int:
-    """Numbers that an arm's head, θ, b and P take: what `moments` reads, at the front."""
-    return HEAD + (2 + D) * stride(D)
-
-
-def arm_width(D: int, folds: int) -> int:
-    """Numbers that one arm takes."""
-    return stride(core_width(D) + D * stride(D) + folds * (2 + D + D * D))
-
-
-@njit(cache=True)
-def theta_of(arm, D):
-    return arm[HEAD : HEAD + D]
-
-
-@njit(cache=True)
-def b_of(arm, D):
-    start = HEAD + stride(D)
-    return arm[start : start + D]
-
-
-@njit(cache=True)
-def P_of(arm, D):
-    """P row after row, each filled up with zeros to the stride."""
-    M = stride(D)
-    start = HEAD + 2 * M
-    return arm[start : start + D * M]
-
-
-@njit(cache=True)
-def G_of(arm, D):
-    """G row after row, each filled up with zeros to the stride."""
-    M = stride(D)
-    start = HEAD + (2 + D) * M
-    return arm[start : start + D * M]
-
-
-@njit(cache=True)
-def matrix(flat, D):
-    """P or G as (D, stride)."""
-    return flat.reshape(D, stride(D))
-
-
-@njit(cache=True)
-def fold_of(arm, D, f):
-    """A fold's own statistics: [n, Σwr², b, G] as one slice."""
-    size = 2 + D + D * D
-    start = HEAD + (2 + 2 * D) * stride(D) + f * size
-    return arm[start : start + size]
-
-
-@njit(cache=True)
-def has_prior(settings):
-    """Whether the settings end with Λ, Λm and m'Λm."""
-    return settings[FOLDS] == 0 and settings.size > GRID + 1
 
 
 @njit(cache=True)
@@ -162,12 +117,6 @@ def pool_noise(arms, settings):
         if n > 0.0:
             prior = settings[NUMBER] * (arms[k, SUM_W] / (arms[k, W_BAR] * n)) * (loss / sum_w)
             arms[k, SIGMA2] = max((arms[k, RESIDUAL] + prior) / n, settings[FLOOR])
-
-
-@njit(cache=True)
-def is_shifted(settings):
-    """Whether there is an unpenalised intercept, which takes up any shift of the rewards."""
-    return settings[PENALISED] == settings[D_] - 1 and not has_prior(settings)
 
 
 @njit(cache=True)

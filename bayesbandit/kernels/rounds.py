@@ -9,16 +9,8 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.checks import LARGEST
-from bayesbandit.kernels.linear import (
-    D_,
-    DF,
-    N,
-    pool_noise,
-    scratch,
-    stride,
-    update,
-    update_with,
-)
+from bayesbandit.kernels.arm_row import D_, DF, N, stride
+from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,
@@ -27,11 +19,14 @@ from bayesbandit.kernels.rules import (
     PARAM,
     PROPENSITY,
     REWARD,
-    TAIL,
     WEIGHT,
     chance,
     decide,
+    df_at,
     is_short,
+    row_width,
+    scale_at,
+    tail_at,
 )
 
 BLOCK = 64  # contexts whose moments are computed together
@@ -51,8 +46,8 @@ def describe(row, arms, available, settings, v):
             mean, scale = moments(arms[k], z, D, v)
             df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
         row[D + k] = mean
-        row[D + K + k] = scale
-        row[D + 2 * K + k] = df
+        row[scale_at(D, K) + k] = scale
+        row[df_at(D, K) + k] = df
 
 
 @njit(cache=True)
@@ -74,19 +69,19 @@ def describe_many(rows, arms, available, settings):
                 df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
             for b in range(B):
                 block[b, D + k] = means[b]
-                block[b, D + K + k] = scales[b]
-                block[b, D + 2 * K + k] = df
+                block[b, scale_at(D, K) + k] = scales[b]
+                block[b, df_at(D, K) + k] = df
 
 
 @njit(cache=True)
 def pooled_chances(x, a, arms, settings, kind, param, floor, out):
     """P(a | x) at contexts x (n, d) under a past belief and rule: out (n,)."""
     D, K = int(settings[D_]), arms.shape[0]
-    row, v, every = np.empty(D + 3 * K + TAIL), np.empty(stride(D)), np.ones(K, np.bool_)
+    row, v, available = np.empty(row_width(D, K)), np.empty(stride(D)), np.ones(K, np.bool_)
     for i in range(x.shape[0]):
         put(row, x[i], D)
-        describe(row, arms, every, settings, v)
-        tail = row[D + 3 * K :]
+        describe(row, arms, available, settings, v)
+        tail = row[tail_at(D, K) :]
         tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
         out[i] = chance(row, a, D, K)
 
@@ -103,7 +98,7 @@ def put(row, x, D):
 def decide_into(row, D, K, kind, param, floor, stream):
     """Choose from a row's moments, and record the arm and the rule that chose it."""
     arm = decide(row, D, K, kind, param, floor, stream)
-    tail = row[D + 3 * K :]
+    tail = row[tail_at(D, K) :]
     tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, kind, param, floor
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
     return arm
@@ -148,7 +143,7 @@ def choose_many(rows, start, D, K, kind, params, stream):
 @njit(cache=True)
 def weigh(row, D, K, source, clip):
     """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already."""
-    tail = row[D + 3 * K :]
+    tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
         tail[WEIGHT] = 1.0
     elif source == DECISION:
@@ -169,7 +164,7 @@ def observe_into(row, arms, settings, source, clip, v):
     """Weigh the row's reward and update its arm."""
     D, K = int(settings[D_]), arms.shape[0]
     weigh(row, D, K, source, clip)
-    tail = row[D + 3 * K :]
+    tail = row[tail_at(D, K) :]
     update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
     pool_noise(arms, settings)
 
@@ -187,7 +182,7 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     v = np.empty(stride(D))
     logged = history[at] if count[2] != 0 else np.empty(row.size)
     logged[:] = row
-    logged[D + 3 * K + REWARD] = reward
+    logged[tail_at(D, K) + REWARD] = reward
     observe_into(logged, arms, settings, source, clip, v)
     count[0] += count[2] != 0
     count[1] += 1
@@ -234,8 +229,8 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     next round: T, or where the stream ran short.
     """
     D, K = int(settings[D_]), arms.shape[0]
-    row, v = np.empty(D + 3 * K + TAIL), np.empty(stride(D))
-    tail = row[D + 3 * K :]
+    row, v = np.empty(row_width(D, K)), np.empty(stride(D))
+    tail = row[tail_at(D, K) :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
             stream[-1] += t - start

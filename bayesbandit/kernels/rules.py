@@ -9,17 +9,15 @@ so that a compiled decision changes both or neither.
 An arm without a reward is new, which a minus before its degrees of freedom says. Of U new ones
 among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K among the others.
 FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
-
-Under the rule TABULATED the arms' probabilities stand in the place of the degrees of freedom: of a
-belief whose arms depend on each other, or which is known by draws.
 """
 
 import numpy as np
 from numba import njit, vectorize
 
-from bayesbandit.kernels.best_arm import best_probabilities, best_probability, normal_cdf
+from bayesbandit.kernels.best_arm import best_probabilities, best_probability
+from bayesbandit.kernels.student import normal_cdf
 
-# Offsets after the context and the moments of a row.
+# The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
 TAIL = 7
 
@@ -28,9 +26,40 @@ ANY, NEW, OLD = range(3)  # among which arms
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
-def row_width(D: int, K: int) -> int:
+@njit(cache=True)
+def scale_at(D, K):
+    """Where the scales begin in a row, and the means end."""
+    return D + K
+
+
+@njit(cache=True)
+def df_at(D, K):
+    """Where the degrees of freedom begin; under the rule TABULATED, the arms' probabilities.
+
+    A belief whose arms depend on each other, or which is known by draws, has no degrees of freedom:
+    it tabulates the probabilities, which need a place in the row all the same. Whoever reads these
+    numbers asks the row's KIND first.
+    """
+    return D + 2 * K
+
+
+@njit(cache=True)
+def tail_at(D, K):
+    """Where the scalars begin, ARM to WEIGHT."""
+    return D + 3 * K
+
+
+@njit(cache=True)
+def moments_in(row, D, K):
+    """The means, scales and degrees of freedom (K,) of a row (width,)."""
+    at, df, tail = scale_at(D, K), df_at(D, K), tail_at(D, K)
+    return row[D:at], row[at:df], row[df:tail]
+
+
+@njit(cache=True)
+def row_width(D, K):
     """Numbers that one logged round takes."""
-    return D + 3 * K + TAIL
+    return tail_at(D, K) + TAIL
 
 
 def put_moments(rows, D, available, mean, scale, last):
@@ -99,7 +128,7 @@ def new_in(row, D, K):
     """How many of them are new."""
     new = 0
     for k in range(K):
-        new += row[D + 2 * K + k] < 0.0
+        new += row[df_at(D, K) + k] < 0.0
     return new
 
 
@@ -108,12 +137,12 @@ def is_among(row, k, D, K, which):
     """Whether an arm may be chosen, and is any, a new or an old one."""
     if row[D + k] == -np.inf:
         return False
-    return which == ANY or (row[D + 2 * K + k] < 0.0) == (which == NEW)
+    return which == ANY or (row[df_at(D, K) + k] < 0.0) == (which == NEW)
 
 
 @njit(cache=True)
 def ucb_score(row, k, K, D, alpha):
-    return row[D + k] + alpha * min(spread(row[D + K + k], row[D + 2 * K + k]), HUGE)
+    return row[D + k] + alpha * min(spread(row[scale_at(D, K) + k], row[df_at(D, K) + k]), HUGE)
 
 
 @njit(cache=True)
@@ -145,7 +174,7 @@ def pick(probabilities, stream):
 def decide(row, D, K, kind, param, floor, stream):
     """The arm that a rule picks from a row's moments; ties are broken evenly."""
     if kind == TABULATED:
-        return pick(row[D + 2 * K : D + 3 * K], stream)
+        return pick(row[df_at(D, K) : tail_at(D, K)], stream)
     new, among = new_in(row, D, K), ANY
     if new > 0 or floor > 0.0:
         count = available_in(row, D, K)
@@ -162,7 +191,7 @@ def decide(row, D, K, kind, param, floor, stream):
         if not is_among(row, k, D, K, among):
             continue
         if kind == THOMPSON:
-            score = draw(row[D + k], alpha * row[D + K + k], row[D + 2 * K + k], stream)
+            score = draw(row[D + k], alpha * row[scale_at(D, K) + k], row[df_at(D, K) + k], stream)
         else:
             score = ucb_score(row, k, K, D, alpha)
         if score > best_score or best < 0:
@@ -192,9 +221,9 @@ def by_score(row, a, D, K, kind, param):
 @njit(cache=True)
 def chance(row, a, D, K):
     """Probability that arm a is picked, given the row's moments and rule."""
-    tail = row[D + 3 * K :]
+    tail = row[tail_at(D, K) :]
     if int(tail[KIND]) == THOMPSON and tail[FLOOR] == 0.0 and new_in(row, D, K) == 0:
-        mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+        mean, scale, df = moments_in(row, D, K)
         return 0.0 if mean[a] == -np.inf else best_probability(a, mean, tail[PARAM] * scale, df)
     return chance_among(row, a, D, K)
 
@@ -202,19 +231,18 @@ def chance(row, a, D, K):
 @njit(cache=True)
 def chance_among(row, a, D, K):
     """`chance`, of any rule, above a floor, and where some arms are new."""
-    tail = row[D + 3 * K :]
+    tail = row[tail_at(D, K) :]
     kind, param, floor = int(tail[KIND]), tail[PARAM], tail[FLOOR]
     if row[D + a] == -np.inf:
         return 0.0
     if kind == TABULATED:
-        return row[D + 2 * K + a]
+        return row[df_at(D, K) + a]
     count, new = available_in(row, D, K), new_in(row, D, K)
-    if row[D + 2 * K + a] < 0.0:
+    if row[df_at(D, K) + a] < 0.0:
         return 1.0 / count
     if kind == THOMPSON:
-        df, out = row[D + 2 * K : D + 3 * K], np.empty(K)
-        mean = np.where(df < 0.0, -np.inf, row[D : D + K])
-        scale = np.where(df < 0.0, 0.0, row[D + K : D + 2 * K])
+        (mean, scale, df), out = moments_in(row, D, K), np.empty(K)
+        mean, scale = np.where(df < 0.0, -np.inf, mean), np.where(df < 0.0, 0.0, scale)
         best_probabilities(mean, param * scale, np.abs(df), out)
         p = out[a]
     else:
@@ -226,7 +254,7 @@ def chance_among(row, a, D, K):
 def chances(rows, arm, D, K, out):
     """Each row's chance of the arm of that row (arm ≥ 0: of this arm instead)."""
     for i in range(rows.shape[0]):
-        a = arm if arm >= 0 else int(rows[i, D + 3 * K + ARM])
+        a = arm if arm >= 0 else int(rows[i, tail_at(D, K) + ARM])
         out[i] = chance(rows[i], a, D, K)
 
 
@@ -236,10 +264,10 @@ def all_chances(rows, D, K, out):
     for i in range(rows.shape[0]):
         row = rows[i]
         count = available_in(row, D, K)
-        if int(row[D + 3 * K + KIND]) == THOMPSON and new_in(row, D, K) == 0:
-            mean, scale, df = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
-            floor = row[D + 3 * K + FLOOR]
-            best_probabilities(mean, row[D + 3 * K + PARAM] * scale, df, out[i])
+        if int(row[tail_at(D, K) + KIND]) == THOMPSON and new_in(row, D, K) == 0:
+            mean, scale, df = moments_in(row, D, K)
+            floor = row[tail_at(D, K) + FLOOR]
+            best_probabilities(mean, row[tail_at(D, K) + PARAM] * scale, df, out[i])
             for k in range(K):
                 if mean[k] > -np.inf:
                     out[i, k] = floor + (1.0 - count * floor) * out[i, k]

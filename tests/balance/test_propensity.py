@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
 from bayesbandit.beliefs import linear_posterior as module
-from bayesbandit.beliefs.linear import LinearBelief
+from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
 from tests import oracle
 from tests.players import play, world

@@ -133,7 +133,7 @@ def test_many_contexts_in_parts(monkeypatch):
     belief = learn(believed(HETEROSCEDASTIC, draws=20), data(n=30))
     x = np.random.default_rng(0).normal(size=(17, D))
     whole = *belief.moments(x), belief.best(x, 0.7)
-    monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.MOST", 3 * 20 * K)
+    monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.AT_ONCE", 3 * 20 * K)
     assert len(belief.parts(x)) == 6
     for ours, theirs in zip((*belief.moments(x), belief.best(x, 0.7)), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)

@@ -113,7 +113,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
 @streamed
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
-    assert engine.additive, engine.form.not_additive
+    assert not engine.form.not_additive
     batch, natural = engine.posterior(**data), engine.prior()
     for i in np.random.default_rng(2).permutation(N):
         natural = natural + engine.likelihood(**part(data, [i]))
@@ -138,7 +138,7 @@ def test_streaming_is_batch_in_any_order(declare):
 )
 def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
     engine, _, _ = matched(declare)
-    assert not engine.additive
+    assert engine.form.not_additive
     assert engine.form.not_additive.startswith(words)
 
 

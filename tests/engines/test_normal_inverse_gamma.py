@@ -104,7 +104,7 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
 @pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
-    assert engine.additive, engine.form.not_additive
+    assert not engine.form.not_additive
     batch, statistics = engine.posterior(**data), engine.prior()
     for i in np.random.default_rng(2).permutation(N):
         row = {role: values[[i]] for role, values in data.items()}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesbandit.environments import Classification, Environment
-from bayesbandit.environments.classification import prepare
+from bayesbandit.environments.encoding import prepare
 
 NAN = float("nan")
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -28,7 +28,7 @@ def test_obeys_the_protocol():
     assert isinstance(environment, Environment)
     assert (environment.name, environment.arms, environment.n_features) == ("toy", (0, 1, 2), 3)
     assert repr(environment) == "Classification('toy')"
-    assert not environment.solved(1.0, 1.0)
+    assert not hasattr(environment, "solved")  # there are no test contexts to judge by
 
 
 @settings(max_examples=30, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayesbandit.environments.classification import classes, encode
+from bayesbandit.environments.encoding import classes, encode
 
 NAN = float("nan")
 X = np.random.default_rng(0).normal(size=(40, 3))

@@ -254,9 +254,3 @@ def test_diabetes_lambda(diabetes, rng):
     lam = np.sqrt(gibbs.sample(diabetes, prior, state, rng, 100_000).lambda2)
     known = [0.278, 0.142, 0.486]
     np.testing.assert_allclose(np.quantile(lam, [0.5, 0.025, 0.975]), known, atol=0.01)
-
-
-def test_diabetes_lambda_by_em(diabetes, rng):
-    prior = gibbs.declare(10, noise=(0.0, 0.0))
-    state = gibbs.start(diabetes, prior, rng)
-    assert gibbs.lambda_by_em(diabetes, prior, state, rng) == pytest.approx(0.237, abs=0.01)

@@ -14,7 +14,7 @@ from bayesbandit.bandits.state import State
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, LARGEST
-from bayesbandit.kernels import linear, rules
+from bayesbandit.kernels import arm_row, rules
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
 
@@ -104,12 +104,12 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     kept = total if limit is None else min(total, limit)
     demand(rows.ndim == 2 and rows.dtype == np.float64, "history is not a table")
     demand(len(rows) == kept, f"history has {len(rows)} rows, not {kept}")
-    D = rows.shape[1] - 3 * K - rules.TAIL
+    D = rows.shape[1] - rules.row_width(0, K)
     demand(
         D in (meta["n_features"], meta["n_features"] + 1), f"history has {rows.shape[1]} columns"
     )
-    x, mean, tail = rows[:, :D], rows[:, D : D + K], rows[:, D + 3 * K :]
-    scale, last = rows[:, D + K : D + 2 * K], rows[:, D + 2 * K : D + 3 * K]
+    x, moments, tail = np.split(rows, [D, rules.tail_at(D, K)], axis=1)
+    mean, scale, last = np.split(moments, 3, axis=1)
     arm, kind, p = tail[:, rules.ARM], tail[:, rules.KIND], tail[:, rules.PROPENSITY]
     reward, weight = tail[:, rules.REWARD], tail[:, rules.WEIGHT]
     demand((np.abs(x) <= LARGEST).all(), "its contexts are not finite")
@@ -135,7 +135,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
 def check_ridge(model: Ridge, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """That the belief has room for what its model needs, before that is asked for."""
     D = model.n_columns(meta["n_features"])
-    width = linear.arm_width(D, model.folds if model.ridge == "cv" else 0)
+    width = arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)
     found = arrays["belief.arms"].shape
     demand(found == (len(meta["names"]), width), f"its belief has the shape {found}")
 
@@ -180,14 +180,14 @@ def _check_chain(chain: Any, drawn: dict[str, tuple[int | None, ...]]) -> None:
 
 def _check_arms(arms: np.ndarray) -> None:
     demand(not np.isnan(arms).any(), "its belief has NaN")
-    head = arms[:, : linear.HEAD]
+    head = arms[:, : arm_row.HEAD]
     demand(
-        (head[:, linear.N] == np.floor(head[:, linear.N])).all(), "its arms' rounds are no counts"
+        (head[:, arm_row.N] == np.floor(head[:, arm_row.N])).all(), "its arms' rounds are no counts"
     )
-    sums = linear.N, linear.SUM_W, linear.SUM_WRR, linear.LOSS, linear.SIGMA2, linear.RESIDUAL
+    sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")
-    for at in (linear.DF, linear.LAM, linear.W_BAR):
+    for at in (arm_row.DF, arm_row.LAM, arm_row.W_BAR):
         demand((head[:, at] > 0).all(), "its belief has a divisor of 0")
 
 
@@ -215,7 +215,7 @@ def _check_pool(bandit: State, known: dict[str, Any]) -> None:
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")
     demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
-    width = linear.core_width(bandit.layout.n_columns)
+    width = arm_row.core_width(bandit.layout.n_columns)
     for i, (arms, (kind, param, floor)) in enumerate(
         zip(known["arms"], known["rules"], strict=True)
     ):

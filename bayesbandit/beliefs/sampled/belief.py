@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import MOST
+from bayesbandit.beliefs.base import AT_ONCE
 from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, stored
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -140,7 +140,7 @@ class SampledBelief(ByDraws):
         return self.values(x, serving=len(x))
 
     def parts(self, x: np.ndarray) -> list[slice]:
-        step = max(1, MOST // (self.spec.draws * len(self.n)))
+        step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))
         return [slice(i, i + step) for i in range(0, len(x), step)]
 
     def mean(self, x: np.ndarray) -> np.ndarray:

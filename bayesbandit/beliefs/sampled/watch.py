@@ -1,4 +1,4 @@
-"""A look at draws that nobody looks at: those from which a bandit decides."""
+"""Diagnostics of the draws from which a bandit decides, which no user sees: warnings if bad."""
 
 from __future__ import annotations
 

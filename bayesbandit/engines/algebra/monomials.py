@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bayesbandit.engines.algebra.terms import (
-    MOST,
+    TENSOR_SIZE,
     Affine,
     Array,
     Leaves,
@@ -154,7 +154,7 @@ class Sum:
         keep = tuple(a for a in range(len(self.shape)) if a not in axes)
         m = math.prod(self.shape[a] for a in axes)
         shape = tuple(self.shape[a] for a in keep)
-        if max((t.coef.shape[0] for t in self.terms), default=0) * self.size > MOST:
+        if max((t.coef.shape[0] for t in self.terms), default=0) * self.size > TENSOR_SIZE:
             raise Leaves("sum of too many monomials")
         front = self.moved(lambda a: a.transpose(*axes, *keep))
         groups = (m, math.prod(shape))
@@ -165,7 +165,7 @@ class Sum:
         a, b = self, other
         if len(b.shape) == 1:
             return (a * b).over((-1,))
-        if a.shape[-1] * b.size * math.prod(a.shape[:-1]) > MOST * b.shape[-2]:
+        if a.shape[-1] * b.size * math.prod(a.shape[:-1]) > TENSOR_SIZE * b.shape[-2]:
             raise Leaves("product of matrices that are too large")
         if len(a.shape) == 1:
             return (a.moved(lambda v: v[:, None]) * b).over((-2,))

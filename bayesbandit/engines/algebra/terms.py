@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-MOST = 20_000_000  # numbers that a tensor may take
+TENSOR_SIZE = 20_000_000  # numbers that a tensor may take
 
 Array = np.ndarray
 Powers = tuple[tuple[Array, float], ...]  # elements v (k, N) and an exponent, of each factor
@@ -140,7 +140,7 @@ def product(a: Term, b: Term) -> Term:
         raise Leaves("product of logarithms")
     ka, kb = len(a.coef), len(b.coef)
     if ka > 1 and kb > 1:
-        if ka * kb * a.coef.shape[1] > MOST:
+        if ka * kb * a.coef.shape[1] > TENSOR_SIZE:
             raise Leaves("product of too many monomials")
         left, right = np.repeat(np.arange(ka), kb), np.tile(np.arange(kb), ka)
         a, b = rows(a, left), rows(b, right)

@@ -38,7 +38,7 @@ EDGES = (
 )  # fmt: skip  # operations by which a support ends
 PULLED = (0.01, 0.1, 0.3, 1.0)  # shares of the way from the initial point to a draw
 SIZE = 20  # draws of the prior, and at most so many of the posterior
-MOST = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 KEPT = 1000  # rewards that are known to be possible
 
 
@@ -87,7 +87,7 @@ class Likelihood:
         """The log density (S,) of the variables and the rewards together, in the variables' own
         space, up to a constant that depends on neither."""
         S = len(next(iter(draws.values())))
-        step = max(1, MOST // max(1, len(rows["x"]) * self._width))
+        step = max(1, AT_ONCE // max(1, len(rows["x"]) * self._width))
         out = np.zeros(S)
         for s in range(0, S, step):
             part = {k: draws[k][s : s + step] for k in self.names}

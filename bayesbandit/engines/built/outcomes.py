@@ -20,7 +20,7 @@ from bayesbandit.engines.reading.quadratic import PYTHON
 if TYPE_CHECKING:
     import pymc as pm
 
-MOST = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class Outcomes:
@@ -79,14 +79,14 @@ class Outcomes:
         """Mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n, K)."""
         n, K = len(x), self.n_arms
         if K is not None and arm is None:
-            every = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
-            return every.reshape(-1, n, K)
+            means = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
+            return means.reshape(-1, n, K)
         data = {"x": x, "reward": np.zeros(n), "weight": np.ones(n)}
         if K is not None and arm is not None:
             data["arm"] = np.asarray(arm, dtype=np.int32)
         rows = [data[role] for role in self.roles]
         S = len(next(iter(draws.values())))
-        step = max(1, MOST // max(1, n * self._width))
+        step = max(1, AT_ONCE // max(1, n * self._width))
         out = np.empty((S, n))
         for s in range(0, S, step):
             [out[s : s + step]] = self._mean(*self._of(draws, slice(s, s + step)), *rows)

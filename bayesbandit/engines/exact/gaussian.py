@@ -62,11 +62,6 @@ class Exact:
         return found
 
     @property
-    def additive(self) -> bool:
-        """Whether statistics of rows add up, so that rewards may be streamed."""
-        return not self.form.not_additive
-
-    @property
     def affine(self) -> bool:
         """Whether the mean reward is A(x, arm) θ + b."""
         return self.quadratic.not_affine is None
@@ -116,7 +111,7 @@ class Exact:
         x = np.ascontiguousarray(x, dtype=np.float64)
         n = len(x)
         if self.n_arms is not None and arm is None:
-            raise ValueError("the model takes the arm of each row; got none")
+            raise ValueError("the model depends on the arm: give the arm of each row; got none")
         return (
             x,
             np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),
@@ -230,7 +225,7 @@ class ExactGaussian(Exact):
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
         """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
-        if `additive`."""
+        if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 

@@ -18,19 +18,25 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
-from bayesbandit.declaring.declaration import DATA
-from bayesbandit.engines.base import COMPILE, Compiled, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
 from bayesbandit.engines.exact.gaussian import Exact, ridge
+from bayesbandit.engines.exact.noise_scale import (
+    CONDITIONAL,
+    ENGINE,
+    LIKELIHOOD,
+    conjugate,
+    exponent,
+    noise_scale,
+    not_conjugate,
+    unit_powers,
+)
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
-from bayesbandit.engines.reading.density import distribution, read
-from bayesbandit.engines.reading.quadratic import PYTHON, Data, Natural, Quadratic
+from bayesbandit.engines.reading.density import read
+from bayesbandit.engines.reading.quadratic import Data, Natural, Quadratic
 from bayesbandit.engines.reading.recognise import (
     TOLERANCE,
     Form,
-    close,
-    level_slope,
-    part,
     recognise,
 )
 from bayesbandit.engines.reading.structure import Degrees, analytic
@@ -38,11 +44,7 @@ from bayesbandit.engines.reading.structure import Degrees, analytic
 if TYPE_CHECKING:
     import pymc as pm
 
-ENGINE = "normal_inverse_gamma"
-CONDITIONAL = "so the posterior is only conditionally Gaussian"
-PRIOR, LIKELIHOOD = 0, 1
 PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
-AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
 
 
 class NormalInverseGamma(Exact):
@@ -93,7 +95,7 @@ class NormalInverseGamma(Exact):
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
         """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
-        `additive`."""
+        `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
 
     def statistics(self, data: Data) -> NaturalGamma:
@@ -204,12 +206,12 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     density = read(model)
     s = density.values[name]
     if s.type.ndim:
-        raise _refuse(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
+        raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
     for term in density.terms:
         if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
-            raise _refuse(f"{term.label}: {why}")
+            raise not_conjugate(f"{term.label}: {why}")
     if Degrees([density.mean], {s: 1.0}).of(density.mean):
-        raise _refuse(f"'mean_reward': depends on '{name}'")
+        raise not_conjugate(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
     rng = np.random.default_rng(0)
     form = recognise(quadratic, (1.0,))
@@ -229,76 +231,3 @@ def read_off(values: list[float]) -> tuple[float, float, float]:
         constant = at_fewest + rate * fewest - power * math.log(fewest)
         rate = (constant + power * math.log(many) - at_many) / many
     return power, rate, constant
-
-
-def _refuse(reason: str) -> NotThisEngine:
-    return NotThisEngine(Refusal(ENGINE, reason))
-
-
-def noise_scale(model: pm.Model) -> str:
-    """The name of the one positive variable."""
-    positive = [v for v in model.free_RVs
-                if getattr(model.rvs_to_transforms[v], "name", "") == "log"]  # fmt: skip
-    if not positive:
-        eligible(model, ENGINE)
-        raise _refuse("no positive variable that could be the noise scale")
-    if len(positive) > 1:
-        two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in positive[:2])
-        raise _refuse(f"{two} are both positive, {CONDITIONAL}")
-    return str(positive[0].name)
-
-
-def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
-    """k, where all natural parameters are proportional to s^k."""
-    prior, likelihood = quadratic.prior((1.0,)), quadratic.natural(data, (1.0,))[LIKELIHOOD]
-    at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
-    largest = np.abs(likelihood.precision).argmax()
-    ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
-    k = round(math.log2(ratio), 6) if ratio > 0.0 else 0.0
-    rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
-    if k == 0.0:
-        raise _refuse(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
-    for s in AGAIN:
-        prior_at_s = quadratic.prior((s,))
-        likelihood_at_s = quadratic.natural(data, (s,))[LIKELIHOOD]
-        for base, now in ((likelihood, likelihood_at_s), (prior, prior_at_s)):
-            precision, shift = now.precision / s**k, now.shift / s**k
-            if not (close(precision, base.precision) and close(shift, base.shift)):
-                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
-                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
-                label = owner if base is prior else rewards
-                why = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
-                raise _refuse(f"{label}: {why}")
-    return k
-
-
-def unit_powers(engine: NormalInverseGamma, s: Any) -> bool:
-    """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights: a row
-    adds ½ log q, whatever its weight."""
-    if not engine.row_wise or not engine.form.by_weight:
-        return False
-    slope = level_slope(engine.quadratic, s)
-    if slope is None:
-        return False
-    data = part(engine.form.trial, slice(0, 1))
-    inputs = [v for role, v in engine.quadratic.density.inputs.items()]
-    at = dict(zip(DATA, data, strict=True))
-    values = [at[role] for role in engine.quadratic.density.inputs]
-    [a] = Compiled([s, *inputs], [slope], PYTHON)(np.array(1.0), *values)
-    return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
-
-
-def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
-    """The identity test: the density is what its statistics say, at random θ and s."""
-    theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
-    for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
-        shape = Natural(stats.precision, stats.shift)(theta)
-        for s in (*AGAIN, 1.0):
-            q = s**k
-            value = engine.quadratic.log_densities(theta, data, (s,))[which]
-            if which == PRIOR:
-                value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
-            closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
-            if not close(closed, value):
-                label = engine.quadratic.density.label(engine.scale_name)
-                raise _refuse(f"{label}: not inverse gamma, {CONDITIONAL}")

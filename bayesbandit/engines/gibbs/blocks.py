@@ -1,7 +1,7 @@
 """What a Gibbs sampler may draw in turn: a Gaussian block, and the positive variables beside it.
 
-The declared model is rewritten to mixtures first (`mixtures`). A real variable belongs to the
-block; a positive or an auxiliary one does not, and the block must be quadratic whatever their
+The declared model is rewritten to mixtures first (`rewrite_mixtures`). A real variable belongs to
+the block; a positive or an auxiliary one does not, and the block must be quadratic whatever their
 values.
 """
 

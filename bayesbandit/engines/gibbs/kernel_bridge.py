@@ -2,7 +2,7 @@
 
     r | θ, σ² ~ N(Aθ + b, σ²/w),   θ_j | τ_j², σ² ~ N(m_j, s_j τ_j²),  s_j = σ² or 1
 
-σ² and the prior's precisions are monomials of the declared variables, which `scale_mixtures` finds:
+σ² and the prior's precisions are monomials of the declared variables, which `match_kernel` finds:
 the kernel's draws are theirs after a change of variables. What a half-Cauchy scale was mixed by is
 drawn given the rest, which leaves the joint distribution as it is.
 """
@@ -109,11 +109,11 @@ class Shrinkage:
         """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
-        told = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
+        problem = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
         if not self.prior.noise_known:
-            gibbs.check_noise(told, self.prior)
+            gibbs.check_noise(problem, self.prior)
             self._check_fit(A, reward)
-        return told
+        return problem
 
     def _check_fit(self, A: np.ndarray, reward: np.ndarray) -> None:
         """Refuses rewards that some means fit exactly, where the noise may vanish."""

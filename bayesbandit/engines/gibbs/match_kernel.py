@@ -264,15 +264,15 @@ class Search:
                 gamma = shape, c["common"] / lambda2
                 if not (shape > 0.0 and c["common"] > 0.0):
                     return None
-        told = None
+        inverse_gamma = None
         if roles.noise:
-            told = max(c["shape"], 0.0), max(c["scale"], 0.0)
+            inverse_gamma = max(c["shape"], 0.0), max(c["scale"], 0.0)
             if min(c["shape"], c["scale"]) < -1e-6:
                 return None
         fixed = np.where(self.moving, np.nan, self.precision.factor)
         made = gibbs.declare(
             self.quadratic.dim, kind, fixed=fixed, scaled=roles.scaled, gamma=gamma,
-            half_cauchy=half_cauchy, noise=told,
+            half_cauchy=half_cauchy, noise=inverse_gamma,
         )  # fmt: skip
         assert self.location is not None
         return Shrinkage(

@@ -1,4 +1,4 @@
-"""Which joint steps help a Gibbs sampler of a layout to mix: `kernels.orbits.Moves`.
+"""Which joint steps help a Gibbs sampler of a layout to mix: `kernels.gibbs.orbits.Moves`.
 
 Around every variable that few others are like, such as a noise scale or a common prior scale:
 
@@ -18,8 +18,8 @@ from bayesbandit.engines.gibbs.layout import Layout
 from bayesbandit.kernels.gibbs.orbits import Moves
 
 FEW = 32  # elements that a variable may have for each to be moved about
-MOST = 40  # moves
-LARGEST = 250_000  # numbers in a lift
+MOVES = 40  # moves
+LIFT_SIZE = 250_000  # numbers in a lift
 
 Array = np.ndarray
 Candidate = tuple[Array, bool]
@@ -30,7 +30,7 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
     parts: list[tuple[Array, ...]] = []
     for speed, lifted in tried:
         part = move(layout, speed, lifted)
-        if part is not None and len(parts) < MOST:
+        if part is not None and len(parts) < MOVES:
             parts.append(part)
     columns = list(zip(*parts, strict=True)) if parts else [()] * 9
     shifted, rate, term, along, slot, exponents, stretch, own, lift = columns
@@ -94,7 +94,7 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
     touched = along != 0.0
     if lifted:
         own = np.flatnonzero(sparse)
-        if len(own) < 2 or len(own) * layout.dim > LARGEST or np.ptp(sparse[own]) > 0.0:
+        if len(own) < 2 or len(own) * layout.dim > LIFT_SIZE or np.ptp(sparse[own]) > 0.0:
             return None
         L = np.zeros((len(t.offset), layout.dim))
         which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))

@@ -3,8 +3,8 @@
 One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
 variable is positive, and the log density a sum of monomials of these, alone or times squares of
 what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
-half-Cauchy and the like are mixtures of such (`mixtures`). Scalar noise with a diagonal scale
-mixture as prior is left to a kernel of its own (`shrinkage`).
+half-Cauchy and the like are mixtures of such (`rewrite_mixtures`). Scalar noise with a diagonal
+scale mixture as prior is left to a kernel of its own (`kernel_bridge`).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class Gibbs(Exact):
 
 
 def silent(sweeps: int) -> None:
-    """Tells nobody."""
+    """What takes the number of sweeps done so far where no report of progress is wanted."""
 
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:

@@ -220,10 +220,6 @@ class Quadratic:
         _, values = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
         return np.broadcast_to(values, len(Z))
 
-    def likelihood_slopes(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """Gradients (S, D) of the likelihood at Z (S, D)."""
-        return self._stacked(Z, self._arguments(data, given))[:, 1]
-
     @cached_property
     def _prior_at(self) -> Compiled:
         outputs = [gradient(self._flat[0], self._z), self._flat[0]]

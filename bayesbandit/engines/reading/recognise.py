@@ -24,7 +24,7 @@ from bayesbandit.engines.reading.rows import ALONG, Reach, Rows
 from bayesbandit.engines.reading.structure import Degrees
 
 TOLERANCE = 1e-9  # relative to the largest number compared
-MOST = 4_000_000  # numbers that a map from contexts to features may take
+MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
 DATA_ROW = Reach(ALONG, 0)
 
 
@@ -203,7 +203,7 @@ def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
-    if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MOST:
+    if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MAP_SIZE:
         return None
     if _not_apart(density):
         return None

@@ -21,7 +21,7 @@ from bayesbandit.kernels.gibbs.sweeps import Draws, Matrix, Rows, Statistics
 
 __all__ = [
     "FIXED", "HORSESHOE", "LAPLACE", "RIDGE", "Draws", "Prior", "Rows", "State", "Statistics",
-    "declare", "lambda_by_em", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
+    "declare", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
 ]  # fmt: skip
 
 
@@ -101,16 +101,16 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
     """Raise where σ² has no proper posterior: too few rows, or a scale of 0 and a perfect fit."""
     n = data.r.size if isinstance(data, Rows) else data.n
     flat, d = int(np.sum(prior.fixed == 0.0)), prior.fixed.size
-    told = f"an InverseGamma({prior.noise_shape:g}, {prior.noise_scale:g}) prior and {n:g} rows"
+    known = f"an InverseGamma({prior.noise_shape:g}, {prior.noise_scale:g}) prior and {n:g} rows"
     if not 2.0 * prior.noise_shape + n > flat:
-        raise ValueError(f"σ² has no proper posterior with {told} for {flat} unpenalised columns")
+        raise ValueError(f"σ² has no proper posterior with {known} for {flat} unpenalised columns")
     if prior.noise_scale > 0.0:
         return
     least = data.rr
     if n <= d and not (prior.scaled | (prior.fixed == 0.0)).all():
         least -= fitted(data, d)
     if not least > 1e-12 * data.rr:
-        raise ValueError(f"σ² has no proper posterior with {told} that fit perfectly")
+        raise ValueError(f"σ² has no proper posterior with {known} that fit perfectly")
 
 
 def start(
@@ -162,21 +162,3 @@ def run(
             "NaN or infinity; are the data finite, and the columns of like size?"
         )
     return out
-
-
-def lambda_by_em(
-    data: Statistics | Rows, prior: Prior, state: State, rng: np.random.Generator,
-    iterations: int = 100, draws: int = 1000,
-) -> float:  # fmt: skip
-    """λ of the LASSO by Monte-Carlo EM, λ ← √(2p / Σ E τ_j²): Park and Casella (2008), section 3.1.
-
-    The mean over the second half of the iterations; the state is left there.
-    """
-    moving, path = prior.moving, np.empty(iterations)
-    for i in range(iterations):
-        tau2 = 1.0 / sample(data, prior, state, rng, draws).inv_tau2[:, moving]
-        path[i] = np.sqrt(2.0 * moving.sum() / tau2.mean(axis=0).sum())
-        state.lambda2[0] = path[i] ** 2
-    lam = float(path[iterations // 2 :].mean())
-    state.lambda2[0] = lam**2
-    return lam

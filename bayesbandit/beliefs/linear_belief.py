@@ -1,0 +1,208 @@
+"""The exact linear belief: each arm a weighted ridge regression, updated one row at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief, Snapshot
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot
+from bayesbandit.checks import integer
+from bayesbandit.kernels import arm_row
+from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.rounds import describe_many, update_many
+from bayesbandit.kernels.rules import HUGE, spread, tail_at
+
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.linear import Ridge
+
+
+def aligned(rows: int, width: int) -> np.ndarray:
+    """An uninitialised float64 array (rows, width) that begins a cache line."""
+    buffer = np.empty(rows * width + 8)
+    start = -buffer.ctypes.data // 8 % 8
+    return buffer[start : start + rows * width].reshape(rows, width)
+
+
+class LinearBelief(Belief):
+    """K independent weighted ridge regressions with their exact posteriors, as arrays.
+
+    `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels; the views below
+    name its parts.
+    """
+
+    compiled = True  # the kernels play it by `arms` and `settings`
+    streams = True
+    tabulates = False  # the arms are independent normals, or Student-t
+
+    def __init__(
+        self, model: Ridge, n_arms: int, n_features: int, normalize: bool = False,
+        prior: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
+        """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
+        self.model = model
+        self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
+        self.normalize = normalize
+        self.settings = model.settings(n_features, normalize)
+        if prior is not None:
+            m, Lam = prior
+            self.settings[arm_row.PENALISED] = 0.0
+            parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
+            self.settings = np.concatenate(parts)
+        folds = int(self.settings[arm_row.FOLDS])
+        self.arms = aligned(n_arms, arm_row.arm_width(self.n_columns, folds))
+        for arm in self.arms:
+            kernel.initialise(arm, self.settings)
+
+    def __repr__(self) -> str:
+        return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
+
+    @property
+    def n(self) -> np.ndarray:  # type: ignore[override]
+        """Observations of each arm (K,)."""
+        return self.arms[:, arm_row.N]
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.settings[arm_row.D_])
+
+    @property
+    def sigma2(self) -> np.ndarray:
+        """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
+        return self.arms[:, arm_row.SIGMA2]
+
+    @property
+    def lam(self) -> np.ndarray:
+        """The penalty λ of each arm (K,)."""
+        return self.arms[:, arm_row.LAM]
+
+    def design(self, x: np.ndarray) -> np.ndarray:
+        """Contexts (n, d) with their constant column, where there is one: (n, D)."""
+        if self.n_columns == x.shape[1]:
+            return np.ascontiguousarray(x)
+        return np.column_stack([x, np.ones(len(x))])
+
+    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
+        K, D = len(self.arms), self.n_columns
+        rows = np.empty((len(x), tail_at(D, K)))
+        rows[:, :D] = self.design(x)
+        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
+        mean, scale, df = np.split(rows[:, D:], 3, axis=1)
+        return mean, scale, np.abs(df)
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> None:
+        """Fill the constant column and the available arms' moments into rows (n, width) of
+        contexts."""
+        rows[:, self.n_features : self.n_columns] = 1.0
+        describe_many(rows, self.arms, available, self.settings)
+
+    def mean(self, x: np.ndarray) -> np.ndarray:
+        """Means of the mean rewards at x (n, d): (n, K)."""
+        theta = self.arms[:, arm_row.HEAD : arm_row.HEAD + self.n_columns]
+        return self.design(x) @ theta.T
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
+        mean, scale, df = self.location_scale(x)
+        return mean, spread(scale, df)
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        available = np.ones(len(self.arms), np.bool_) if available is None else available
+        which = np.flatnonzero(available).tolist()
+        return np.stack([self.posterior(k).draw(x, size, rng) for k in which], axis=2)
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
+        the `available`."""
+        mean, scale, df = self.location_scale(x)
+        scale = np.reshape(alpha, (-1, 1)) * np.minimum(scale, HUGE)
+        which = slice(None) if available is None else available
+        return best_of_location_scale(mean[:, which], scale[:, which], df[:, which])
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
+        weight = np.ones(len(x)) if weight is None else weight
+        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
+        update_many(self.arms, self.design(x), arm, reward, weight, self.settings)
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The arms that are due afresh, from all rows: see `update`."""
+        for k in due:
+            mine = arm == k
+            z = self.design(x[mine])
+            kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
+        kernel.pool_noise(self.arms, self.settings)
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
+        """What is known of arm k's coefficients."""
+        D, arm = self.n_columns, self.arms[k]
+        P, sigma2 = arm_row.matrix(arm_row.P_of(arm, D), D)[:, :D], arm[arm_row.SIGMA2]
+        return LinearPosterior(
+            arm_row.theta_of(arm, D).copy(),
+            np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
+            float(arm[arm_row.DF]),
+            self.n_features,
+        )
+
+    def regression(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
+        return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
+
+    def snapshot(self) -> Snapshot:
+        core = arm_row.core_width(self.n_columns)
+        return LinearSnapshot(self.arms[:, :core].copy(), self.settings)
+
+    def recall(self, state: dict[str, np.ndarray]) -> Snapshot:
+        return LinearSnapshot(state["arms"], self.settings)
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin = object.__new__(type(self))
+        twin.__setstate__(vars(self))
+        return twin
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arms of its own, which begin a cache line wherever those of a copy or a pickle do."""
+        arms = aligned(*state["arms"].shape)
+        arms[:] = state["arms"]
+        vars(self).update(state, arms=arms)
+
+    def state(self) -> dict[str, Any]:
+        """All that is known, as arrays and plain values."""
+        return {"arms": self.arms}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        if state["arms"].shape != self.arms.shape:
+            raise ValueError(f"arms of shape {state['arms'].shape}, not {self.arms.shape}")
+        self.arms[:] = state["arms"]
+
+    def add_arm(self) -> None:
+        """One more arm, about which nothing is known."""
+        arms = aligned(len(self.arms) + 1, self.arms.shape[1])
+        arms[:-1] = self.arms
+        kernel.initialise(arms[-1], self.settings)
+        kernel.pool_noise(arms, self.settings)
+        self.arms = arms
+
+    def remove_arm(self, k: int) -> None:
+        """Forget arm k; those behind it move up."""
+        arms = aligned(len(self.arms) - 1, self.arms.shape[1])
+        arms[:] = np.delete(self.arms, k, axis=0)
+        kernel.pool_noise(arms, self.settings)
+        self.arms = arms
