@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import softmax
 
-from bayesbandit.beliefs.base import Asked, Belief
+from bayesbandit.beliefs.base import Asked, Belief, told
 from bayesbandit.checks import LARGEST, declares, finite, floats, number
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
@@ -43,10 +43,10 @@ class Among:
     @cached_property
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         """The moments of all arms at x, which are asked for again when the round is written."""
-        return self.belief.moments(self.x)
+        return told(self.belief, self.x)
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = self.known if np.array_equal(x, self.x) else self.belief.moments(x)
+        mean, sd = self.known if np.array_equal(x, self.x) else told(self.belief, x)
         return mean[:, self.available], sd[:, self.available]
 
     def draw(

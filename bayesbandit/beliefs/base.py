@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from bayesbandit.checks import declares
+from bayesbandit.checks import declares, finite, floats
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
@@ -74,13 +74,17 @@ class Belief(Asked, Protocol):
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
-        return self.moments(x)[0]
+        return told(self, x)[0]
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """By the shares of 4,096 draws, the same ones every time."""
         every = np.ones(len(self.n), dtype=np.bool_)
         which = every if available is None else np.asarray(available)
-        values = self.draw(x, JOINT, np.random.default_rng(0))[:, :, which].transpose(1, 0, 2)
+        values = floats(self.draw(x.copy(), JOINT, np.random.default_rng(0)), f"{_kind(self)}.draw")
+        if values.shape != (JOINT, len(x), len(which)):
+            shape = JOINT, len(x), len(which)
+            raise ValueError(f"{_kind(self)}.draw must give {shape}; got {values.shape}")
+        values = finite(values, f"{_kind(self)}.draw")[:, :, which].transpose(1, 0, 2)
         return winners.joint(widened(values, alpha, axis=1))
 
     def describe(
@@ -89,7 +93,7 @@ class Belief(Asked, Protocol):
         """Fill the moments of the available arms into rows (n, width) of contexts, and for Thompson
         sampling with spreads α (1,) or (n,) their probabilities (`kernels/rules.py`)."""
         x, new = rows[:, : self.n_features], self.new
-        mean, sd = self.moments(x)
+        mean, sd = told(self, x)
         last = np.where(new, -np.inf, np.inf)
         if alpha is not None:
             last = shared(new, available, lambda old: self.best(x, alpha, old))
@@ -164,6 +168,20 @@ def _demand(belief: Any, name: str, maker: str) -> None:
         )
 
 
+def told(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The moments of a belief at x (n, d), checked: means and standard deviations (n, K)."""
+    found, what = belief.moments(x.copy()), f"{_kind(belief)}.moments"
+    if not isinstance(found, tuple | list | np.ndarray) or len(found) != 2:
+        raise TypeError(f"{what} must give means and standard deviations; got {found!r}")
+    mean, sd = (floats(values, what) for values in found)
+    shape = len(x), len(belief.n)
+    if not mean.shape == sd.shape == shape:
+        raise ValueError(f"{what} must give {shape} twice; got {mean.shape} and {sd.shape}")
+    if not (sd >= 0.0).all():  # NaN: neither; infinite where next to nothing is known
+        raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
+    return finite(mean, f"the means of {what}"), sd
+
+
 def is_streamed(belief: Any) -> bool:
     """Whether the kernels learn a round for a belief, as its `regression` says."""
     return declares(belief, "streams", ("update", "regression", "observed")) is True
@@ -180,7 +198,11 @@ def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _missing(belief: Any, method: str, when: str) -> TypeError:
-    return TypeError(f"{type(belief).__name__} needs a method `{method}`, where {when}")
+    return TypeError(f"{_kind(belief)} needs a method `{method}`, where {when}")
+
+
+def _kind(belief: Any) -> str:
+    return type(belief).__name__
 
 
 def is_compiled(belief: Any) -> bool:
