@@ -221,7 +221,7 @@ def test_a_shared_model_of_arms_that_come_and_go():
 
 def check(belief, rows, n_arms, S):
     mean, sd = belief.moments(probe())
-    fit = bb.fit(belief.spec.model, *(rows[r] for r in ("x", "reward", "weight")),
+    fit = bb.fit(belief.spec.declared, *(rows[r] for r in ("x", "reward", "weight")),
                  arm=rows["arm"], n_arms=n_arms)  # fmt: skip
     near(mean, fit.mean(probe()), S, fit.sd(probe()))
     np.testing.assert_allclose(sd, fit.sd(probe()), rtol=4.5 / np.sqrt(2 * S))
