@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
@@ -194,6 +195,11 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
         twice = next(a for a in names if names.count(a) > 1)
         raise ValueError(f"arms must have different names; got {twice!r} more than once")
     return names
+
+
+def shown(value: Any) -> str:
+    """A value in words, without memory addresses."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:

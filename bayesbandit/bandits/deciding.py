@@ -108,6 +108,6 @@ def _by_policy(
         return chosen(bandit.policy, asked[0], t)
 
     p = rules.shared(belief.new, available, among)
-    mean, sd = asked[0].known if asked else told(belief, x)  # of the draws that it has seen
+    mean, sd = asked[0].known() if asked else told(belief, x)  # of the draws that it has seen
     belief.describe(rows, available)
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

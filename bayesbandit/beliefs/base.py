@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from bayesbandit.checks import declares, finite, floats
+from bayesbandit.checks import declares, finite, floats, shown
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
@@ -163,8 +163,8 @@ def check(belief: Any, maker: str) -> None:
 def _demand(belief: Any, name: str, maker: str) -> None:
     if not hasattr(belief, name):
         raise TypeError(
-            f"{maker}.belief(…) must give a belief; {belief!r} lacks `{name}`: a subclass of "
-            "`bayesbandit.beliefs.base.Belief` or `ByDraws` needs little"
+            f"{maker}.belief(…) must give a belief; {shown(belief)} lacks `{name}`: a subclass of "
+            "`bayesbandit.Belief` or `bayesbandit.ByDraws` needs little"
         )
 
 
