@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import pymc as pm
+
     from bayesbandit.engines.plan import Plan
 
 BATCHES = 8
@@ -186,3 +188,21 @@ def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
     if np.ndim(mean) == 0:
         return float(mean), float(math.sqrt(covariance[0, 0]))
     return mean, covariance
+
+
+def check_draws(found: Any, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
+    """That an engine drew every free variable of a model, in these many chains and draws."""
+    if not isinstance(found, SampledDraws):
+        raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")
+    for v in built.free_RVs:
+        if v.name not in found.values:
+            raise ValueError(f"{engine}: no draws of {v.name!r}; there are {list(found.values)}")
+        values = np.asarray(found.values[v.name])
+        wanted = *shape, *v.type.shape
+        fits = len(values.shape) == len(wanted) and all(
+            w in (None, s) for s, w in zip(values.shape, wanted, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{engine}: draws of {v.name!r} must be {wanted}; got {values.shape}")
+        if np.isnan(values).any():
+            raise ValueError(f"{engine}: draws of {v.name!r} are not numbers")
