@@ -6,6 +6,7 @@ An error names the value seen and the values allowed. What is further in trusts 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
@@ -197,6 +198,11 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
         twice = next(a for a in names if names.count(a) > 1)
         raise ValueError(f"arms must have different names; got {twice!r} more than once")
     return names
+
+
+def shown(value: Any) -> str:
+    """A value in words, without memory addresses."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:

@@ -68,9 +68,10 @@ def parse_player(text: str) -> tuple[str, Factory]:
     found = re.fullmatch(r"(.+\.py):(\w+)", where)
     if found is None:
         raise ValueError(f"a player is given as FILE.py:NAME; got {where!r}")
-    _player(Path(found[1]), found[2])
+    file = Path(found[1]).expanduser().resolve()
+    _player(file, found[2])
     label = text.strip().replace(where, found[2], 1)
-    return label, partial(play_file, found[1], found[2], **settings)
+    return label, partial(play_file, str(file), found[2], **settings)
 
 
 def _player(path: Path, name: str) -> Factory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits.base import Factory, Player, check, step
+from bayesbandit.bandits.base import Factory, Player, check, names_of, rounds_of, step
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.ledger import Ledger
+from bayesbandit.machine import code
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,13 +137,17 @@ class Experiment:
         )
 
     def settings(self, factory: Factory) -> str:
-        """A bandit's settings in words, without memory addresses, as of the first environment."""
+        """A bandit's settings in words, without memory addresses, as of the first environment; and
+        of code of one's own, what tells it from other code of the same name."""
         first = self.environments[0]
         player = factory(first.arms, first.n_features, seed=0)
-        parts = [repr(player)]
+        parts = [checks.shown(player)]
         if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
             parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
-        return re.sub(r" at 0x[0-9a-f]+", "", ", ".join(parts))
+        made_of = (getattr(player, name, None) for name in ("spec", "policy", "balance"))
+        if own := code.fingerprint(factory, type(player), *made_of):
+            parts.append(f"code {own}")
+        return ", ".join(parts)
 
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)
@@ -201,7 +205,8 @@ def play(
     for t in checkpoints(len(sample.x), points).tolist():
         now = slice(start, t)
         every = max(1, (t - start) // AUDITED)
-        chosen, propensity = rounds_by(sample.x[now], sample.reward[now], every)
+        given = sample.x[now].copy(), sample.reward[now].copy()  # a player's own, to write into
+        chosen, propensity = rounds_of(player, rounds_by(*given, every), *given[1].shape)
         rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
@@ -226,7 +231,8 @@ def _warm(player: Any, environment: Environment, sample: Sample) -> None:
             "`update(x, arm, reward, propensity)`"
         )
     names = [environment.arms[k] for k in sample.warm_arm]
-    player.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
+    logged = sample.warm_reward.copy(), sample.warm_propensity.copy()
+    player.update(sample.warm_x.copy(), names, *logged)
 
 
 def judge(player: Any, environment: Environment, sample: Sample) -> tuple[float, float]:
@@ -234,8 +240,9 @@ def judge(player: Any, environment: Environment, sample: Sample) -> tuple[float,
     where there are none, or the player has no such policy."""
     if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
         return nan, nan
-    index = {name: k for k, name in enumerate(environment.arms)}
-    arm = np.array([index[name] for name in player.greedy(sample.test_x).tolist()])
+    arm = names_of(
+        player, player.greedy(sample.test_x.copy()), environment.arms, len(sample.test_x)
+    )
     got = sample.test_mean[np.arange(len(arm)), arm]
     return float(got.mean()), float((got >= sample.test_mean.max(axis=1)).mean())
 

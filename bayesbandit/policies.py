@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import softmax
 
-from bayesbandit.beliefs.base import Asked, Belief
-from bayesbandit.checks import LARGEST, declares, finite, floats, number
+from bayesbandit.beliefs.base import Asked, Belief, told
+from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
@@ -39,14 +38,16 @@ class Among:
 
     def __init__(self, belief: Belief, available: np.ndarray, x: np.ndarray) -> None:
         self.belief, self.available, self.x = belief, available, x
+        self.moments_at_x: tuple[np.ndarray, np.ndarray] | None = None
 
-    @cached_property
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         """The moments of all arms at x, which are asked for again when the round is written."""
-        return self.belief.moments(self.x)
+        if self.moments_at_x is None:
+            self.moments_at_x = told(self.belief, self.x)
+        return self.moments_at_x
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = self.known if np.array_equal(x, self.x) else self.belief.moments(x)
+        mean, sd = self.known() if np.array_equal(x, self.x) else told(self.belief, x)
         return mean[:, self.available], sd[:, self.available]
 
     def draw(
@@ -56,6 +57,11 @@ class Among:
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         return self.belief.best(x, alpha, self._which(available))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a policy may ask a belief for `moments`, `draw` and `best`; `{name}` is none of them"
+        )
 
     def _which(self, available: Any) -> np.ndarray:
         which = self.available.copy()
@@ -73,14 +79,15 @@ def rule(policy: Policy) -> int | None:
 
 def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
     """A policy's probabilities (n, A) at the belief's contexts, of rounds t (n,), checked."""
-    p = np.asarray(policy.probabilities(belief, belief.x.copy(), t), dtype=np.float64)
+    found, what = policy.probabilities(belief, belief.x.copy(), t), shown(policy)
+    p = floats(found, f"the probabilities of {what}")
     shape = len(belief.x), int(belief.available.sum())
     if p.shape != shape:
-        raise ValueError(f"{policy!r} must give probabilities {shape}; got {p.shape}")
+        raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}")
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
-        raise ValueError(f"{policy!r} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
     return p / total[:, None]
 
 

@@ -251,3 +251,88 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+PLAYER = """
+import bayesbandit as bb
+
+SECOND = {second}
+
+class Policy:
+    def probabilities(self, belief, x, t):
+        p = 0 * belief.moments(x)[0]
+        p[:, first()] = 1
+        return p
+
+def first():
+    return len({{"one", "or", "another"}}) - 3 + {first}
+
+def player(arms, n_features, seed=0, settings=None):
+    return bb.Bandit(arms, bb.Ridge(), Policy(), n_features=n_features, seed=seed)
+
+class Always:
+    def __init__(self, arms, n_features, seed=0, k=0):
+        self.arms, self.n_features, self.k = arms, n_features, k
+    def choose(self, x):
+        return bb.Choice(self.arms[SECOND], 1.0)
+    def observe(self, choice, reward):
+        pass
+"""
+RESUMED = """
+import sys
+import bayesbandit as bb
+from bayesbandit.competitors import parse_player
+iris = bb.environments.bundled("iris")
+player = dict([parse_player(sys.argv[1])])
+bb.Experiment([iris], player, 5, 1).run(out=sys.argv[2], progress=False)
+"""
+
+
+def resumed(file, name, out):
+    run = [sys.executable, "-c", RESUMED, f"{file}:{name}", str(out)]
+    return subprocess.run(run, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.parametrize(("name", "change"), [("player", {"first": 1}), ("Always", {"second": 1})])
+def test_a_players_code_is_one_of_its_settings(tmp_path, name, change):
+    """In every process; what its class, a function or a constant of its file says, counts."""
+    file, text = tmp_path / "mine.py", {"first": 0, "second": 0}
+    file.write_text(PLAYER.format(**text))
+    assert resumed(file, name, tmp_path / "out") == ""
+    assert resumed(file, name, tmp_path / "out") == ""
+    file.write_text("# a remark\n" + PLAYER.format(**text))
+    assert resumed(file, name, tmp_path / "out") == ""
+    file.write_text(PLAYER.format(**text | change))
+    assert f"holds results of another {name}: " in resumed(file, name, tmp_path / "out")
+
+
+class Silent:
+    """Its `repr` says nothing."""
+
+    def __init__(self, arms, n_features, seed=0, k=0):
+        self.arms, self.n_features, self.k = arms, n_features, k
+
+    def choose(self, x):
+        return bb.Choice(self.arms[self.k], 1.0)
+
+    def observe(self, choice, reward):
+        pass
+
+
+def closed(k):
+    return lambda arms, n_features, seed: Silent(arms, n_features, k=k)
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (partial(Silent, k=0), partial(Silent, k=1)),
+        (closed(0), closed(1)),
+        (partial(bb.LinUCB, alpha=lambda t: 0.1), partial(bb.LinUCB, alpha=lambda t: 10.0)),
+    ],
+)
+def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
+    for _ in range(2):
+        bb.Experiment([IRIS], {"P": then}, 5, 1).run(out=tmp_path, progress=False)
+    with pytest.raises(ValueError, match=r"holds results of another P: .*, code "):
+        bb.Experiment([IRIS], {"P": now}, 5, 1).run(out=tmp_path, progress=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesbandit.balance.base import Balance, is_known, schedule_of
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import Name, column
+from bayesbandit.checks import Name, column, shown
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
@@ -131,13 +131,15 @@ class Weighed:
         return self._checked(provisional(new, belief), len(rows), "provisional")
 
     def learn(self, history: History, belief: Belief) -> None:
-        found = self.balance.weights(history.fork(), belief)
-        self.weights = self._checked(found, len(history), "weights")
+        past = history.fork()
+        past.detach()
+        self.weights = self._checked(self.balance.weights(past, belief), len(past), "weights")
 
     def _checked(self, weights: Any, n: int, method: str) -> np.ndarray:
-        found = column(weights, n, f"what {self.balance!r} gives as `{method}`")
+        what = shown(self.balance)
+        found = column(weights, n, f"what {what} gives as `{method}`")
         if not (found > 0.0).all():
-            raise ValueError(f"{self.balance!r} must give `{method}` > 0; got {found.min():g}")
+            raise ValueError(f"{what} must give `{method}` > 0; got {found.min():g}")
         return found
 
     def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:

@@ -12,13 +12,13 @@ class Always:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, floats, shown
 from bayesbandit.environments.base import Environment
 
 
@@ -62,11 +62,16 @@ def check(player: Any, environment: Environment) -> None:
     rounds = () if hasattr(player, "play") else ("choose", "observe")
     for name in ("arms", "n_features", *rounds):
         if not hasattr(player, name):
-            raise TypeError(f"a player needs `{name}`; {player!r} has none")
+            raise TypeError(f"a player needs `{name}`; {shown(player)} has none")
     if tuple(player.arms) != tuple(environment.arms):
         raise ValueError(
-            f"{player!r} has the arms {list(player.arms)!r}; {environment.name} has "
+            f"{shown(player)} has the arms {list(player.arms)!r}; {environment.name} has "
             f"{list(environment.arms)!r}"
+        )
+    if player.n_features != environment.n_features:
+        raise ValueError(
+            f"{shown(player)} has n_features = {player.n_features!r}; {environment.name} has "
+            f"{environment.n_features}"
         )
 
 
@@ -79,10 +84,45 @@ def step(
     index = {arm: k for k, arm in enumerate(player.arms)}
     for t, context in enumerate(x):
         choice = player.choose(context)
-        if choice.arm not in index:
-            raise ValueError(f"{player!r} chose {choice.arm!r}; the arms are {list(index)!r}")
-        chosen[t] = k = index[choice.arm]
+        if not hasattr(choice, "arm"):
+            raise TypeError(
+                f"{shown(player)} must choose a bb.Choice(arm, propensity); got {choice!r}"
+            )
+        chosen[t] = k = _number(player, choice.arm, index)
         if t % every == 0:
             propensity[t] = getattr(choice, "propensity", np.nan)
         player.observe(choice, float(reward[t, k]))
     return chosen, propensity
+
+
+def _number(player: Player, arm: Any, index: dict[Name, int]) -> int:
+    try:
+        return index[arm]
+    except (KeyError, TypeError):
+        arms = list(index)
+        raise ValueError(f"{shown(player)} chose {arm!r}; the arms are {arms!r}") from None
+
+
+def rounds_of(player: Player, played: Any, n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """What n rounds gave, checked: numbers of the chosen among K arms (n,), propensities (n,)."""
+    if not isinstance(played, tuple | list) or len(played) != 2:
+        raise TypeError(
+            f"{shown(player)} must play arms' numbers (n,) and propensities (n,); got {played!r}"
+        )
+    chosen, p = np.asarray(played[0]), floats(played[1], "propensities")
+    if not chosen.shape == p.shape == (n,):
+        raise ValueError(f"{shown(player)} must play {n} rounds; got {chosen.shape} and {p.shape}")
+    if chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < K)).all():
+        raise ValueError(f"{shown(player)} must play arms by numbers 0 to {K - 1}; got {chosen}")
+    if not (np.isnan(p) | ((p >= 0.0) & (p <= 1.0 + 1e-9))).all():
+        raise ValueError(f"propensities of {shown(player)} must be in [0, 1], or NaN; got {p}")
+    return chosen, p
+
+
+def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.ndarray:
+    """Numbers (n,) of the arms that a player named for n contexts, checked."""
+    named = np.asarray(arms).tolist()
+    if not isinstance(named, list) or len(named) != n:
+        raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
+    index = {arm: k for k, arm in enumerate(among)}
+    return np.array([_number(player, arm, index) for arm in named])

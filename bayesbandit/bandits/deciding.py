@@ -11,6 +11,7 @@ from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import State
+from bayesbandit.beliefs.base import told
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
@@ -105,6 +106,6 @@ def _by_policy(
         return chosen(bandit.policy, asked[0], t)
 
     p = rules.shared(belief.new, available, among)
-    mean, sd = asked[0].known if asked else belief.moments(x)  # of the draws that it has seen
+    mean, sd = asked[0].known() if asked else told(belief, x)  # of the draws that it has seen
     belief.describe(rows, available)
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bayesbandit.balance.base import schedule_of
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.beliefs import base
-from bayesbandit.checks import integer
+from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import rule
+from bayesbandit.schedule import Schedule
 
 
 def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) -> Any:
@@ -25,10 +27,10 @@ def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) 
     if isinstance(model, type) or not callable(getattr(model, "belief", None)):
         raise TypeError(
             "model must be a reward model, Ridge() or a declared one, or have a method "
-            f"belief(n_arms, n_features, normalize, seed); got {model!r}"
+            f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
         )
     if given:
-        raise ValueError(f"{', '.join(given)}: only of a declared reward model; got {model!r}")
+        raise ValueError(f"{', '.join(given)}: only of a declared reward model; got {shown(model)}")
     return model
 
 
@@ -37,17 +39,19 @@ def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) ->
     if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
         raise TypeError(
             "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
-            f"have a method probabilities(belief, x, t) -> (n, K); got {policy!r}"
+            f"have a method probabilities(belief, x, t) -> (n, K); got {shown(policy)}"
         )
     if isinstance(balance, type) or not callable(getattr(balance, "weights", None)):
         raise TypeError(
             "balance must be Unweighted(), InversePropensity() or have a method "
-            f"weights(history, belief) -> (n,); got {balance!r}"
+            f"weights(history, belief) -> (n,); got {shown(balance)}"
         )
+    if not isinstance(schedule := schedule_of(balance), Schedule):
+        raise TypeError(f"the schedule of {shown(balance)} must be a Schedule(…); got {schedule!r}")
     if is_pooled(balance) and rule(policy) is None:
         raise ValueError(
-            f"pooled propensities ask past policies again, and {policy!r} has no compiled rule; "
-            "propensity must be 'decision' or 'estimated'"
+            f"pooled propensities ask past policies again, and {shown(policy)} has no compiled "
+            "rule; propensity must be 'decision' or 'estimated'"
         )
     refuses: Any = getattr(spec, "refuses_weights", lambda n_arms, n_features: "")
     if not isinstance(balance, Unweighted) and (why := refuses(n_arms, n_features)):
@@ -59,7 +63,7 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
     base.check(belief, type(spec).__name__)
     n = len(belief.n), belief.n_features
     if n != (n_arms, n_features):
-        raise ValueError(f"{belief!r} is of {n} arms and features, not {(n_arms, n_features)}")
+        raise ValueError(f"{shown(belief)} is of {n} arms and features, not {(n_arms, n_features)}")
     if is_pooled(balance) and not base.can_recall(belief):
         name = getattr(getattr(spec, "declared", None), "name", type(spec).__name__)
         raise ValueError(

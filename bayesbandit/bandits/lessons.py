@@ -95,7 +95,14 @@ def _try(bandit: State, rows: np.ndarray) -> None:
     belief, history, reweighting = trial.belief, trial.history, trial.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
-    belief.update(*_weighed(bandit, rows))
+    told, before = _weighed(bandit, rows), np.array(belief.n)
+    belief.update(*told)
+    counted = before + np.bincount(told[1], minlength=len(before))
+    if not np.array_equal(belief.n, counted):
+        name = type(belief).__name__
+        raise ValueError(
+            f"{name}.update must leave n = {counted}, rounds of each arm; got {belief.n}"
+        )
     history.extend(rows)
     if reweighting is not None:
         reweighting.settle(rows, belief, history)

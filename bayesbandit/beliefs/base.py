@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from bayesbandit.checks import declares
+from bayesbandit.checks import declares, finite, floats, shown
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
@@ -74,18 +74,27 @@ class Belief(Asked, Protocol):
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
-        return self.moments(x)[0]
+        return told(self, x)[0]
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """By the shares of 4,096 draws, the same ones every time."""
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        a, step = np.broadcast_to(np.ravel(alpha), len(x)), max(1, MOST // (JOINT * len(which)))
+        K = len(self.n)
+        which = np.ones(K, np.bool_) if available is None else np.asarray(available)
+        a, step = np.broadcast_to(np.ravel(alpha), len(x)), max(1, AT_ONCE // (JOINT * K))
         out = np.empty((len(x), int(which.sum())))
         for i in range(0, len(x), step):
             part = slice(i, i + step)
-            values = self.draw(x[part], JOINT, np.random.default_rng(0), which)
-            out[part] = winners.joint(widened(values.transpose(1, 0, 2), a[part], axis=1))
+            values = self._drawn(x[part])[:, :, which].transpose(1, 0, 2)
+            out[part] = winners.joint(widened(values, a[part], axis=1))
         return out
+
+    def _drawn(self, x: np.ndarray) -> np.ndarray:
+        """Draws (4096, n, K) at contexts x (n, d), checked."""
+        name, shape = f"{_kind(self)}.draw", (JOINT, len(x), len(self.n))
+        values = floats(self.draw(x.copy(), JOINT, np.random.default_rng(0)), name)
+        if values.shape != shape:
+            raise ValueError(f"{name} must give {shape}; got {values.shape}")
+        return finite(values, name)
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
@@ -93,7 +102,7 @@ class Belief(Asked, Protocol):
         """Fill the moments of the available arms into rows (n, width) of contexts, and for Thompson
         sampling with spreads α (1,) or (n,) their probabilities (`kernels/rules.py`)."""
         x, new = rows[:, : self.n_features], self.new
-        mean, sd = self.moments(x)
+        mean, sd = told(self, x)
         last = np.where(new, -np.inf, np.inf)
         if alpha is not None:
             last = shared(new, available, lambda old: self.best(x, alpha, old))
@@ -167,9 +176,23 @@ def check(belief: Any, maker: str) -> None:
 def _demand(belief: Any, name: str, maker: str) -> None:
     if not hasattr(belief, name):
         raise TypeError(
-            f"{maker}.belief(…) must give a belief; {belief!r} lacks `{name}`: a subclass of "
-            "`bayesbandit.beliefs.base.Belief` or `ByDraws` needs little"
+            f"{maker}.belief(…) must give a belief; {shown(belief)} lacks `{name}`: a subclass of "
+            "`bayesbandit.Belief` or `bayesbandit.ByDraws` needs little"
         )
+
+
+def told(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The moments of a belief at x (n, d), checked: means and standard deviations (n, K)."""
+    found, what = belief.moments(x.copy()), f"{_kind(belief)}.moments"
+    if not isinstance(found, tuple | list | np.ndarray) or len(found) != 2:
+        raise TypeError(f"{what} must give means and standard deviations; got {found!r}")
+    mean, sd = (floats(values, what) for values in found)
+    shape = len(x), len(belief.n)
+    if not mean.shape == sd.shape == shape:
+        raise ValueError(f"{what} must give {shape} twice; got {mean.shape} and {sd.shape}")
+    if not (sd >= 0.0).all():  # NaN: neither; infinite where next to nothing is known
+        raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
+    return finite(mean, f"the means of {what}"), sd
 
 
 def is_streamed(belief: Any) -> bool:
@@ -188,7 +211,11 @@ def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _missing(belief: Any, method: str, when: str) -> TypeError:
-    return TypeError(f"{type(belief).__name__} needs a method `{method}`, where {when}")
+    return TypeError(f"{_kind(belief)} needs a method `{method}`, where {when}")
+
+
+def _kind(belief: Any) -> str:
+    return type(belief).__name__
 
 
 def is_compiled(belief: Any) -> bool:

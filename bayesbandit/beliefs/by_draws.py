@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import AT_ONCE, Belief, widened
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.checks import floats
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 
@@ -75,14 +76,30 @@ class ByDraws(Belief):
         """`values` for decisions about x (n, d)."""
         return self.values(x)
 
+    def _all(self, x: np.ndarray) -> np.ndarray:
+        return self._seen(self.values(x.copy()), len(x))
+
+    def _seen(self, values: Any, n: int) -> np.ndarray:
+        """What `values` gave for n contexts, checked."""
+        what, K = f"{type(self).__name__}.values", len(self.n)
+        values = floats(values, what)
+        if values.ndim != 3 or values.shape[:2] != (n, K) or values.shape[2] == 0:
+            raise ValueError(f"{what} must give ({n}, {K}, S), S ≥ 1; got {values.shape}")
+        if not np.isfinite(values).all():
+            some = values[:, ~np.isnan(values).all(axis=(0, 2))]
+            odd = some[~np.isfinite(some)]
+            if odd.size:
+                raise ValueError(f"{what} must be finite, or NaN of the whole arm; got {odd[0]}")
+        return values
+
     def parts(self, x: np.ndarray) -> Iterable[slice]:
         """Contexts x (n, d) in parts whose draws fit into memory."""
-        S = self.values(x[:1]).shape[2] if len(x) > 1 else 1
+        S = self._all(x[:1]).shape[2] if len(x) > 1 else 1
         step = max(1, AT_ONCE // (S * len(self.n)))
         return [slice(i, i + step) for i in range(0, len(x), step)]
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = [summary(self.values(x[part])) for part in self.parts(x)]
+        found = [summary(self._all(x[part])) for part in self.parts(x)]
         mean, sd = map(np.concatenate, zip(*found, strict=True))
         return mean, sd
 
@@ -92,7 +109,7 @@ class ByDraws(Belief):
         D = self.n_features
         for part in self.parts(rows[:, :D]):
             block, new = rows[part], self.new
-            values = self.serve(block[:, :D])
+            values = self._seen(self.serve(block[:, :D].copy()), len(block))
             mean, sd = summary(values)
             last = np.where(new, -np.inf, np.inf)
             if alpha is not None:
@@ -105,7 +122,7 @@ class ByDraws(Belief):
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         which = slice(None) if available is None else available
         a = np.broadcast_to(np.ravel(alpha), len(x))
-        parts = [self._compared(self.values(x[p])[:, which], a[p]) for p in self.parts(x)]
+        parts = [self._compared(self._all(x[p])[:, which], a[p]) for p in self.parts(x)]
         return np.concatenate(parts)
 
     def _compared(self, values: np.ndarray, alpha: np.ndarray) -> np.ndarray:
@@ -122,7 +139,7 @@ class ByDraws(Belief):
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
     ) -> np.ndarray:
         which = slice(None) if available is None else available
-        values = self.values(x)[:, which]
+        values = self._all(x)[:, which]
         if np.isnan(values).any():
             raise ValueError(f"{self!r}: {IMPROPER}")
         _, K, S = values.shape

@@ -91,6 +91,8 @@ class NotThisEngine(ValueError):
     """An engine was asked for what it cannot do; carries the refusal."""
 
     def __init__(self, refusal: Refusal) -> None:
+        if not isinstance(refusal, Refusal):
+            raise TypeError(f"NotThisEngine takes a Refusal(engine, reason); got {refusal!r}")
         super().__init__(str(refusal))
         self.refusal = refusal
 

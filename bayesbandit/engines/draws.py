@@ -7,9 +7,12 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 BATCHES = 8
 RHAT_ONE, SHARE = 1.1, 0.05  # where draws of one chain that is renewed count as poor
@@ -196,3 +199,21 @@ def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
     if np.ndim(mean) == 0:
         return float(mean), float(math.sqrt(covariance[0, 0]))
     return mean, covariance
+
+
+def check_draws(found: Any, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
+    """That an engine drew every free variable of a model, in these many chains and draws."""
+    if not isinstance(found, SampledDraws):
+        raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")
+    for v in built.free_RVs:
+        if v.name not in found.values:
+            raise ValueError(f"{engine}: no draws of {v.name!r}; there are {list(found.values)}")
+        values = np.asarray(found.values[v.name])
+        wanted = *shape, *v.type.shape
+        fits = len(values.shape) == len(wanted) and all(
+            w in (None, s) for s, w in zip(values.shape, wanted, strict=True)
+        )
+        if not fits:
+            raise ValueError(f"{engine}: draws of {v.name!r} must be {wanted}; got {values.shape}")
+        if np.isnan(values).any():
+            raise ValueError(f"{engine}: draws of {v.name!r} are not numbers")

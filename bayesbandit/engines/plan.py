@@ -17,7 +17,7 @@ import numpy as np
 from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.checks import integer
+from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import DATA, Declaration
 from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
 from bayesbandit.engines.built.digest import digest
@@ -25,7 +25,7 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.outcomes import Outcomes
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.built.stand_in import reads_rows, template
-from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.draws import SampledDraws, check_draws
 from bayesbandit.engines.kept import Kept
 from bayesbandit.engines.reading.admission import check_mean, check_random
 from bayesbandit.engines.reading.density import containers, lengths, read_once, row_dimension
@@ -158,9 +158,11 @@ class Plan:
 
         start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
         """
-        return self.method.sample(
+        found = self.method.sample(
             data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
         )
+        check_draws(found, self.built, self.engine, (chains, draws))
+        return found
 
     def prepare(self) -> None:
         """Compile now what would otherwise delay the first decisions."""
@@ -292,6 +294,11 @@ def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refus
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):
+            if engine.kind != "exact" and not callable(getattr(found, "sample", None)):
+                raise TypeError(
+                    f"{engine.name}: match must give a sampler, with a method `sample`, or a "
+                    f"Refusal; got {shown(found)}"
+                )
             return Plan(model, d, n_arms, asked, engine, found, refusals, built)
         refusals = (*refusals, found)
     if len(refusals) == 1:

@@ -97,7 +97,7 @@ def test_before_any_reward_the_draws_are_the_priors(name):
 
 
 def test_every_quantity_is_of_the_same_draws(rng):
-    """`values` are the belief: moments, best, sample and draw are theirs, arm by arm apart."""
+    """`values` are the belief: moments, best and draw are theirs, arm by arm apart."""
     belief = learn(believed(HETEROSCEDASTIC, draws=50), data(n=30))
     values = belief.values(probe())
     assert values.shape == (4, K, 50)

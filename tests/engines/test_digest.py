@@ -1,5 +1,6 @@
 """When two declarations are the same: what they build is, whatever they read to build it."""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -84,6 +85,58 @@ def test_what_stands_behind_an_operation_counts():
         assert of(custom) != first
     finally:
         Settings.scale = 1.0
+
+
+FILE = """
+import bayesbandit as bb, pymc as pm
+
+class Noise:
+    def __init__(self, sigma):
+        super().__init__()
+        self.sigma = sigma
+
+    def twice(self):
+        return Noise(2 * self.sigma)
+
+    def logp(self, value, mu):
+        known = self.sigma in {{"no", "one", "is", "known", "here"}}
+        return pm.logp(pm.Normal.dist(mu, {sigma} + known), value)
+
+noise = Noise(0.5)
+
+def logp(value, mu):
+    return noise.logp(value, mu)
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def custom(x, reward, theta):
+    pm.CustomDist("r", x @ theta, logp=logp, observed=reward)
+    return x @ theta
+"""
+ASK = (
+    "import sys, bayesbandit as bb; from bayesbandit.engines.built.digest import digest;"
+    "from bayesbandit.engines.built.stand_in import template;"
+    "print(digest(template(bb.load_model(sys.argv[1]), 2, None)))"
+)
+
+
+def test_the_functions_of_a_file_count(tmp_path):
+    """Also of classes that speak of themselves, and the same in every process."""
+    found = []
+    for i, sigma in enumerate(("1.0", "1.0", "2.0")):
+        file = tmp_path / f"{i}" / "custom.py"
+        file.parent.mkdir()
+        file.write_text(FILE.format(sigma=sigma))
+        found.append(digest(template(bb.load_model(file), 2, None)))
+    assert None not in found
+    assert found[2] != found[1]
+    run = [sys.executable, "-c", ASK, str(tmp_path / "0" / "custom.py")]
+    there = [
+        subprocess.run(
+            run, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": s}
+        ).stdout.strip()
+        for s in "12"
+    ]
+    assert there == [found[0]] * 2
 
 
 def test_what_cannot_be_seen_has_no_digest():

@@ -98,6 +98,36 @@ def test_wrong_weights_leave_no_trace(weights, match):
     assert decisions(made)[0] == decisions(twin)[0]
 
 
+class Erasing:
+    """Writes into all that it is shown."""
+
+    def weights(self, history, belief):
+        for array in (history.rows, history.ordered(), history.x, history.reward):
+            array[:] = 0.0
+        return [1.0] * len(history)
+
+
+def test_the_history_that_it_is_shown_is_its_own():
+    erased, plain = bandit(balance=Erasing()), bandit(balance=Constant(np.ones))
+    for made in (erased, plain):
+        played(made, 8)
+    assert erased.history.to_frame().equals(plain.history.to_frame())
+
+
+@pytest.mark.parametrize("schedule", [3, 0.25, "daily"])
+def test_what_is_no_schedule(schedule):
+    balance = Constant(np.ones)
+    balance.schedule = schedule
+    with pytest.raises(TypeError, match=r"schedule of .*Constant.* must be a Schedule\(…\); got "):
+        bandit(balance=balance)
+
+
+def test_errors_name_no_addresses():
+    made = bandit(balance=Constant(np.zeros))
+    with pytest.raises(ValueError, match=r"^<tests\S+Constant object> must give `weights` > 0"):
+        made.observe(made.choose(world(1)[0]), [1.0])
+
+
 def test_what_is_no_balance():
     with pytest.raises(TypeError, match=r"have a method weights\(history, belief\)"):
         bandit(balance="heavy")

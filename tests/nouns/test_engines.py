@@ -7,6 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.engines import registry
 from bayesbandit.engines.base import Engine, NotThisEngine, Refusal
+from bayesbandit.engines.draws import SampledDraws
 from tests.cases import slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
@@ -105,3 +106,43 @@ def test_engines_of_ones_own_take_their_place(monkeypatch):
         registry.register("mine")
     with pytest.raises(ValueError, match="before must be"):
         registry.register(first, before="later")
+
+
+class Drawing:
+    """A sampler that draws so."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def sample(self, data, *, draws, chains, tune, seed, start):
+        return self.answer(np.zeros((chains, draws, 2)))
+
+
+def drawing(answer):
+    return lambda built: Drawing(answer)
+
+
+@pytest.mark.parametrize(
+    ("match", "said"),
+    [
+        (lambda built: None, "odd: match must give a sampler, .* or a Refusal; got None"),
+        (drawing(lambda v: {"theta": v}), "odd: sample must give SampledDraws; got"),
+        (
+            drawing(lambda v: SampledDraws({"beta": v})),
+            r"no draws of 'theta'; there are \['beta'\]",
+        ),
+        (drawing(lambda v: SampledDraws({"theta": v[0]})), r"must be \(\d+, \d+, .*\); got"),
+        (drawing(lambda v: SampledDraws({"theta": v[:, 1:]})), r"must be \(\d+, \d+, .*\); got"),
+        (drawing(lambda v: SampledDraws({"theta": v + np.nan})), "'theta' are not numbers"),
+    ],
+)
+def test_wrong_draws_are_named(monkeypatch, match, said):
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    registry.register(Engine("odd", match, "nothing"), before="exact_gaussian")
+    with pytest.raises((TypeError, ValueError), match=said):
+        bb.fit(known_noise, **rows(), draws=20)
+
+
+def test_a_refusal_is_one():
+    with pytest.raises(TypeError, match=r"takes a Refusal\(engine, reason\); got 'odd rows'"):
+        raise NotThisEngine("odd rows")

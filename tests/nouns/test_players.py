@@ -68,17 +68,121 @@ class Elsewhere:
         pass
 
 
+class First:
+    """Always the first arm."""
+
+    def __init__(self, arms, n_features, seed=0, k=0):
+        self.arms, self.n_features, self.k = arms, n_features, k
+
+    def choose(self, x):
+        return bb.Choice(self.arms[self.k], 1.0)
+
+    def observe(self, choice, reward):
+        pass
+
+    def update(self, *logged):
+        pass
+
+
+def answering(**own):
+    """A player that is not quite `First`."""
+
+    def factory(arms, n_features, seed):
+        player = type("Own", (First,), {k: v for k, v in own.items() if callable(v)})
+        player = player(arms, n_features)
+        vars(player).update({k: v for k, v in own.items() if not callable(v)})
+        return player
+
+    return factory
+
+
+def writes(*arrays):
+    for array in arrays:
+        array[:] = 7.0
+
+
+class Writes(First):
+    """Writes into all that it is given."""
+
+    def choose(self, x):
+        writes(x)
+        return super().choose(x)
+
+    def update(self, x, arm, reward, propensity):
+        writes(x, reward, propensity)
+
+    def greedy(self, x):
+        writes(x)
+        return [self.arms[0]] * len(x)
+
+
+class WritesRuns(Writes):
+    def play(self, x, reward, every):
+        writes(x, reward)
+        return np.zeros(len(x), dtype=np.int64), np.full(len(x), 1.0)
+
+
+def test_what_a_player_is_given_is_its_own():
+    """Writing into it changes neither its own results nor those of the others."""
+    world = bb.environments.SyntheticExample("well", n_test=20)
+    both = {"W": Writes, "R": WritesRuns, "LinTS": bb.LinTS}
+    alone, beside = (
+        bb.Experiment([world], players, horizon=30, replications=1, points=5).run(progress=False)
+        for players in ({"F": First, "LinTS": bb.LinTS}, both)
+    )
+    for name, like in (("LinTS", "LinTS"), ("W", "F"), ("R", "F")):
+        for column in ("reward", "regret"):
+            found = beside.loc[beside["bandit"] == name, column].to_numpy()
+            wanted = alone.loc[alone["bandit"] == like, column].to_numpy()
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("greedy", "match"),
+    [
+        (lambda self, x: self.arms[:1], "must name an arm for each of 20 contexts"),
+        (lambda self, x: ["nobody"] * len(x), "chose 'nobody'; the arms are"),
+    ],
+)
+def test_what_names_no_arms(greedy, match):
+    world = bb.environments.SyntheticExample("well", n_test=20)
+    with pytest.raises(RuntimeError, match=match):
+        bb.Experiment([world], {"odd": answering(greedy=greedy)}, 5, 1).run(progress=False)
+
+
 @pytest.mark.parametrize(
     ("factory", "match"),
     [
         (lambda arms, n_features, seed: Nobody(), "a player needs `choose`"),
         (Elsewhere, "chose 'nowhere'; the arms are"),
         (lambda arms, n_features, seed: bb.LinTS(5, n_features), "has the arms"),
+        (
+            answering(choose=lambda self, x: "a"),
+            r"must choose a bb\.Choice\(arm, propensity\); got",
+        ),
+        (answering(choose=lambda self, x: bb.Choice(["a"])), r"chose \['a'\]; the arms are"),
+        (answering(choose=lambda self, x: bb.Choice("class_0", 2.0)), r"in \[0, 1\], or NaN; got"),
+        (answering(n_features=2), "has n_features = 2; wine has 13"),
+        (
+            answering(play=lambda self, x, r, every: np.zeros(len(x), int)),
+            "must play arms' numbers",
+        ),
+        (
+            answering(play=lambda self, x, r, every: (np.zeros(9, int), np.ones(9))),
+            "must play 1 rou",
+        ),
+        (
+            answering(play=lambda self, x, r, every: (np.full(len(x), -1), r[:, 0])),
+            "numbers 0 to 2",
+        ),
+        (answering(play=lambda self, x, r, every: (np.full(len(x), 0.0), r[:, 0])), "numbers 0 to"),
     ],
 )
 def test_what_is_no_player_is_named(factory, match):
     with pytest.raises((RuntimeError, TypeError, ValueError), match=match):
-        bb.Experiment([WINE], {"odd": factory}, replications=1, horizon=5).run(progress=False)
+        bb.Experiment([WINE], {"odd": factory}, replications=1, horizon=5, points=6).run(
+            progress=False
+        )
 
 
 def test_it_stands_beside_the_bandits_of_compare(tmp_path):

@@ -95,3 +95,51 @@ def test_bad_input_leaves_no_trace(policy):
             made.observe(decision, bad)
     np.testing.assert_array_equal(moments(made), moments(twin))
     assert decisions(made)[0] == decisions(twin)[0]
+
+
+class Odd:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def probabilities(self, belief, x, t):
+        return self.answer(belief, np.full((len(x), len(belief.moments(x)[0].T)), 1 / 3))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "match"),
+    [
+        (lambda belief, p: None, ValueError, r"^<tests\S+Odd object> must give .* \(4, 3\); got"),
+        (lambda belief, p: p * np.nan, ValueError, r"^<tests\S+Odd object> must give .* sum to 1"),
+        (lambda belief, p: p + 0j, ValueError, "must be numbers"),
+        (lambda belief, p: np.ma.masked_array(p, p > 0), ValueError, "sum to 1; got .*nan"),
+        (
+            lambda belief, p: p + belief.n,
+            AttributeError,
+            "ask a belief for .*; `n` is none of them",
+        ),
+    ],
+)
+def test_what_are_no_probabilities(answer, error, match):
+    made = bandit(policy=Odd(answer))
+    made.update(*(v[:3] for v in (world(3)[0], np.array(ARMS), world(3)[1][:, 0])))
+    before = made.stream.copy()
+    with pytest.raises(error, match=match):
+        made.choose(world(4)[0])
+    np.testing.assert_array_equal(made.stream, before)
+
+
+def test_an_error_of_the_belief_is_its_own():
+    """Also an `AttributeError`, of which Python would ask for the attribute another way."""
+    made = bandit(RECIPE["belief"].Trees(), Odd(lambda belief, p: p))
+    made.update(world(3)[0], list(ARMS), [1.0, 2.0, 3.0])
+    made.belief.values = lambda x: x.no_such_thing
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        made.choose(world(1)[0])
+
+
+@pytest.mark.parametrize("kind", [list, np.float32, np.float64])
+def test_lists_and_numbers_of_less_precision(kind):
+    as_kind = list if kind is list else lambda p: p.astype(kind)
+    made = bandit(policy=Odd(lambda belief, p: as_kind(p * (1 + 1e-7))))
+    made.update(world(3)[0], list(ARMS), [1.0, 2.0, 3.0])
+    np.testing.assert_allclose(made.choose(world(4)[0]).probabilities.sum(axis=1), 1, rtol=1e-15)

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import sysconfig
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cache, partial
-from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from pytensor.graph.type import Type
 from pytensor.tensor.random.type import RandomType
 
 from bayesbandit.engines.reading.density import containers, lengths, row_dimension
+from bayesbandit.machine.code import does, installed, names
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -115,26 +114,18 @@ def _ours(kind: type) -> bool:
     return found is kind and installed(kind.__module__)
 
 
-def _class(kind: type) -> Any:
+def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
     """A class by its name; one that was made on the spot, and a user's, by its functions too."""
     name = kind.__module__, kind.__qualname__
     if _ours(kind):
         return name
+    within = (*seen, kind)
     from pymc.logprob.abstract import _logprob
 
     members = {k: v for k, v in vars(kind).items() if k[:2] != "__" and k != "_abc_impl"}
     members |= {k: v for k, v in vars(kind).items() if isinstance(v, FunctionType)}
-    return name, _of(members), _of(_logprob.dispatch(kind)), tuple(map(_class, kind.__bases__))
-
-
-@cache
-def installed(module: str) -> bool:
-    """Whether a module is a part of Python or of an installed package, and not the user's."""
-    if module.partition(".")[0] in (*sys.builtin_module_names, "bayesbandit"):
-        return True
-    file = getattr(sys.modules.get(module), "__file__", None)
-    paths = {Path(p).resolve() for p in sysconfig.get_paths().values()}
-    return file is not None and any(p in paths for p in Path(file).resolve().parents)
+    bases = tuple(_class(base, within) for base in kind.__bases__)
+    return name, _of(members, within), _of(_logprob.dispatch(kind), within), bases
 
 
 def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
@@ -162,7 +153,7 @@ def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
         case Type() | np.dtype():
             return str(value)
         case Enum():
-            return _class(type(value)), value.name
+            return _class(type(value), seen), value.name
         case ModuleType() if installed(value.__name__):
             return "module", value.__name__
         case staticmethod() | classmethod():
@@ -170,7 +161,7 @@ def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
         case property():
             return "property", _of((value.fget, value.fset), within)
         case type():
-            return _class(value)
+            return _class(value, seen)
         case FunctionType():
             return _function(value, within)
         case MethodType():
@@ -193,13 +184,13 @@ def _object(value: Any, seen: tuple[Any, ...]) -> Any:
     """Tables by what they hold, other objects by their attributes, if these are all."""
     kind = type(value)
     if hasattr(value, "to_numpy"):
-        names = [getattr(value, a, None) for a in ("columns", "index", "name")]
-        names = [list(n) if isinstance(n, Iterable) else n for n in names]
-        return _class(kind), _of(names, seen), _of(value.to_numpy(), seen)
+        labels = [getattr(value, a, None) for a in ("columns", "index", "name")]
+        labels = [list(n) if isinstance(n, Iterable) else n for n in labels]
+        return _class(kind, seen), _of(labels, seen), _of(value.to_numpy(), seen)
     plain = hasattr(value, "__dict__") and not getattr(kind, "__slots__", ())
     if not plain or isinstance(value, Variable):
         raise Unseen(f"{value!r}")
-    return _class(kind), _of(dict(vars(value)), seen)
+    return _class(kind, seen), _of(dict(vars(value)), seen)
 
 
 def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
@@ -209,13 +200,13 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
         return function.__module__, function.__qualname__, within
     around = tuple(
         (name, _of(function.__globals__[name], seen))
-        for name in sorted(set(_names(function.__code__)))
+        for name in sorted(set(names(function.__code__)))
         if name in function.__globals__
     )
     cells = tuple(_cell(cell, seen) for cell in function.__closure__ or ())
     defaults = _of([*(function.__defaults__ or ()), function.__kwdefaults__ or {}], seen)
     own = _of(vars(function), seen)
-    return function.__name__, _code(function.__code__), around, cells, defaults, own
+    return function.__name__, does(function.__code__), around, cells, defaults, own
 
 
 def _symbolic(value: Any) -> bool:
@@ -230,21 +221,3 @@ def _cell(cell: Any, seen: tuple[Any, ...]) -> Any:
         return _of(cell.cell_contents, seen)
     except ValueError:  # not filled yet
         return "empty"
-
-
-def _code(code: CodeType) -> tuple[Any, ...]:
-    """What code does, wherever it stands."""
-    constants = tuple(
-        _code(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
-    )
-    names = code.co_names, code.co_varnames, code.co_freevars
-    counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
-    return code.co_code, constants, names, counts, code.co_exceptiontable
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that code and the functions in it refer to."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)

@@ -1,0 +1,137 @@
+"""Beliefs that answer wrongly, or do not count: a sentence names the method, nothing changes."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from tests.nouns.stage import bandit, world
+
+POLICIES = [bb.Thompson(), bb.UCB(), bb.TopTwo()]
+
+
+class Mean(bb.Belief):
+    """An arm's mean reward, of whatever context."""
+
+    def __init__(self, n_arms, n_features, normalize, seed):
+        self.n, self.n_features, self.sum = np.zeros(n_arms), n_features, np.zeros(n_arms)
+
+    def moments(self, x):
+        sd = 1 / np.sqrt(self.n + 1)
+        return np.tile(self.sum * sd**2, (len(x), 1)), np.tile(sd, (len(x), 1))
+
+    def draw(self, x, size, rng, available=None):
+        mean, sd = Mean.moments(self, x)
+        values = mean + sd * rng.normal(size=(size, *mean.shape))
+        return values if available is None else values[:, :, available]
+
+    def update(self, x, arm, reward, weight=None):
+        np.add.at(self.n, arm, 1.0)
+        np.add.at(self.sum, arm, reward)
+
+
+class Drawn(bb.ByDraws):
+    def values(self, x):
+        return np.tile(np.arange(5.0), (len(x), len(self.n), 1)) + self.n[:, None]
+
+
+class Model:
+    def __init__(self, kind, **answers):
+        self.kind = type(kind.__name__, (kind,), answers)
+
+    def belief(self, *shape):
+        return self.kind(*shape)
+
+
+def wrong(change):
+    """A method that gives what the right one of `Drawn` or `Mean` does, changed."""
+    return lambda self, x: change(*np.broadcast_arrays(np.ones((len(x), len(self.n)))))
+
+
+MOMENTS = {
+    "nothing": (lambda m: None, "must give means and standard deviations; got None"),
+    "means alone": (lambda m: m, "must give"),
+    "one row": (lambda m: (m[0], m[0]), r"must give \(3, 3\) twice; got \(3,\) and \(3,\)"),
+    "unknown": (lambda m: (m * np.nan, m), "must be finite"),
+    "unknown sds": (lambda m: (m, m * np.nan), "standard deviations ≥ 0; got nan"),
+    "negative": (lambda m: (m, -m), "standard deviations ≥ 0; got -1"),
+    "words": (lambda m: (m.astype(str), m), "must be numbers"),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("moments", MOMENTS)
+def test_wrong_moments(moments, policy):
+    change, match = MOMENTS[moments]
+    made = bandit(Model(Mean, moments=wrong(change)), policy)
+    made.belief.n += 1.0
+    before = made.stream.copy()
+    with pytest.raises((TypeError, ValueError), match=rf"Mean\.moments.*{match}"):
+        made.choose(world(3)[0])
+    np.testing.assert_array_equal(made.stream, before)
+    with pytest.raises((TypeError, ValueError), match=rf"Mean\.moments.*{match}"):
+        made.greedy(world(3)[0])
+
+
+VALUES = {
+    "no draws": lambda v: v[:, :, :0],
+    "flat": lambda v: v[:, :, 0],
+    "turned": lambda v: v.transpose(2, 1, 0),
+    "endless": lambda v: v / 0.0,
+    "unknown of one context": lambda v: np.where(np.arange(len(v))[:, None, None] == 0, np.nan, v),
+    "unknown of one draw": lambda v: np.where(np.arange(5) == 2, np.nan, v),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_wrong_values(values, policy):
+    made = bandit(
+        Model(Drawn, values=lambda self, x: VALUES[values](Drawn.values(self, x))), policy
+    )
+    made.belief.n += 1.0
+    before = made.stream.copy()
+    with pytest.raises(ValueError, match=r"Drawn\.values must"):
+        made.choose(world(4)[0])
+    np.testing.assert_array_equal(made.stream, before)
+
+
+@pytest.mark.parametrize("kind", [Mean, Drawn])
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_lists_and_contexts_that_it_writes_into(kind, policy):
+    """An answer may be lists, and the contexts are a belief's own: the log has those that came."""
+    name = "moments" if kind is Mean else "values"
+
+    def answer(self, x):
+        found = getattr(kind, name)(self, x)
+        x[:] = 99.0
+        return tuple(v.tolist() for v in found) if kind is Mean else found.tolist()
+
+    plain, odd = (bandit(Model(kind, **own), policy) for own in ({}, {name: answer}))
+    x, reward = world(20)
+    for made in (plain, odd):
+        made.update(x[:6], ["a", "b"] * 3, reward[:6, 0])
+        made.observe(made.choose(x), reward[:, 0])
+    np.testing.assert_array_equal(odd.history.x, plain.history.x)
+    np.testing.assert_array_equal(odd.history.propensity, plain.history.propensity)
+    assert odd.greedy(x).tolist() == plain.greedy(x).tolist()
+
+
+def test_one_that_does_not_count_its_rounds():
+    """Else its arms would be new for ever, and be drawn alike."""
+    made = bandit(Model(Mean, update=lambda self, x, arm, reward, weight=None: None))
+    with pytest.raises(ValueError, match=r"Mean\.update must leave n = \[1\. 0\. 0\.\]"):
+        made.update(world(1)[0], ["a"], [1.0])
+    assert made.history.total == 0
+
+
+def test_what_it_is_saved_as_can_be_loaded(tmp_path):
+    """Moments that are no numbers would be in the file, and the file be refused."""
+    model = Model(Mean, moments=wrong(lambda m: (m * np.nan, m)), state=lambda self: {"n": self.n})
+    made = bandit(model)
+    made.belief.n += 1.0
+    with pytest.raises(ValueError, match="finite"):
+        made.update(world(1)[0], ["a"], [1.0])
+    made.save(tmp_path / "bandit")
+    model.kind.restore = lambda self, state: None
+    assert bb.Bandit.load(tmp_path / "bandit", model=model).history.total == 0
