@@ -36,7 +36,8 @@ class Player(Protocol):
     Extras, by name: `greedy(x) -> (n,)`, the arms' names that it holds best at contexts x (n, d),
     for environments with test contexts; `update(x, arm, reward, propensity)`, for those that begin
     with rounds logged elsewhere; `play(x, reward, every)`, as `Bandit.play`, whole runs at once;
-    and a `repr` that says its settings, by which a run in a folder knows itself again.
+    and a `repr` that says its settings, by which, with its code, a run in a folder knows itself
+    again.
     """
 
     @property

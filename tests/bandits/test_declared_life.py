@@ -12,6 +12,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.belief import SampledBelief
+from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
@@ -66,7 +67,7 @@ def test_balances(model, balance, message):
 )
 def test_models(model):
     with pytest.raises(
-        TypeError, match="model must be a reward model, .*" + re.escape(repr(model))
+        TypeError, match="model must be a reward model, .*" + re.escape(shown(model))
     ):
         bb.Bandit(2, model, bb.Thompson(), n_features=D)
 

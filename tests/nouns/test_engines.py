@@ -146,3 +146,29 @@ def test_wrong_draws_are_named(monkeypatch, match, said):
 def test_a_refusal_is_one():
     with pytest.raises(TypeError, match=r"takes a Refusal\(engine, reason\); got 'odd rows'"):
         raise NotThisEngine("odd rows")
+
+
+class Few:
+    """Of at most four rows."""
+
+    def sample(self, data, *, draws, chains, tune, seed, start):
+        if len(data["reward"]) > 4:
+            raise NotThisEngine(Refusal("few", "more than four rows", of_rows=True))
+        values = np.random.default_rng(seed).normal(size=(chains, draws, 3))
+        return SampledDraws({"theta": values})
+
+
+@pytest.mark.parametrize("n", [6, 24])
+def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, tmp_path, n):
+    """Where the first engine refused an arm's rounds, a file says so."""
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    registry.register(Engine("few", lambda built: Few(), "nothing"), before="exact_gaussian")
+    model = known_noise.with_priors(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
+    made = played(bandit(model, draws=30), n)
+    made.update(np.eye(3)[[0] * 5], ["a"] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])
+    made.choose(np.ones(3))
+    assert made.belief.plan.engine == "gibbs"
+    made.save(tmp_path / "bandit")
+    loaded = bb.Bandit.load(tmp_path / "bandit", model=made.model)
+    assert loaded.belief.plan.explain() == made.belief.plan.explain()
+    same(made.copy(), loaded)

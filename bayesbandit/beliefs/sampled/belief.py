@@ -17,7 +17,7 @@ from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, stored
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.sampled.watch import Watch
-from bayesbandit.engines.base import Improper, NotThisEngine, one_thread
+from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -38,6 +38,7 @@ class SampledBelief(ByDraws):
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)
+        self.refused: tuple[Refusal, ...] = ()  # by engines that were in the plan, of our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
 
     def _planned(self, n_arms: int) -> Plan:
@@ -78,9 +79,13 @@ class SampledBelief(ByDraws):
                 except NotThisEngine as error:
                     if self.spec.engine not in ("auto", "exact"):
                         raise
-                    self.plan = self.plan.without(error.refusal)
-                    self.plan.prepare()
+                    self._without(error.refusal)
                     self.chains = [replace(chain, state=None) for chain in self.chains]
+
+    def _without(self, refusal: Refusal) -> None:
+        self.plan = self.plan.without(refusal)
+        self.refused = (*self.refused, refusal)
+        self.plan.prepare()
 
     def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
@@ -199,7 +204,7 @@ class SampledBelief(ByDraws):
 
     def _change(self, n_arms: int) -> None:
         super()._change(n_arms)
-        self.plan = self._planned(n_arms)
+        self.plan, self.refused = self._planned(n_arms), ()
         if self.joint:  # other variables: the sampler begins anew
             self.chains = [Chain(runs=self.chains[0].runs)]
 
@@ -218,7 +223,8 @@ class SampledBelief(ByDraws):
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, as arrays and plain values."""
-        return super().state() | stored(self.chains)
+        refused = [[refusal.engine, refusal.reason] for refusal in self.refused]
+        return super().state() | stored(self.chains) | {"refused": refused}
 
     def drawn(self) -> dict[str, tuple[int | None, ...]]:
         """The shape of each variable's draws (S, *shape); None for the number of rows."""
@@ -228,3 +234,5 @@ class SampledBelief(ByDraws):
         self.rounds.restore(state["rounds"])
         self._count(len(self.n))
         self.chains = restored(state)
+        for engine, reason in state.get("refused", ()):
+            self._without(Refusal(str(engine), str(reason), of_rows=True))
