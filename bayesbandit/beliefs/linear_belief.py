@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -16,15 +16,23 @@ from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
 
-if TYPE_CHECKING:
-    from bayesbandit.beliefs.linear import Ridge
-
 
 def aligned(rows: int, width: int) -> np.ndarray:
     """An uninitialised float64 array (rows, width) that begins a cache line."""
     buffer = np.empty(rows * width + 8)
     start = -buffer.ctypes.data // 8 % 8
     return buffer[start : start + rows * width].reshape(rows, width)
+
+
+class Regression(Protocol):
+    """What the linear belief needs of `Ridge`."""
+
+    @property
+    def intercept(self) -> Any: ...
+
+    def settings(self, n_features: int, normalize: bool) -> np.ndarray:
+        """What the kernels take (`kernels/arm_row.py`)."""
+        ...
 
 
 class LinearBelief(Belief):
@@ -39,7 +47,7 @@ class LinearBelief(Belief):
     tabulates = False  # the arms are independent normals, or Student-t
 
     def __init__(
-        self, model: Ridge, n_arms: int, n_features: int, normalize: bool = False,
+        self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
         prior: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:  # fmt: skip
         """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""

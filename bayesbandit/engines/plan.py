@@ -23,7 +23,6 @@ from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.outcomes import Outcomes
-from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.built.stand_in import reads_rows, template
 from bayesbandit.engines.draws import SampledDraws, check_draws
 from bayesbandit.engines.kept import Kept
@@ -36,7 +35,6 @@ from bayesbandit.engines.registry import candidates
 if TYPE_CHECKING:
     import pymc as pm
 
-KEPT = 64  # plans in memory
 KEPT_BYTES = 256_000_000  # bytes of their rows
 
 
@@ -171,10 +169,6 @@ class Plan:
         if prepare := getattr(self.method, "prepare", None):
             prepare(self.model.name)
 
-    def prior_draws(self, size: int, seed: int) -> dict[str, np.ndarray]:
-        """Independent draws of the free variables without data: see `prior.prior_draws`."""
-        return prior_draws(self.built, size, seed)
-
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
         """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
         of a model over arms, (S, n, K)."""
@@ -251,12 +245,11 @@ def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
     return other
 
 
-def size(plan: Plan) -> int:
-    """Bytes of the rows on which a plan was made."""
+def _bytes(plan: Plan) -> int:
     return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
 
 
-_plans: Kept[Plan] = Kept(KEPT, KEPT_BYTES, size)
+_plans: Kept[Plan] = Kept(64, KEPT_BYTES, _bytes)
 
 
 def _again(

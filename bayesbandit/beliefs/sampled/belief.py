@@ -18,6 +18,7 @@ from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, s
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
+from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -98,7 +99,7 @@ class SampledBelief(ByDraws):
         values: Draws = {}
         try:
             if n == 0:
-                values = self.plan.prior_draws(spec.draws, number)
+                values = prior_draws(self.plan.built, spec.draws, number)
             elif self.plan.closed_form:
                 known = self.plan.method.posterior(**rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
