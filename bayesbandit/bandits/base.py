@@ -1,13 +1,15 @@
 """Whatever plays rounds: what one writes to let an algorithm of one's own be compared.
 
-class Always:
-    arms, n_features = ("a", "b"), 3
+The least that plays:
 
-    def choose(self, x):
-        return Choice("a", 1.0)
+    class Always:
+        arms, n_features = ("a", "b"), 3
 
-    def observe(self, choice, reward):
-        pass
+        def choose(self, x):
+            return Choice("a", 1.0)
+
+        def observe(self, choice, reward):
+            pass
 """
 
 from __future__ import annotations
