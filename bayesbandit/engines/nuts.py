@@ -81,7 +81,7 @@ class Nuts:
 
         start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
         had other chains. States of variables that are as many as the rows fit no other number of
-        rows: the start is then a cold one.
+        rows: the start is then a cold one, and so it is where nothing can be drawn from the state.
         """
         import nutpie
 
@@ -99,6 +99,9 @@ class Nuts:
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # a panic of nutpie's is no Exception
+            if start is not None:
+                log.info("nuts: a cold start, since a warm one failed: %s", _first_line(error))
+                return self.sample(data, draws, chains, None, seed, None, cores, target_accept)
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
         stats, posterior = tree["sample_stats"], tree["posterior"]
         return SampledDraws(

@@ -141,3 +141,12 @@ def test_a_positive_variable_and_a_model_over_arms_are_sampled():
     sd = np.sqrt(np.diag(exact.covariance)[3:])
     ess = sampled.diagnostics.ess["theta"]
     assert (np.abs(theta.mean(axis=0) - exact.mean[3:]) < 4 * sd / np.sqrt(ess)).all()
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
+    engine, rows = plan(declared.known, 3, engine="nuts").method, data(20)
+    far = np.full((1, 3), 1e200)
+    warm = engine.sample(rows, 50, 1, seed=2, start=far)
+    cold = engine.sample(rows, 50, 1, seed=2)
+    np.testing.assert_array_equal(warm.values["theta"], cold.values["theta"])
