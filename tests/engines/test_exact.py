@@ -301,7 +301,7 @@ def test_an_improper_prior_needs_rows():
 
 def test_the_door():
     engine, data, _ = matched(arms)
-    with pytest.raises(ValueError, match="takes the arm"):
+    with pytest.raises(ValueError, match="depends on the arm"):
         engine.likelihood(data["x"], data["reward"])
     nan = data | {"reward": np.full(N, np.nan)}
     with pytest.raises(ValueError, match="must be finite"):
