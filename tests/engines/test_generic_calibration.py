@@ -91,7 +91,7 @@ def test_ranks_are_uniform(name, datasets, thin):
         whole = problem(found.reading, found.data(x, reward, arm=arm))
         start = found.start(whole.data, rng)
         every = thin * DRAWS
-        values, _ = whole.sample(start, every, 200, rng, lambda _: None, found.names)
+        values, _ = whole.sample(start, every, 200, rng, found.names)
         ranks.append([
             np.sum(np.reshape(v[::thin], (DRAWS, -1))[:, j] < np.ravel(truth[k][i])[j])
             for k, v in values.items() for j in range(np.ravel(truth[k][i]).size)

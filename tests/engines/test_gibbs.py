@@ -450,10 +450,8 @@ def test_chains_continue_on_more_rows(name):
     few, many = rows(n=10), rows(n=30)
     found = engine((KERNEL | SWEPT)[name], few)
     first = found.sample(few, 5, 2, 20, seed=9)
-    told = []
-    again = found.sample(many, 5, 3, seed=10, start=first.state, progress=told.append)
+    again = found.sample(many, 5, 3, seed=10, start=first.state)
     assert again.values["theta"].shape == (3, 5, 3)
-    assert sum(told) == 3 * (5 + 50)
     assert set(first.state[0]) >= set(found.names)
 
 

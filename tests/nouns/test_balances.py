@@ -14,7 +14,7 @@ BALANCES = {name: kind() for name, kind in FOUND.items()} | {
     "estimated": bb.InversePropensity(propensity="estimated", refit_every=3),
     "normalised": bb.InversePropensity(normalize=True),
 }
-MODELS = {"Ridge": bb.Ridge(), "Trees": RECIPE["belief"].Trees()}
+MODELS = {"Ridge": bb.Ridge(), "Trees": RECIPE["belief"].Trees(draws=4)}
 every = pytest.mark.parametrize("name", BALANCES)
 each_model = pytest.mark.parametrize(
     ("name", "model"), [(b, m) for b in BALANCES for m in MODELS if (b, m) != ("pooled", "Trees")]

@@ -128,7 +128,7 @@ class Averages:
 def test_three_methods_are_enough(policy):
     """It plays, learns and copies; what it cannot do is one sentence, and changes nothing."""
     made = played(bandit(Averages(), policy), 30)
-    decision = made.choose(world(5000, 3)[0])
+    decision = made.choose(world(300, 3)[0])
     np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0)
     same(made.copy(), made)
     for needs, call in {

@@ -51,13 +51,13 @@ def test_a_strangers_is_among_them():
     assert any(e.match is RECIPE["engine"].match for e in registry.engines)
 
 
-@every
+@pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAMES))
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
     posterior, model = fitted(name)
     reference = bb.fit(model, **rows(), seed=2)
-    if reference.engine == name:
+    if reference.engine == name:  # compiled in seconds
         reference = bb.fit(model, **rows(), engine="nuts", seed=2)
     x = rows(5)["x"]
     loose = 1.5 if name in ("laplace", "advi") else 1.0

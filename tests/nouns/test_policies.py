@@ -16,6 +16,7 @@ POLICIES = {name: kind() for name, kind in FOUND.items()} | {
     "a floor of t": bb.UCB(min_probability=lambda t: 0.3 / t),
     "ε of t": bb.EpsilonGreedy(lambda t: t**-0.5),
 }
+TREES = RECIPE["belief"].Trees(draws=4)
 every = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 
 
@@ -24,7 +25,7 @@ def test_a_strangers_is_among_them():
 
 
 @every
-@pytest.mark.parametrize("model", [bb.Ridge(), RECIPE["belief"].Trees()], ids=["Ridge", "Trees"])
+@pytest.mark.parametrize("model", [bb.Ridge(), TREES], ids=["Ridge", "Trees"])
 def test_probabilities(policy, model):
     """They are those of each context by itself, of its round, and sum to 1."""
     belief = played(bandit(model, policy), 15).belief

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ENGINE = "exact_gaussian"
 
 
-class Exact:
+class GaussianBlock:
     """What the exact engines share: a quadratic block, its form, and rows of data."""
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
@@ -195,7 +195,7 @@ class Exact:
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
 
-class ExactGaussian(Exact):
+class ExactGaussian(GaussianBlock):
     """A model whose posterior is Gaussian, and how to compute it.
 
     names, shapes: the free variables; slices: where each is in θ (D,), `dim` D.

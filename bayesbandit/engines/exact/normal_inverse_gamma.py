@@ -20,7 +20,7 @@ from scipy.stats import gamma
 
 from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
 from bayesbandit.engines.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
-from bayesbandit.engines.exact.gaussian import Exact, ridge
+from bayesbandit.engines.exact.gaussian import GaussianBlock, ridge
 from bayesbandit.engines.exact.noise_scale import (
     CONDITIONAL,
     ENGINE,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
 
 
-class NormalInverseGamma(Exact):
+class NormalInverseGamma(GaussianBlock):
     """A model whose posterior is normal-inverse-gamma, and how to compute it.
 
     scale_name: the variable s of the noise; exponent: k, with s^k = q the noise precision (−1 where

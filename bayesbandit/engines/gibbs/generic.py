@@ -7,7 +7,7 @@ names the operation. It is laid out for the kernel, with the joint moves that ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,6 @@ from bayesbandit.engines.reading.quadratic import PYTHON, Data
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 
-BATCH = 1000  # sweeps between two words on progress
 SAME = 1e-8  # relative to the terms that a log density is a sum of
 
 State = Mapping[str, np.ndarray]
@@ -215,7 +214,7 @@ class Problem:
 
     def sample(
         self, state: State, draws: int, tune: int, rng: np.random.Generator,
-        progress: Callable[[int], None], names: Sequence[str],
+        names: Sequence[str],
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
         """A chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
@@ -229,7 +228,6 @@ class Problem:
         wrong = orbits.sweep(layout.terms, self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
             self._improper(wrong)
-        progress(tune + draws)
         if not np.isfinite(held.delta).all():
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
         theta, out, at = delta + layout.centre, {}, 0

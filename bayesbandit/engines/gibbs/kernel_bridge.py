@@ -9,7 +9,7 @@ drawn given the rest, which leaves the joint distribution as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -141,14 +141,12 @@ class Shrinkage:
 
     def sample(
         self, problem: Problem, state: Values, draws: int, tune: int, rng: np.random.Generator,
-        progress: Callable[[int], None],
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
         """A chain of all variables (draws, *shape), and where it ends."""
         chain = self._begin(state, rng)
         if tune:
             gibbs.sample(problem, self.prior, chain, rng, 1, tune)
         values = self._declared(gibbs.sample(problem, self.prior, chain, rng, draws), rng)
-        progress(tune + draws)
         return values, {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
 
     def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.State:

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal, one_thread
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.exact.gaussian import Exact
+from bayesbandit.engines.exact.gaussian import GaussianBlock
 from bayesbandit.engines.gibbs.blocks import ENGINE, Blocks, blocks
 from bayesbandit.engines.gibbs.generic import Problem, Reading, problem
 from bayesbandit.engines.gibbs.kernel_bridge import Shrinkage
@@ -39,7 +39,7 @@ State = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary 
 Chain = Callable[..., tuple[State, State]]
 
 
-class Gibbs(Exact):
+class Gibbs(GaussianBlock):
     """A model whose Gaussian block and positive variables are drawn in turn.
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
@@ -72,14 +72,13 @@ class Gibbs(Exact):
         self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
         tune: int | None = None, seed: int | np.random.SeedSequence = 0,
         start: Sequence[State] | None = None, generic: bool = False,
-        progress: Callable[[int], None] | None = None,
     ) -> SampledDraws:  # fmt: skip
         """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
         whose number of chains may differ; without it, random ones. generic: whether to sweep as
-        any model is swept also where there is a kernel. progress: told the number of sweeps as they
-        are done. Rows on which the log density is not what the sampler takes it for are refused.
+        any model is swept also where there is a kernel. Rows on which the log density is not what
+        the sampler takes it for are refused.
         """
         rows = self.data(**data)
         if tune is None:
@@ -101,7 +100,7 @@ class Gibbs(Exact):
                 )
                 if i == 0 and whole is not None:
                     self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
-                values, state = chain(state, draws, tune, rng, progress or silent)
+                values, state = chain(state, draws, tune, rng)
                 kept.append(values)
                 last.append(state)
             if whole is not None and due:
@@ -126,16 +125,16 @@ class Gibbs(Exact):
         """What draws a chain from the posterior given these rows."""
         if special:
             assert self.kernel is not None
-            told = self.kernel.problem(*self.mean_map(data), data)
-            return partial(self.kernel.sample, told)
+            own = self.kernel.problem(*self.mean_map(data), data)
+            return partial(self.kernel.sample, own)
         assert whole is not None
         return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: State) -> None:
         """Refuses rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
-        told = self.kernel.problem(*self.mean_map(whole.data), whole.data)
-        ours = self.kernel.natural(told, state)
+        own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
+        ours = self.kernel.natural(own, state)
         precision, shift = whole.natural(whole.flat(state)[1])
         theirs = precision, shift + precision @ whole.layout.centre
         if not all(close(a, b, 1e-8) for a, b in zip(ours, theirs, strict=True)):
@@ -164,10 +163,6 @@ class Gibbs(Exact):
     def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
         """All variables' shapes with n rows."""
         return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
-
-
-def silent(sweeps: int) -> None:
-    """What takes the number of sweeps done so far where no report of progress is wanted."""
 
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
