@@ -106,10 +106,10 @@ def shrinking(t):
 @pytest.mark.parametrize(
     ("policy", "variance", "T"),
     [
-        (bb.Thompson(0.8), "rss/n", 12),
-        (bb.Thompson(shrinking), "rss/n", 12),
+        (bb.Thompson(0.8), "empirical_bayes", 12),
+        (bb.Thompson(shrinking), "empirical_bayes", 12),
         (bb.Thompson(), "nig", 10),
-        (bb.UCB(0.8), "rss/n", 40),
+        (bb.UCB(0.8), "empirical_bayes", 40),
         (bb.UCB(shrinking), "nig", 40),
         (bb.EpsilonGreedy(0.3), 0.2, 40),
     ],
@@ -131,7 +131,7 @@ def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
         mine = np.flatnonzero(arms[: t + 1] == arms[t])
         weight[mine] = 1 / np.maximum(0.01, by_hand.of(arms[t], mine))
         np.testing.assert_allclose(1 / bandit.history.weight, 1 / weight[: t + 1], atol=1e-6)
-    if variance == "rss/n":
+    if variance == "empirical_bayes":
         estimates_are_weighted(bandit)
 
 
