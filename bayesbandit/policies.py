@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import softmax
 
-from bayesbandit.beliefs.base import Asked, Belief, told
+from bayesbandit.beliefs.base import Asked, Belief, moments_of
 from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
@@ -43,11 +43,11 @@ class Among:
     def known(self) -> tuple[np.ndarray, np.ndarray]:
         """The moments of all arms at x, which are asked for again when the round is written."""
         if self.moments_at_x is None:
-            self.moments_at_x = told(self.belief, self.x)
+            self.moments_at_x = moments_of(self.belief, self.x)
         return self.moments_at_x
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = self.known() if np.array_equal(x, self.x) else told(self.belief, x)
+        mean, sd = self.known() if np.array_equal(x, self.x) else moments_of(self.belief, x)
         return mean[:, self.available], sd[:, self.available]
 
     def draw(

@@ -11,7 +11,6 @@ from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import State
-from bayesbandit.beliefs.base import told
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
@@ -99,13 +98,9 @@ def _by_policy(
 ) -> None:
     """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
-    asked: list[Among] = []
-
-    def among(old: np.ndarray) -> np.ndarray:
-        asked.append(Among(belief, old, x))
-        return chosen(bandit.policy, asked[0], t)
-
-    p = rules.shared(belief.new, available, among)
-    mean, sd = asked[0].known() if asked else told(belief, x)  # of the draws that it has seen
+    new = belief.new
+    asked = Among(belief, available & ~new, x)
+    p = rules.shared(new, available, lambda _: chosen(bandit.policy, asked, t))
+    mean, sd = asked.known()  # of the draws that it has seen
     belief.describe(rows, available)
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

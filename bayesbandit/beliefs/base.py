@@ -17,9 +17,9 @@ import numpy as np
 from bayesbandit.checks import declares, finite, floats, shown
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
+from bayesbandit.machine.memory import AT_ONCE
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known
-AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class Asked(Protocol):
@@ -74,7 +74,7 @@ class Belief(Asked, Protocol):
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
-        return told(self, x)[0]
+        return moments_of(self, x)[0]
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         """By the shares of 4,096 draws, the same ones every time."""
@@ -102,7 +102,7 @@ class Belief(Asked, Protocol):
         """Fill the moments of the available arms into rows (n, width) of contexts, and for Thompson
         sampling with spreads α (1,) or (n,) their probabilities (`kernels/rules.py`)."""
         x, new = rows[:, : self.n_features], self.new
-        mean, sd = told(self, x)
+        mean, sd = moments_of(self, x)
         last = np.where(new, -np.inf, np.inf)
         if alpha is not None:
             last = shared(new, available, lambda old: self.best(x, alpha, old))
@@ -181,7 +181,7 @@ def _demand(belief: Any, name: str, maker: str) -> None:
         )
 
 
-def told(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments_of(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The moments of a belief at x (n, d), checked: means and standard deviations (n, K)."""
     found, what = belief.moments(x.copy()), f"{_kind(belief)}.moments"
     if not isinstance(found, tuple | list | np.ndarray) or len(found) != 2:

@@ -15,10 +15,10 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import HUGE, put_moments, shared, spread
+from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 
 JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
-AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class JointBelief(AffineBelief):

@@ -69,7 +69,7 @@ class LinearBelief(Belief):
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
-    def n(self) -> np.ndarray:  # type: ignore[override]
+    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
         return self.arms[:, arm_row.N]
 

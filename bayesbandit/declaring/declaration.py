@@ -29,16 +29,8 @@ _TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Declaration:
-    """A declared function and its priors: what `bayesbandit.model.RewardModel` is made of.
-
-    function: the declaration; it takes x (n, d), reward (n,), weight (n,) if it weights its
-        observations, arm (n,) if the arms share the model, and its priors as PyMC variables, and
-        returns the mean reward (n,).
-    priors: by name, in the order of declaration: a `bb.Prior`, or a number or an array that fixes
-        the variable.
-    dims: the declared dimensions of each prior. A prior put in its place takes them where it
-        names none, and a number or an array is spread over them.
-    """
+    """A declared function, its priors, and their dimensions: see `bayesbandit.model.RewardModel`,
+    which is one that users have."""
 
     function: Callable[..., Any]
     priors: Mapping[str, Any]

@@ -9,7 +9,7 @@ one, so that both agree to rounding: to (p + 1) ε (|base| + |left|'|right|) aft
 
 from typing import Any
 
-from llvmlite import binding, ir  # type: ignore[import-untyped]
+from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic

@@ -75,7 +75,7 @@ def _parts(value: Any, found: list[Any]) -> tuple[list[Any], bool]:
         case FunctionType() if not installed(value.__module__ or ""):
             found.append((value.__qualname__, does(value.__code__)))
             around = sorted(set(names(value.__code__)) & set(value.__globals__))
-            cells = [c.cell_contents for c in value.__closure__ or () if _is_full(c)]
+            cells = [v for cell in value.__closure__ or () for v in _held(cell)]
             defaults = [*(value.__defaults__ or ()), value.__kwdefaults__]
             return [*(value.__globals__[name] for name in around), *cells, *defaults], True
         case type() if not installed(value.__module__):
@@ -117,9 +117,9 @@ def _said(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _is_full(cell: Any) -> bool:
+def _held(cell: Any) -> list[Any]:
+    """What a cell holds; nothing, where its variable has no value so far."""
     try:
-        cell.cell_contents  # noqa: B018
+        return [cell.cell_contents]
     except ValueError:
-        return False
-    return True
+        return []

@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import AT_ONCE
 from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, stored
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -21,6 +20,7 @@ from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_threa
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 
 

@@ -25,6 +25,7 @@ from bayesbandit.engines.base import COMPILE, Compiled
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.reading.density import Graph, containers, lengths, read, row_dimension
 from bayesbandit.engines.reading.quadratic import PYTHON
+from bayesbandit.machine.memory import AT_ONCE
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -38,7 +39,6 @@ EDGES = (
 )  # fmt: skip  # operations by which a support ends
 PULLED = (0.01, 0.1, 0.3, 1.0)  # shares of the way from the initial point to a draw
 SIZE = 20  # draws of the prior, and at most so many of the posterior
-AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 KEPT = 1000  # rewards that are known to be possible
 
 

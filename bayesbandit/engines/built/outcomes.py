@@ -16,11 +16,10 @@ from pytensor.xtensor import as_xtensor
 from bayesbandit.engines.base import COMPILE, Compiled
 from bayesbandit.engines.reading.density import containers, lengths, row_dimension
 from bayesbandit.engines.reading.quadratic import PYTHON
+from bayesbandit.machine.memory import AT_ONCE
 
 if TYPE_CHECKING:
     import pymc as pm
-
-AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 class Outcomes:
