@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import softmax
@@ -19,6 +19,7 @@ Alpha = float | Callable[[int], float]
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 
+@runtime_checkable
 class Policy(Protocol):
     """How a belief becomes an arm: with what probability each is chosen.
 

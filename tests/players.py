@@ -52,6 +52,22 @@ ALL = {
 }
 
 
+class Constant:
+    """Always the k-th arm; its `repr` says nothing."""
+
+    def __init__(self, arms, n_features, seed=0, k=0):
+        self.arms, self.n_features, self.k = arms, n_features, k
+
+    def choose(self, x):
+        return bb.Choice(self.arms[self.k], 1.0)
+
+    def observe(self, choice, reward):
+        pass
+
+    def update(self, *logged):
+        pass
+
+
 def world(rng, T, d=3, K=3, noise=0.5):
     """Contexts (T, d) and every arm's reward (T, K) of a linear world."""
     x = rng.normal(size=(T, d))

@@ -16,6 +16,7 @@ from pandas.testing import assert_frame_equal
 import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.experiment import checkpoints, play, stream
+from tests.players import Constant
 
 IRIS = bb.environments.bundled("iris")
 WINE = bb.environments.bundled("wine")
@@ -306,27 +307,14 @@ def test_a_players_code_is_one_of_its_settings(tmp_path, name, change):
     assert f"holds results of another {name}: " in resumed(file, name, tmp_path / "out")
 
 
-class Silent:
-    """Its `repr` says nothing."""
-
-    def __init__(self, arms, n_features, seed=0, k=0):
-        self.arms, self.n_features, self.k = arms, n_features, k
-
-    def choose(self, x):
-        return bb.Choice(self.arms[self.k], 1.0)
-
-    def observe(self, choice, reward):
-        pass
-
-
 def closed(k):
-    return lambda arms, n_features, seed: Silent(arms, n_features, k=k)
+    return lambda arms, n_features, seed: Constant(arms, n_features, k=k)
 
 
 @pytest.mark.parametrize(
     ("then", "now"),
     [
-        (partial(Silent, k=0), partial(Silent, k=1)),
+        (partial(Constant, k=0), partial(Constant, k=1)),
         (closed(0), closed(1)),
         (partial(bb.LinUCB, alpha=lambda t: 0.1), partial(bb.LinUCB, alpha=lambda t: 10.0)),
     ],

@@ -10,7 +10,7 @@ an arm, for this arm's rounds), and `provisional`, if it is there, what new roun
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bayesbandit.schedule import Schedule
 EACH = Schedule(1)
 
 
+@runtime_checkable
 class Balance(Protocol):
     """Weights of observations, as a function of what was observed."""
 

@@ -128,12 +128,14 @@ class Weighed:
             return np.ones(len(rows))
         new = History(layout, None)
         new.restore(rows.copy(), len(rows), [])
-        return self._checked(provisional(new, belief), len(rows), "provisional")
+        return self._checked(provisional(new, belief.fork()), len(rows), "provisional")
 
     def learn(self, history: History, belief: Belief) -> None:
         past = history.fork()
         past.detach()
-        self.weights = self._checked(self.balance.weights(past, belief), len(past), "weights")
+        self.weights = self._checked(
+            self.balance.weights(past, belief.fork()), len(past), "weights"
+        )
 
     def _checked(self, weights: Any, n: int, method: str) -> np.ndarray:
         what = shown(self.balance)

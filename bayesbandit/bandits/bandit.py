@@ -17,7 +17,7 @@ from bayesbandit.bandits import deciding, door, forks, lessons, playing
 from bayesbandit.bandits.base import step
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import is_compiled, is_streamed
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.checks import LARGEST, Name
@@ -37,7 +37,7 @@ DECISIONS = 0  # key of a stream of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
 
 
-class Bandit(State):
+class Bandit(BanditState):
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
@@ -141,10 +141,10 @@ class Bandit(State):
         """
         live = self.deciding
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
-            layout, stats, every, settings, kind, param, floor, stream = live
+            layout, stats, all_arms, settings, kind, param, floor, stream = live
             if x.shape == layout.shape and x.strides == ADJACENT:
                 row = np.empty(layout.width)
-                if choose_one(row, x, stats, every, settings, kind, param, floor, stream) >= 0:
+                if choose_one(row, x, stats, all_arms, settings, kind, param, floor, stream) >= 0:
                     return Decision(layout, row)
         return deciding.choose(self, x, arms)
 
@@ -187,19 +187,19 @@ class Bandit(State):
         shape = len(x), len(self.arms)
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
-        trial = forks.fork(self)
+        twin = forks.fork(self)
         compiled = self.reweighting is None and self.compiled and self.rule is not None
-        played = (playing.loop if compiled else step)(trial, x, reward, every)
-        forks.become(self, trial)
+        played = (playing.loop if compiled else step)(twin, x, reward, every)
+        forks.become(self, twin)
         return played
 
     @forks.alone
     def add_arm(self, arm: Name) -> None:
         """One more arm, drawn with probability 1/K until it has a reward."""
-        names, trial = checks.arm_names((*self.arms, arm)), forks.fork(self)
-        trial.belief.add_arm()
-        forks.relay(trial, names)
-        forks.become(self, trial)
+        names, twin = checks.arm_names((*self.arms, arm)), forks.fork(self)
+        twin.belief.add_arm()
+        forks.relay(twin, names)
+        forks.become(self, twin)
 
     @forks.alone
     def remove_arm(self, arm: Name) -> None:
@@ -207,23 +207,23 @@ class Bandit(State):
         k = self.number(arm)
         if len(self.arms) == 1:
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
-        gone, trial = self.arms[k], forks.fork(self)
-        trial.belief.remove_arm(k)
-        forks.relay(trial, tuple(a for a in self.arms if a != gone))
-        if trial.reweighting is not None:
-            trial.reweighting.forget(gone)
-        forks.become(self, trial)
+        gone, twin = self.arms[k], forks.fork(self)
+        twin.belief.remove_arm(k)
+        forks.relay(twin, tuple(a for a in self.arms if a != gone))
+        if twin.reweighting is not None:
+            twin.reweighting.forget(gone)
+        forks.become(self, twin)
 
     @forks.alone
     def reseed(self, key: Name) -> Bandit:
         """Other random numbers from here on, told apart by `key`: for a copy, a second load of one
         file or a forked worker, which would else make the same decisions. Returns the bandit."""
-        trial = forks.fork(self)
-        trial.seed = forks.another(self.seed, checks.arm_name(key))
-        trial.rng = np.random.Generator(np.random.PCG64(trial.seed))
-        trial.belief.reseed(forks.samplers(trial.seed))
-        forks.refill(trial)
-        forks.become(self, trial)
+        twin = forks.fork(self)
+        twin.seed = forks.another(self.seed, checks.arm_name(key))
+        twin.rng = np.random.Generator(np.random.PCG64(twin.seed))
+        twin.belief.reseed(forks.samplers(twin.seed))
+        forks.refill(twin)
+        forks.become(self, twin)
         return self
 
     def copy(self) -> Bandit:

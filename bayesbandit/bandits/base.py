@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class Choice:
     propensity: float = np.nan
 
 
+@runtime_checkable
 class Player(Protocol):
     """A bandit, or anything that chooses arms and is told their rewards.
 

@@ -10,18 +10,18 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
 
 
-def choose(bandit: State, x: Any, arms: Iterable[Name] | None) -> Decision:
+def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision:
     """For one context (d,) or a batch (n, d), among these arms or all."""
     with bandit.lock:
         forks.release(bandit)
         layout = bandit.layout
-        available = bandit.every if arms is None else bandit.among(arms)
+        available = bandit.all_arms if arms is None else bandit.among(arms)
         x = checks.floats(x, "contexts")
         if x.shape == layout.shape and bandit.compiled and bandit.rule is not None:
             return Decision(layout, _one(bandit, x, available))
@@ -29,7 +29,7 @@ def choose(bandit: State, x: Any, arms: Iterable[Name] | None) -> Decision:
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: State, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """A decided row (width,) for a context x (d,), by a compiled belief and rule."""
     belief, rule, [[param, floor]] = bandit.belief, bandit.rule, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
@@ -45,34 +45,38 @@ def _one(bandit: State, x: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 
 @forks.alone
-def _many(bandit: State, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _many(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Decided rows (n, width) for contexts x (n, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one row; got none")
     params, done, layout = forks.params(bandit, len(x)), 0, bandit.layout
-    trial = forks.asked(bandit)
-    rows, kind = describe(trial, x, available, params)
+    twin = forks.asked(bandit)
+    rows, kind = describe(twin, x, available, params)
     while done < len(rows):
         done = rounds.choose_many(
-            rows, done, layout.n_columns, len(layout.arms), kind, params, trial.stream
+            rows, done, layout.n_columns, len(layout.arms), kind, params, twin.stream
         )
         if done < len(rows):
-            forks.refill(trial)
-    forks.become(bandit, trial)
+            forks.refill(twin)
+    forks.become(bandit, twin)
     return rows
 
 
 @forks.alone
-def means(bandit: State, x: np.ndarray) -> np.ndarray:
+def means(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
-    trial = forks.asked(bandit)
-    mean = trial.belief.mean(x)
-    forks.become(bandit, trial)
+    twin = forks.asked(bandit)
+    mean = twin.belief.mean(x)
+    forks.become(bandit, twin)
     return mean
 
 
 def describe(
-    bandit: State, x: np.ndarray, available: np.ndarray, params: np.ndarray, held: bool = False
+    bandit: BanditState,
+    x: np.ndarray,
+    available: np.ndarray,
+    params: np.ndarray,
+    held: bool = False,
 ) -> tuple[np.ndarray, int]:
     """Rows (n, width) with contexts x (n, d) and all arms' moments, and the rule that then decides.
 
@@ -94,7 +98,7 @@ def describe(
 
 
 def _by_policy(
-    bandit: State, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
+    bandit: BanditState, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
 ) -> None:
     """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
@@ -102,5 +106,6 @@ def _by_policy(
     asked = Among(belief, available & ~new, x)
     p = rules.shared(new, available, lambda _: chosen(bandit.policy, asked, t))
     mean, sd = asked.known()  # of the draws that it has seen
-    belief.describe(rows, available)
+    rows[:, bandit.n_features : bandit.layout.n_columns] = 1.0
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)
+    belief.decided(len(x))

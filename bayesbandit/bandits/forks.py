@@ -24,7 +24,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.policies import is_constant, numbers, rule
@@ -32,10 +32,10 @@ from bayesbandit.policies import is_constant, numbers, rule
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
 PUBLISHED = ("deciding", "learning")
 PER_ARM = 16  # normals that a block has at least for each arm
-_locked: WeakSet[State] = WeakSet()  # that have a lock of their own
+_locked: WeakSet[BanditState] = WeakSet()  # that have a lock of their own
 
 
-def guard(bandit: State) -> None:
+def guard(bandit: BanditState) -> None:
     """A lock of its own."""
     bandit.lock = RLock()
     _locked.add(bandit)
@@ -77,21 +77,21 @@ def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
     return alone
 
 
-def hold(bandit: State) -> None:
+def hold(bandit: BanditState) -> None:
     """Let the arrays refuse to be changed: their counts become negative."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] >= 0:
             count[0] = -1 - count[0]
 
 
-def release(bandit: State) -> None:
+def release(bandit: BanditState) -> None:
     """Undo `hold`, where that is needed."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
             count[0] = unheld(count[0])
 
 
-def fork[B: State](bandit: B) -> B:
+def fork[B: BanditState](bandit: B) -> B:
     """A bandit in the same state, which may change while the other stays as it is."""
     twin, reweighting = asked(bandit), bandit.reweighting
     twin.belief = bandit.belief.fork()
@@ -100,7 +100,7 @@ def fork[B: State](bandit: B) -> B:
     return twin
 
 
-def asked[B: State](bandit: B) -> B:
+def asked[B: BanditState](bandit: B) -> B:
     """A bandit in the same state, which may decide while the other stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
@@ -109,17 +109,17 @@ def asked[B: State](bandit: B) -> B:
     return twin
 
 
-def become(bandit: State, trial: State) -> None:
+def become(bandit: BanditState, twin: BanditState) -> None:
     """Take over all that has changed."""
-    vars(bandit).update(vars(trial) | published(trial))
+    vars(bandit).update(vars(twin) | published(twin))
 
 
-def publish(bandit: State) -> None:
+def publish(bandit: BanditState) -> None:
     """What the compiled calls take is now this."""
     vars(bandit).update(published(bandit))
 
 
-def published(bandit: State) -> dict[str, tuple[Any, ...] | None]:
+def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
     layout, belief = bandit.layout, bandit.belief
     deciding = learning = None
@@ -127,14 +127,14 @@ def published(bandit: State) -> dict[str, tuple[Any, ...] | None]:
         arms, settings, history = belief.arms, belief.settings, bandit.history
         if bandit.rule is not None and bandit.param is not None:
             rule = bandit.rule, *bandit.param
-            deciding = layout, arms, bandit.every, settings, *rule, bandit.stream
+            deciding = layout, arms, bandit.all_arms, settings, *rule, bandit.stream
         if bandit.reweighting is None:
             source = bandit.source, bandit.clip
             learning = layout, arms, settings, *source, history.rows, history.count
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
 
 
-def reserve(bandit: State, n: int) -> None:
+def reserve(bandit: BanditState, n: int) -> None:
     """Room for n more rounds in the history."""
     history, learning = bandit.history, bandit.learning
     if not history.has_room(n):
@@ -147,26 +147,26 @@ def reserve(bandit: State, n: int) -> None:
         publish(bandit)
 
 
-def obey(bandit: State, policy: Any) -> None:
+def obey(bandit: BanditState, policy: Any) -> None:
     """The policy, and its numbers where they are the same in every round."""
     first = numbers(policy, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
     vars(bandit).update(policy=policy, rule=rule(policy), param=first)
 
 
-def set_arms(bandit: State, names: tuple[Name, ...]) -> None:
+def set_arms(bandit: BanditState, names: tuple[Name, ...]) -> None:
     """Names for the arms that the belief knows of."""
     bandit.layout = Layout(names, bandit.belief.n_features, bandit.belief.n_columns)
-    bandit.every = np.ones(len(names), dtype=np.bool_)
+    bandit.all_arms = np.ones(len(names), dtype=np.bool_)
 
 
-def relay(trial: State, names: tuple[Name, ...]) -> None:
+def relay(twin: BanditState, names: tuple[Name, ...]) -> None:
     """`set_arms`, where there is a past."""
-    set_arms(trial, names)
-    trial.history = trial.history.relaid(trial.layout)
-    numbers(trial.policy, trial.t + 1, len(names))  # least probabilities leave room for all arms
+    set_arms(twin, names)
+    twin.history = twin.history.relaid(twin.layout)
+    numbers(twin.policy, twin.t + 1, len(names))  # least probabilities leave room for all arms
 
 
-def refill(bandit: State) -> None:
+def refill(bandit: BanditState) -> None:
     """A new block of normals, long enough for the arms of now: `rng` and `stream` together."""
     bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
@@ -179,7 +179,7 @@ def refill(bandit: State) -> None:
         publish(bandit)
 
 
-def params(bandit: State, n: int) -> np.ndarray:
+def params(bandit: BanditState, n: int) -> np.ndarray:
     """The number and the least probability of the policy at the next n rounds (n, 2); (1, 2) where
     they are always the same."""
     if bandit.param is not None:

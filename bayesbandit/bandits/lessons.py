@@ -9,11 +9,11 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandits import deciding, forks
 from bayesbandit.bandits.decision import Decision
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.kernels import rounds, rules
 
 
-def observe(bandit: State, decision: Decision, reward: Any) -> None:
+def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
     """The reward of a decision, or the rewards (n,) of a batch."""
     if type(decision) is not Decision:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
@@ -33,7 +33,7 @@ def observe(bandit: State, decision: Decision, reward: Any) -> None:
             learn(bandit, rows)
 
 
-def update(bandit: State, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
+def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
     """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
     x = checks.contexts(x, bandit.n_features)
     n = len(x)
@@ -48,20 +48,20 @@ def update(bandit: State, x: Any, arm: Any, reward: Any, propensity: Any) -> Non
         forks.release(bandit)
         index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
         now = forks.params(bandit, 1)
-        trial = bandit if bandit.compiled else forks.asked(bandit)
-        rows, kind = deciding.describe(trial, x, bandit.every, now, held=True)
+        twin = bandit if bandit.compiled else forks.asked(bandit)
+        rows, kind = deciding.describe(twin, x, bandit.all_arms, now, held=True)
         rows[:, tail + rules.ARM] = index
         rows[:, tail + rules.KIND] = kind
         rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
         rows[:, tail + rules.PROPENSITY] = p
         rows[:, tail + rules.REWARD] = reward
         rows[:, tail + rules.WEIGHT] = np.nan
-        learn(trial, rows)
-        if trial is not bandit:
-            forks.become(bandit, trial)
+        learn(twin, rows)
+        if twin is not bandit:
+            forks.become(bandit, twin)
 
 
-def _one(bandit: State, row: np.ndarray, reward: float) -> None:
+def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
     """By a compiled belief."""
     forks.reserve(bandit, 1)
     belief, history = bandit.belief, bandit.history
@@ -71,7 +71,7 @@ def _one(bandit: State, row: np.ndarray, reward: float) -> None:
     )  # fmt: skip
 
 
-def learn(bandit: State, rows: np.ndarray) -> None:
+def learn(bandit: BanditState, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
     if bandit.reweighting is None and bandit.streamed:
         _stream(bandit, rows)
@@ -79,7 +79,7 @@ def learn(bandit: State, rows: np.ndarray) -> None:
         _try(bandit, rows)
 
 
-def _stream(bandit: State, rows: np.ndarray) -> None:
+def _stream(bandit: BanditState, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
     z, reward, arms, settings = bandit.belief.regression(x, arm, reward, weight)
@@ -89,10 +89,10 @@ def _stream(bandit: State, rows: np.ndarray) -> None:
 
 
 @forks.alone
-def _try(bandit: State, rows: np.ndarray) -> None:
+def _try(bandit: BanditState, rows: np.ndarray) -> None:
     """On a fork."""
-    trial = forks.fork(bandit)
-    belief, history, reweighting = trial.belief, trial.history, trial.reweighting
+    twin = forks.fork(bandit)
+    belief, history, reweighting = twin.belief, twin.history, twin.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
     told, before = _weighed(bandit, rows), np.array(belief.n)
@@ -106,10 +106,10 @@ def _try(bandit: State, rows: np.ndarray) -> None:
     history.extend(rows)
     if reweighting is not None:
         reweighting.settle(rows, belief, history)
-    forks.become(bandit, trial)
+    forks.become(bandit, twin)
 
 
-def _weighed(bandit: State, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
     rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)

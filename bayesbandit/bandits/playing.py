@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from bayesbandit.bandits import forks
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.kernels import rounds
 
 
 def loop(
-    bandit: State, x: np.ndarray, reward: np.ndarray, every: int
+    bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """In one compiled loop."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
@@ -21,7 +21,7 @@ def loop(
     ring = bandit.history.room(T)
     while done < T:
         done = rounds.play(
-            x, reward, done, every, bandit.belief.arms, bandit.every, bandit.belief.settings,
+            x, reward, done, every, bandit.belief.arms, bandit.all_arms, bandit.belief.settings,
             bandit.rule, params, bandit.source, bandit.clip, bandit.stream,
             chosen, propensity, ring,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 
 
-class State:
+class BanditState:
     """A bandit between two calls.
 
     spec: what makes the belief. rule, param: the compiled rule of the policy, and its number and
@@ -33,7 +33,7 @@ class State:
     rule: int | None
     param: tuple[float, float] | None
     layout: Layout
-    every: np.ndarray  # (K,) True: all arms are available
+    all_arms: np.ndarray  # (K,) True: all are available
     deciding: tuple[Any, ...] | None
     learning: tuple[Any, ...] | None
     lock: RLock

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Asked(Protocol):
         ...
 
 
+@runtime_checkable
 class Belief(Asked, Protocol):
     """What a bandit asks of a belief about K arms and contexts of d features.
 
@@ -107,6 +108,10 @@ class Belief(Asked, Protocol):
         if alpha is not None:
             last = shared(new, available, lambda old: self.best(x, alpha, old))
         put_moments(rows, self.n_columns, available, mean, sd, last)
+
+    def decided(self, n: int) -> None:
+        """So many more decisions are made by what is known now; `describe` tells it itself."""
+        return
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,

@@ -73,17 +73,10 @@ class ByDraws(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def serve(self, x: np.ndarray) -> np.ndarray:
-        """`values` for decisions about x (n, d)."""
-        return self.values(x)
-
     def _all(self, x: np.ndarray) -> np.ndarray:
-        return self._seen(self.values(x.copy()), len(x))
-
-    def _seen(self, values: Any, n: int) -> np.ndarray:
-        """What `values` gave for n contexts, checked."""
-        what, K = f"{type(self).__name__}.values", len(self.n)
-        values = floats(values, what)
+        """What `values` gives at x (n, d), checked."""
+        what, n, K = f"{type(self).__name__}.values", len(x), len(self.n)
+        values = floats(self.values(x.copy()), what)
         if values.ndim != 3 or values.shape[:2] != (n, K) or values.shape[2] == 0:
             raise ValueError(f"{what} must give ({n}, {K}, S), S ≥ 1; got {values.shape}")
         if not np.isfinite(values).all():
@@ -110,7 +103,7 @@ class ByDraws(Belief):
         D = self.n_features
         for part in self.parts(rows[:, :D]):
             block, new = rows[part], self.new
-            values = self._seen(self.serve(block[:, :D].copy()), len(block))
+            values = self._all(block[:, :D])
             mean, sd = summary(values)
             last = np.where(new, -np.inf, np.inf)
             if alpha is not None:
@@ -119,6 +112,7 @@ class ByDraws(Belief):
                     new, available, lambda old, v=values, a=a: self._compared(v[:, old], a)
                 )
             put_moments(block, D, available, mean, sd, last)
+            self.decided(len(block))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         which = slice(None) if available is None else available

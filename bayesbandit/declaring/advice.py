@@ -22,10 +22,10 @@ def dims_wanted(model: Any, rows: Mapping[str, np.ndarray], n_arms: int) -> str 
         vectors = [("arm", "feature"), ("arm",), ("feature",)]
     plain = [k for k, p in model.priors.items() if hasattr(p, "dims") and not dims_of(p)]
     for name, dims in ((k, v) for k in plain for v in vectors):
-        trial = model.with_priors(**{name: with_dims(model.priors[name], dims)})
+        tried = model.with_priors(**{name: with_dims(model.priors[name], dims)})
         with pm.Model(coords=coords, model=None):
             try:
-                mean = trial.declare({k: pm.Data(f"given_{k}", v) for k, v in rows.items()}, coords)
+                mean = tried.declare({k: pm.Data(f"given_{k}", v) for k, v in rows.items()}, coords)
                 drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
             except Exception:  # whatever a user's declaration raises: not this one
                 continue

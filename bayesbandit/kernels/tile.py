@@ -7,6 +7,7 @@ long. It rounds each product and each sum, where most processors round the two o
 one, so that both agree to rounding: to (p + 1) ε (|base| + |left|'|right|) after p steps.
 """
 
+import logging
 from typing import Any
 
 from llvmlite import binding, ir
@@ -112,4 +113,9 @@ def has_vectors() -> bool:
     return True
 
 
-subtract_tile: Any = intrinsic(tile) if has_vectors() else plain_tile
+subtract_tile: Any = intrinsic(tile)
+if not has_vectors():
+    subtract_tile = plain_tile
+    logging.getLogger("bayesbandit").warning(
+        "this llvmlite makes no vectors: estimates are factorised 4 to 20 times as slowly"
+    )

@@ -124,6 +124,22 @@ def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
         np.testing.assert_allclose(p, rule.choose(x, ["a", 3]).probabilities, atol=1e-6)
 
 
+@pytest.mark.parametrize("policy", [Cautious(), bb.Thompson()], ids=named)
+def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
+    bandit, x, asked = grown("sampled", policy), contexts(20), []
+    kind = type(bandit.belief)
+    counted = type(kind.__name__, (kind,), {
+        "values": lambda self, x: (asked.append(len(x)), kind.values(self, x))[1]
+    })  # fmt: skip
+    runs = []
+    for _ in range(6):
+        bandit.belief.__class__ = counted
+        bandit.choose(x)
+        runs.append([chain.runs for chain in bandit.belief.chains])
+    assert runs == [[1] * 3] * 3 + [[2] * 3] * 3  # 50 draws, 20 decisions a time
+    assert asked == [20] * 6
+
+
 def test_arms_come_as_often_as_they_should():
     bandit = grown()
     decision = bandit.choose(np.tile(contexts(1), (20_000, 1)))

@@ -66,7 +66,10 @@ class Truth:
             try:
                 with np.errstate(all="ignore"):
                     found.append(np.broadcast_to(self._batched(*values), len(part)))
-            except Exception:  # where a parameter of one of them is out of its bounds
+            except (
+                ValueError,
+                np.linalg.LinAlgError,
+            ):  # a parameter of one of them is out of bounds
                 found.append(np.array([self.logp(theta) for theta in part]))
         logs = np.concatenate(found)
         logs[np.isnan(logs)] = -np.inf
@@ -85,7 +88,7 @@ class Truth:
             return pytensor.function(
                 list(many.values()), graph, mode=MODE, on_unused_input="ignore"
             )
-        except Exception:  # of operations that have no batches
+        except (NotImplementedError, TypeError, ValueError):  # an operation has no batches
             return None
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:

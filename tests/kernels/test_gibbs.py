@@ -25,7 +25,7 @@ def statistics(x, r, w=None):
 
 
 def copied(state):
-    return gibbs.State(*(a.copy() for a in state))
+    return gibbs.ScaleState(*(a.copy() for a in state))
 
 
 def assert_mean(draws, mean, sd=0.0, most=4.5, batches=40):

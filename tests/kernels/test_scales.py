@@ -43,7 +43,7 @@ def one_coefficient(kind, theta, sigma2, hyper=scales.KNOWN, shape=0.0, rate=0.0
         kind, yes, np.array([np.nan]), yes, hyper, shape, rate, True, 0.0, 0.0
     )  # fmt: skip
     one = np.ones(1)
-    return prior, scales.State(
+    return prior, scales.ScaleState(
         np.array([theta]), *(one.copy() for _ in range(4)), np.array([sigma2])
     )
 
@@ -100,7 +100,7 @@ def test_fixed_columns_stay(rng):
             kind, moving, np.array([np.nan, 0.0, 3.0]), moving, scales.GAMMA, 1.0, 1.0, True, 0.0,
             0.0,
         )  # fmt: skip
-        state = scales.State(
+        state = scales.ScaleState(
             np.ones(3), np.array([1.0, 0.0, 3.0]), np.ones(3), np.ones(1), np.ones(1), np.ones(1)
         )
         scales.draw_scales(prior, state, np.empty(3), np.empty(3), rng)

@@ -8,6 +8,7 @@ import bayesbandit as bb
 from bayesbandit.bandits import presets
 from tests.cases import quick_but
 from tests.nouns import RECIPE, RECIPES
+from tests.players import Constant
 
 PLAYERS = {name: getattr(presets, name) for name in presets.__all__}
 PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
@@ -68,27 +69,11 @@ class Elsewhere:
         pass
 
 
-class First:
-    """Always the first arm."""
-
-    def __init__(self, arms, n_features, seed=0, k=0):
-        self.arms, self.n_features, self.k = arms, n_features, k
-
-    def choose(self, x):
-        return bb.Choice(self.arms[self.k], 1.0)
-
-    def observe(self, choice, reward):
-        pass
-
-    def update(self, *logged):
-        pass
-
-
 def answering(**own):
-    """A player that is not quite `First`."""
+    """A player that is not quite `Constant`."""
 
     def factory(arms, n_features, seed):
-        player = type("Own", (First,), {k: v for k, v in own.items() if callable(v)})
+        player = type("Own", (Constant,), {k: v for k, v in own.items() if callable(v)})
         player = player(arms, n_features)
         vars(player).update({k: v for k, v in own.items() if not callable(v)})
         return player
@@ -101,7 +86,7 @@ def writes(*arrays):
         array[:] = 7.0
 
 
-class Writes(First):
+class Writes(Constant):
     """Writes into all that it is given."""
 
     def choose(self, x):
@@ -128,7 +113,7 @@ def test_what_a_player_is_given_is_its_own():
     both = {"W": Writes, "R": WritesRuns, "LinTS": bb.LinTS}
     alone, beside = (
         bb.Experiment([world], players, horizon=30, replications=1, points=5).run(progress=False)
-        for players in ({"F": First, "LinTS": bb.LinTS}, both)
+        for players in ({"F": Constant, "LinTS": bb.LinTS}, both)
     )
     for name, like in (("LinTS", "LinTS"), ("W", "F"), ("R", "F")):
         for column in ("reward", "regret"):

@@ -34,6 +34,18 @@ class Drawn(bb.ByDraws):
         return np.tile(np.arange(5.0), (len(x), len(self.n), 1)) + self.n[:, None]
 
 
+class Plain:
+    n, n_features = np.zeros(2), 3
+
+
+def test_what_is_a_belief_may_be_asked():
+    assert isinstance(Mean(2, 3, False, None), bb.Belief)
+    assert isinstance(bb.LinTS(2, 3).belief, bb.Belief)
+    assert not isinstance(Plain(), bb.Belief)
+    assert isinstance(bb.TopTwo(), bb.Policy)
+    assert not isinstance(Plain(), bb.Policy)
+
+
 class Model:
     def __init__(self, kind, **answers):
         self.kind = type(kind.__name__, (kind,), answers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, LARGEST
@@ -140,7 +140,7 @@ def check_ridge(model: Ridge, meta: dict[str, Any], arrays: dict[str, np.ndarray
     demand(found == (len(meta["names"]), width), f"its belief has the shape {found}")
 
 
-def check_whole(bandit: State) -> None:
+def check_whole(bandit: BanditState) -> None:
     """That belief and weights are those of the bandit that was made."""
     belief, K = bandit.belief, len(bandit.arms)
     n = np.asarray(belief.n)
@@ -198,7 +198,7 @@ def _check_rounds(rows: dict[str, np.ndarray], K: int) -> None:
     demand(((arm >= 0) & (arm < K)).all(), "its rounds have unknown arms")
 
 
-def _check_estimator(bandit: State) -> None:
+def _check_estimator(bandit: BanditState) -> None:
     assert bandit.reweighting is not None
     known = bandit.reweighting.weigher.state()
     if "coef" in known:
@@ -210,7 +210,7 @@ def _check_estimator(bandit: State) -> None:
         _check_pool(bandit, known)
 
 
-def _check_pool(bandit: State, known: dict[str, Any]) -> None:
+def _check_pool(bandit: BanditState, known: dict[str, Any]) -> None:
     """Snapshots of a linear belief."""
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")

@@ -12,7 +12,7 @@ from bayesbandit.balance.base import Balance
 from bayesbandit.bandits import door, forks
 from bayesbandit.bandits.saved import intact
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
-from bayesbandit.bandits.state import State
+from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
@@ -24,7 +24,7 @@ VERSION = 4
 PARTS = ("belief", "reweighting")  # which have a state of their own
 
 
-def state(bandit: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:

@@ -55,8 +55,8 @@ class SampledBelief(ByDraws):
 
     # ---- draws -----------------------------------------------------------------------------------
 
-    def current(self, g: int, serving: int = 0) -> Draws:
-        """The draws of posterior g, renewed if that is due; `serving`: decisions to come."""
+    def current(self, g: int) -> Draws:
+        """The draws of posterior g, renewed if that is due."""
         chain = self.chains[g]
         n = int(self.n.sum() if self.joint else self.n[g])
         worn = chain.served >= self.spec.draws and not self.spec.frozen
@@ -67,9 +67,11 @@ class SampledBelief(ByDraws):
             or worn
         ):
             self._run(g, n)
-            chain = self.chains[g]
-        chain.served += serving
-        return chain.values
+        return self.chains[g].values
+
+    def decided(self, n: int) -> None:
+        for chain in self.chains:
+            chain.served += n
 
     def _run(self, g: int, n: int) -> None:
         """New draws from all rounds, by the next engine where one refuses these."""
@@ -128,22 +130,19 @@ class SampledBelief(ByDraws):
         without = np.array([not self.current(g) for g in range(len(self.chains))])
         return without | ((self.n == 0) & (not self.spec.frozen))
 
-    def values(self, x: np.ndarray, serving: int = 0) -> np.ndarray:
+    def values(self, x: np.ndarray) -> np.ndarray:
         """Of arms that share the model, the s-th draws of each arm belong together."""
         n, K, S = len(x), len(self.n), 1 if self.spec.frozen else self.spec.draws
         if self.joint:
-            draws = self.current(0, serving)
+            draws = self.current(0)
             if not draws:
                 return np.full((n, K, S), np.nan)
             return self.plan.mean_reward(draws, x).transpose(1, 2, 0)
         out = np.full((n, K, S), np.nan)
         for k in range(K):
-            if draws := self.current(k, serving):
+            if draws := self.current(k):
                 out[:, k] = self.plan.mean_reward(draws, x).T
         return out
-
-    def serve(self, x: np.ndarray) -> np.ndarray:
-        return self.values(x, serving=len(x))
 
     def parts(self, x: np.ndarray) -> list[slice]:
         step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))

@@ -62,15 +62,15 @@ class Gaussian(ClosedForm):
         method, rest, found = plan.method, plan.outcomes.rest, {}
         if not plan.outcomes.deterministic:
             return {}
-        trial = np.random.default_rng(0).normal(size=(3, method.dim))
-        at_trial = rest(method.split(trial))
+        points = np.random.default_rng(0).normal(size=(3, method.dim))
+        at_points = rest(method.split(points))
         for name, shape in plan.outcomes.deterministic.items():
 
             def value(Z: np.ndarray, name: str = name) -> np.ndarray:
                 return rest(method.split(Z))[name].reshape(len(Z), -1)
 
             T, b = affine(value, method.dim)
-            if np.allclose(trial @ T + b, at_trial[name].reshape(3, -1), rtol=1e-9, atol=1e-9):
+            if np.allclose(points @ T + b, at_points[name].reshape(3, -1), rtol=1e-9, atol=1e-9):
                 mean = (self.mean @ T + b).reshape(shape)
                 found[name] = described(mean, T.T @ self.covariance @ T)
         return found

@@ -31,8 +31,6 @@ from bayesbandit.kernels.gibbs import orbits
 
 SAME = 1e-8  # relative to the terms that a log density is a sum of
 
-State = Mapping[str, np.ndarray]
-
 
 class Reading:
     """A density's graphs in the algebra.
@@ -180,7 +178,7 @@ class Problem:
             reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
             raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
 
-    def flat(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+    def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """θ (D,) and u = log v (P,) of a state."""
         theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
         for k, where in self.places.items():
@@ -213,13 +211,13 @@ class Problem:
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
 
     def sample(
-        self, state: State, draws: int, tune: int, rng: np.random.Generator,
+        self, state: Mapping[str, np.ndarray], draws: int, tune: int, rng: np.random.Generator,
         names: Sequence[str],
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
         """A chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
-        held = kernel.State(theta - layout.centre, self.inside(u))
+        held = kernel.MonomialState(theta - layout.centre, self.inside(u))
         work = kernel.workspace(layout.terms, D)
         ours = [k for k in names if k in self.reading.rest]
         none = np.zeros(0, dtype=np.int64)
@@ -254,7 +252,9 @@ class Problem:
         )
         return self.reading.density.label(name)
 
-    def check(self, state: State, rng: np.random.Generator, points: int = 3) -> None:
+    def check(
+        self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
+    ) -> None:
         """The identity test: about a state, the model's log density differs from the layout's by a
         constant; or else the refusal."""
         theta, u = self.flat(state)

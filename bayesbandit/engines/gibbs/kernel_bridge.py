@@ -149,7 +149,7 @@ class Shrinkage:
         values = self._declared(gibbs.sample(problem, self.prior, chain, rng, draws), rng)
         return values, {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
 
-    def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.State:
+    def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.ScaleState:
         """The kernel's state; auxiliaries are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
         theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
@@ -168,7 +168,7 @@ class Shrinkage:
         if self.common_mixed is not None:
             rate = rng.standard_exponential() / (prior.rate + lambda2)
         one = np.array([1.0])
-        return gibbs.State(theta, inv_tau2, inv_nu, lambda2 * one, rate * one, sigma2 * one)
+        return gibbs.ScaleState(theta, inv_tau2, inv_nu, lambda2 * one, rate * one, sigma2 * one)
 
     def _declared(self, drawn: gibbs.Draws, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """The kernel's draws as draws of the declared variables."""

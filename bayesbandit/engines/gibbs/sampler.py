@@ -34,9 +34,9 @@ TUNE, TUNE_WARM = 500, 50
 TESTED = "rows tested"  # in a state: how many there were when the identity was tested
 ROWS = 5  # at which a map from contexts to features is read
 
-State = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
 
-Chain = Callable[..., tuple[State, State]]
+Chain = Callable[..., tuple[Position, Position]]
 
 
 class Gibbs(GaussianBlock):
@@ -71,7 +71,7 @@ class Gibbs(GaussianBlock):
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
         tune: int | None = None, seed: int | np.random.SeedSequence = 0,
-        start: Sequence[State] | None = None, generic: bool = False,
+        start: Sequence[Position] | None = None, generic: bool = False,
     ) -> SampledDraws:  # fmt: skip
         """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
 
@@ -83,8 +83,8 @@ class Gibbs(GaussianBlock):
         rows = self.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
-        kept: list[State] = []
-        last: list[State] = []
+        kept: list[Position] = []
+        last: list[Position] = []
         with one_thread():
             special = not generic and self._special(rows)
             n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
@@ -130,7 +130,7 @@ class Gibbs(GaussianBlock):
         assert whole is not None
         return partial(whole.sample, names=self.names)
 
-    def _compare(self, whole: Problem, state: State) -> None:
+    def _compare(self, whole: Problem, state: Position) -> None:
         """Refuses rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
         own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
@@ -140,14 +140,14 @@ class Gibbs(GaussianBlock):
         if not all(close(a, b, 1e-8) for a, b in zip(ours, theirs, strict=True)):
             raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
-    def start(self, data: Data, rng: np.random.Generator) -> State:
+    def start(self, data: Data, rng: np.random.Generator) -> Position:
         """Where a chain may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
             for k, shape in self.shapes_at(len(data[0])).items()
         }
 
-    def resumed(self, state: State, data: Data) -> State:
+    def resumed(self, state: Position, data: Data) -> Position:
         """A copy of a state for these data: variables of rows that were not there begin at 1."""
         state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
         n = len(data[0])

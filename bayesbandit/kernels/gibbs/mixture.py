@@ -8,19 +8,27 @@ prior is scaled by the noise, σ² is drawn with θ integrated out: the two-bloc
 Rajaratnam, Sparks, Khare and Zhang (2019), which mixes faster than Park and Casella's three blocks
 and costs nothing, since rr − b'A⁻¹b falls out of the factorisation.
 
-All that is known of a chain is its `State`: a call continues where the last one ended, on the same
-data or on newer ones. Same generator and same state, same chain.
+All that is known of a chain is its `ScaleState`: a call continues where the last one ended, on the
+same data or on newer ones. Same generator and same state, same chain.
 """
 
 import numpy as np
 
 from bayesbandit.kernels.cholesky import padded, room
 from bayesbandit.kernels.gibbs import scales, sweeps
-from bayesbandit.kernels.gibbs.scales import FIXED, HORSESHOE, LAPLACE, RIDGE, Prior, State, Vector
+from bayesbandit.kernels.gibbs.scales import (
+    FIXED,
+    HORSESHOE,
+    LAPLACE,
+    RIDGE,
+    Prior,
+    ScaleState,
+    Vector,
+)
 from bayesbandit.kernels.gibbs.sweeps import Draws, Matrix, Rows, Statistics
 
 __all__ = [
-    "FIXED", "HORSESHOE", "LAPLACE", "RIDGE", "Draws", "Prior", "Rows", "State", "Statistics",
+    "FIXED", "HORSESHOE", "LAPLACE", "RIDGE", "Draws", "Prior", "Rows", "ScaleState", "Statistics",
     "declare", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
 ]  # fmt: skip
 
@@ -116,7 +124,7 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
 def start(
     data: Statistics | Rows, prior: Prior, rng: np.random.Generator, *,
     lambda2: float = 1.0, sigma2: float | None = None,
-) -> State:  # fmt: skip
+) -> ScaleState:  # fmt: skip
     """A state from which to sweep: λ² and σ² as given, the scales as under the prior, θ drawn.
 
     An unknown σ² begins at the mean square of the rewards unless it is given.
@@ -131,7 +139,7 @@ def start(
     d = prior.fixed.size
     scale = 0.5 if prior.kind == LAPLACE else 1.0  # E τ² = 2/λ² under the exponential
     inv_tau2 = np.where(prior.moving, scale * lambda2, prior.fixed)
-    state = State(
+    state = ScaleState(
         np.zeros(d), inv_tau2, np.ones(d), np.array([float(lambda2)]),
         np.array([prior.rate]), np.array([float(sigma2)]),
     )  # fmt: skip
@@ -140,7 +148,7 @@ def start(
 
 
 def sample(
-    data: Statistics | Rows, prior: Prior, state: State, rng: np.random.Generator,
+    data: Statistics | Rows, prior: Prior, state: ScaleState, rng: np.random.Generator,
     draws: int, thin: int = 1,
 ) -> Draws:  # fmt: skip
     """One of every `thin` sweeps, S = `draws` of them; the state moves on to the last one."""
@@ -148,7 +156,7 @@ def sample(
 
 
 def run(
-    data: Statistics | Rows, prior: Prior, state: State, draws: int, thin: int,
+    data: Statistics | Rows, prior: Prior, state: ScaleState, draws: int, thin: int,
     scales_known: bool, rng: np.random.Generator,
 ) -> Draws:  # fmt: skip
     """`sample`, or where `scales_known` draws of σ² and θ alone."""

@@ -52,7 +52,7 @@ class Terms(NamedTuple):
     offset: Vector  # of sparse squares: Q = (form − offset)²
 
 
-class State(NamedTuple):
+class MonomialState(NamedTuple):
     """Where a chain stands."""
 
     delta: Vector  # (D,)

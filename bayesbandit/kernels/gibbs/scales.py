@@ -37,7 +37,7 @@ class Prior(NamedTuple):
     noise_scale: float
 
 
-class State(NamedTuple):
+class ScaleState(NamedTuple):
     """Where a chain stands; sweeps change it in place."""
 
     theta: Vector  # (d,)
