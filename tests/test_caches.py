@@ -63,6 +63,7 @@ print(double(number))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_that_compile_at_once_keep_their_own_code(tmp_path):
     """Of one function, for a whole number and for a float: the second's index, the first's code."""
     (tmp_path / "doubled.py").write_text(DOUBLE)

@@ -227,6 +227,7 @@ time.sleep(600)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc")
+@pytest.mark.slow
 def test_idle_workers_end_with_their_parent():
     """Workers wait for more work; once the parent has been killed, they do so for seconds."""
     parent = subprocess.Popen([sys.executable, "-c", IDLE], stdout=subprocess.PIPE, text=True)
@@ -294,7 +295,10 @@ def resumed(file, name, out):
     return subprocess.run(run, capture_output=True, text=True, check=False).stderr
 
 
-@pytest.mark.parametrize(("name", "change"), [("player", {"first": 1}), ("Always", {"second": 1})])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("player", {"first": 1}), pytest.param("Always", {"second": 1}, marks=pytest.mark.slow)],
+)
 def test_a_players_code_is_one_of_its_settings(tmp_path, name, change):
     """In every process; what its class, a function or a constant of its file says, counts."""
     file, text = tmp_path / "mine.py", {"first": 0, "second": 0}

@@ -170,6 +170,7 @@ def test_what_is_no_player_is_named(factory, match):
         )
 
 
+@pytest.mark.slow
 def test_it_stands_beside_the_bandits_of_compare(tmp_path):
     from typer.testing import CliRunner
 
