@@ -199,6 +199,9 @@ class LinearBelief(Belief):
         if state["arms"].shape != self.arms.shape:
             raise ValueError(f"arms of shape {state['arms'].shape}, not {self.arms.shape}")
         self.arms[:] = state["arms"]
+        for arm in self.arms:
+            kernel.set_noise(arm, self.settings)
+        kernel.pool_noise(self.arms, self.settings)
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""

@@ -10,8 +10,8 @@ from numba import njit
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
 # shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
 # the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
-# Bayes rule ‖r − Xθ‖²_W.
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL = range(11)
+# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`.
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W = range(13)
 HEAD = 16  # a whole number of cache lines
 
 # The settings shared by all arms, one array: columns, penalised columns, variance rule, its number

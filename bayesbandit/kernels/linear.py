@@ -12,6 +12,7 @@ from bayesbandit.kernels.arm_row import (
     DF,
     DUE,
     EMPIRICAL_BAYES,
+    EVEN_W,
     FLOOR,
     FOLDS,
     GRID,
@@ -22,6 +23,7 @@ from bayesbandit.kernels.arm_row import (
     NORMALIZE,
     NUMBER,
     PENALISED,
+    PRIOR_W,
     RESIDUAL,
     RSS,
     RULE,
@@ -95,6 +97,8 @@ def set_noise(arm, settings):
         rss = max(arm[LOSS] - arm[LAM] * dot(theta[:penalised], theta[:penalised]), 0.0)
         if rule == EMPIRICAL_BAYES:
             arm[RESIDUAL] = rss  # for `pool_noise`, which has the last word
+            arm[EVEN_W] = arm[SUM_W] / arm[W_BAR]
+            arm[PRIOR_W] = settings[NUMBER] * (arm[SUM_W] / (arm[W_BAR] * n))
         arm[SIGMA2] = max(rss if rule == RSS else rss / n, settings[FLOOR])
 
 
@@ -104,19 +108,20 @@ def pool_noise(arms, settings):
 
     σ²_k = (RSS_k + ν w̄_k s²) / n_k is the posterior mean of σ² ~ InverseGamma(1, ν w̄_k s²/2), where
     s² = Σ loss / Σ w is over the rows of all arms (under the model E loss = n σ²) and w̄_k is the
-    mean weight of arm k's: rows that say as little as the arm's own. c·r has c² σ², exactly.
+    mean weight of arm k's: rows that say as little as the arm's own. c·r has c² σ², exactly. What
+    an arm alone decides is kept in its row: divisions are what this costs in every round.
     """
     if settings[RULE] != EMPIRICAL_BAYES:
         return
     loss, sum_w = 0.0, 0.0
     for k in range(arms.shape[0]):
         loss += arms[k, LOSS]
-        sum_w += arms[k, SUM_W] / arms[k, W_BAR]
+        sum_w += arms[k, EVEN_W]
+    s2 = loss / sum_w if sum_w > 0.0 else 0.0
     for k in range(arms.shape[0]):
-        n = arms[k, N]
-        if n > 0.0:
-            prior = settings[NUMBER] * (arms[k, SUM_W] / (arms[k, W_BAR] * n)) * (loss / sum_w)
-            arms[k, SIGMA2] = max((arms[k, RESIDUAL] + prior) / n, settings[FLOOR])
+        if arms[k, N] > 0.0:
+            total = arms[k, RESIDUAL] + arms[k, PRIOR_W] * s2
+            arms[k, SIGMA2] = max(total / arms[k, N], settings[FLOOR])
 
 
 @njit(cache=True)

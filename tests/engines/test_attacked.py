@@ -224,3 +224,14 @@ def test_a_variable_without_dimensions_has_a_tree():
 
     tree = bb.fit(model, X, R).to_datatree(chains=1, draws=5)
     assert tree["log_likelihood"]["r"].sizes["row"] == 40
+
+
+def test_rows_that_are_impossible_name_the_variable():
+    def declared(x, reward, weight, theta):
+        mu = x @ theta
+        pm.Normal("r", mu, pt.maximum(1, abs(x[:, 0]) / 0) / pt.sqrt(weight), observed=reward)
+        return mu
+
+    model = bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))(declared)
+    with pytest.raises(ValueError, match=r"^'r' ~ Normal: the log density of these rows is -inf"):
+        bb.fit(model, np.ones((4, 2)), np.arange(4.0))

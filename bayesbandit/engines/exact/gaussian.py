@@ -250,6 +250,8 @@ class ExactGaussian(GaussianBlock):
         )
         theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
         slopes, values = self.quadratic.at(theta, data)
+        if not np.isfinite(values[0]):
+            raise self.quadratic.not_finite(values[0])
         expected = (known.mean - theta) @ known.precision
         off = slopes - expected
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
@@ -257,8 +259,6 @@ class ExactGaussian(GaussianBlock):
         least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
         wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
-        if not np.isfinite(values[0]):
-            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
         wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
                                              TOLERANCE * np.abs(values)))  # fmt: skip
         if wrong.any():

@@ -162,7 +162,7 @@ class NormalInverseGamma(GaussianBlock):
         theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
         values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
         if not np.isfinite(values[0]):
-            raise ValueError(f"the log density of these rows is {values[0]:g}, which is not finite")
+            raise self.quadratic.not_finite(values[0])
         power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
         closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
         gap = (values - values[0]) - (closed - closed[0])

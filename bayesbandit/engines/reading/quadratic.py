@@ -131,6 +131,11 @@ class Quadratic:
         """The engine's refusal, ready to be raised."""
         return NotThisEngine(Refusal(self.engine, reason, of_rows))
 
+    def not_finite(self, value: float) -> ValueError:
+        """That rows are impossible whatever the variables are, ready to be raised."""
+        terms = ", ".join(term.label for term in self.density.terms if term.on_data)
+        return ValueError(f"{terms}: the log density of these rows is {value:g}, not finite")
+
     @cached_property
     def takes_weight(self) -> bool:
         """Whether the log density depends on the weights."""
