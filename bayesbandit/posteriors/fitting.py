@@ -10,8 +10,8 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.engines.base import Engine, Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.plan import Plan, planned
+from bayesbandit.engines.proper import check_proper
 from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -87,10 +87,7 @@ def _posterior(
         with one_thread():
             return plan.method.posterior(**rows)
     plan.likelihood.check(plan.model.name, rows)
-    if plan.asked == plan.engine != gibbs.ENGINE:  # no Gibbs sampler has seen these rows
-        conditionals = gibbs.match(plan.built)
-        if isinstance(conditionals, gibbs.Gibbs):
-            conditionals.check_proper(rows)
+    check_proper(plan, rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 

@@ -20,6 +20,7 @@ from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_threa
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.engines.proper import check_proper
 from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -106,6 +107,7 @@ class SampledBelief(ByDraws):
                 known = self.plan.method.posterior(**rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
+                check_proper(self.plan, rows)
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
                 self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state

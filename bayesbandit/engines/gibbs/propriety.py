@@ -8,8 +8,9 @@ infinite if
     a·d ≥ ½ Σ ρ.
 
 So rewards that some means fit exactly, under noise of any scale whose prior does not vanish at 0:
-n of them, of rank r, have a density of σ^−n σ^r. What is checked is enough for an infinite
-integral, and not necessary: a posterior that passes may still be improper.
+n of them, of rank r, have a density of σ^−n σ^r. Where noise has tails of σ^ν, as Student-t noise,
+most rewards that are fitted exactly are enough: each of the m others costs σ^ν. What is checked is
+enough for an infinite integral, and not necessary: a posterior that passes may still be improper.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from bayesbandit.engines.gibbs.layout import Array, Block, Layout
 from bayesbandit.engines.gibbs.moves import Candidate
 
+TRIES = 20  # weighted least squares, by which most rewards are fitted exactly
 LEAST = 1e-9  # rates are sums of a few declared exponents
 ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it is a difference of
 
@@ -32,6 +34,9 @@ def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
     """
     for ray in rays(layout, joint):
         if improper(layout, ray):
+            return np.flatnonzero(ray)
+        most = but_for_some(layout, ray)
+        if most is not None and improper(layout, most):
             return np.flatnonzero(ray)
     return np.zeros(0, dtype=np.int64)
 
@@ -80,6 +85,63 @@ def improper(layout: Layout, ray: Array) -> bool:
         return False
     found = np.concatenate([dense_rates[some], sparse_rates[fast]])
     return gain >= room(forms, found) - least
+
+
+def but_for_some(layout: Layout, ray: Array) -> Array | None:
+    """The ray, along which the rows that means fit least stay as they are, moved by variables of
+    their own; None where there are no such, or they cost more than the others gain."""
+    t, powers = layout.terms, layout.dense.powers
+    rate = rates(powers, ray)
+    rows = np.flatnonzero(rate > LEAST * np.abs(ray).max())
+    own, exponent = own_elements(powers, ray, rows)
+    speed = np.where(own >= 0, -rate[rows] / exponent, 0.0)
+    cost = -t.linear[own] * speed
+    if not (own >= 0).any() or not (cost[own >= 0] > 0.0).all():
+        return None
+    most = int(max(t.linear @ ray, 0.0) / cost[own >= 0].min())
+    left = ~mostly_fitted(layout.dense.forms[rows], layout.dense.offsets[rows], len(rows) - most)
+    if not 0 < left.sum() <= most or (own[left] < 0).any():
+        return None
+    moved = ray.copy()
+    moved[own[left]] = speed[left]
+    return moved
+
+
+def own_elements(powers: Block, ray: Array, rows: Array) -> tuple[Array, Array]:
+    """Of some squares, the element of u that a ray does not move and no other square has, −1 if
+    there is none, and its exponent there."""
+    count = np.bincount(powers.element[powers.exponent != 0.0], minlength=len(ray))
+    own, found = np.full(len(rows), -1), np.ones(len(rows))
+    for element, exponent in zip(powers.element[:, rows], powers.exponent[:, rows], strict=True):
+        free = (exponent != 0.0) & (count[element] == 1) & (ray[element] == 0.0)
+        own, found = np.where(free, element, own), np.where(free, exponent, found)
+    return own, found
+
+
+def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
+    """Which forms δ = offsets hold, to rounding, where Σ |forms δ − offsets| is least; none (N,) as
+    soon as it does not look as if `enough` did. By iterated weighted least squares."""
+    N, D = forms.shape
+    weight, first, gap = np.ones(N), np.inf, np.abs(offsets)
+    if not 0 < enough <= N:
+        return np.zeros(N, dtype=np.bool_)
+    for k in range(TRIES):
+        F = forms * weight[:, None]
+        G = F.T @ forms
+        G[np.diag_indices(D)] += 1e-14 * max(np.trace(G), 1e-300)
+        gap = np.abs(forms @ np.linalg.solve(G, F.T @ offsets) - offsets)
+        far = float(np.partition(gap, enough - 1)[enough - 1])
+        first = far if k == 0 else first
+        if far <= 1e-12 * first or (k == 5 and far > 0.1 * first):
+            break
+        weight = 1.0 / np.maximum(gap, 0.1 * far)
+    near = gap <= 1e-6 * max(float(gap.max()), 1e-300)
+    if near.sum() < enough:
+        return np.zeros(N, dtype=np.bool_)
+    delta = np.linalg.lstsq(forms[near], offsets[near])[0]
+    return np.abs(forms @ delta - offsets) <= 1e-12 * (
+        np.abs(forms) @ np.abs(delta) + np.abs(offsets)
+    )
 
 
 def rates(powers: Block, ray: Array) -> Array:

@@ -1,0 +1,25 @@
+"""Rows that have no posterior, whichever engine is asked to draw from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from bayesbandit.engines.gibbs import sampler as gibbs
+from bayesbandit.engines.plan import Plan
+
+_conditionals: WeakKeyDictionary[Plan, Any] = WeakKeyDictionary()
+
+
+def check_proper(plan: Plan, rows: Mapping[str, np.ndarray]) -> None:
+    """Refuses rows, by role, of which it is proved that they have no posterior, where the engine
+    was asked for by name: else the Gibbs sampler has seen them, which proves it."""
+    if plan.closed_form or not plan.asked == plan.engine != gibbs.ENGINE:
+        return
+    if plan not in _conditionals:
+        _conditionals[plan] = gibbs.match(plan.built)
+    if isinstance(found := _conditionals[plan], gibbs.Gibbs):
+        found.check_proper(rows)
