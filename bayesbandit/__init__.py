@@ -27,6 +27,9 @@ _HOME = {
     "Ridge": "beliefs.linear",
     "InversePropensity": "balance.propensity",
     "Unweighted": "balance.propensity",
+    "KernelBalance": "balance.kernel",
+    "ResidualBalance": "balance.residual",
+    "balance_table": "balance.table",
     "Boltzmann": "policies",
     "EpsilonGreedy": "policies",
     "Greedy": "policies",
@@ -52,7 +55,10 @@ __all__ = ["__version__", *_HOME, *_ROOMS]
 if TYPE_CHECKING:
     from bayesbandit import environments, evaluation, plots
     from bayesbandit.balance.base import Balance
+    from bayesbandit.balance.kernel import KernelBalance
     from bayesbandit.balance.propensity import InversePropensity, Unweighted
+    from bayesbandit.balance.residual import ResidualBalance
+    from bayesbandit.balance.table import balance_table
     from bayesbandit.bandits.bandit import Bandit
     from bayesbandit.bandits.base import Choice, Player
     from bayesbandit.bandits.decision import Decision

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise
+from bayesbandit.plots import style
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -285,7 +286,7 @@ def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
     def nearest(colours: Iterable[str]) -> float:
         return min(float(np.linalg.norm(seen(a) - seen(b))) for a, b in combinations(colours, 2))
 
-    assert nearest(plots.PALETTE) > 0.15
+    assert nearest(style.PALETTE) > 0.15
     assert nearest([plots.BLUE, plots.VERMILLION, plots.GREY]) > 0.25
     assert nearest([plots.BLUE, plots.VERMILLION]) > 0.7
     assert nearest(["#D62728", "#2CA02C"]) < 0.4  # the usual red and green, for scale

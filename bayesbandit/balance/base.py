@@ -4,6 +4,9 @@
         def weights(self, history, belief):
             return 1 + abs(history.reward)
 
+One that weighs each arm's rounds by themselves is a `ByArm` and has `of_arm` in its place, which is
+asked for those arms alone that are due.
+
 Such a balance weighs all of the past anew; `schedule` says when (`Schedule(1)`: at each reward of
 an arm, for this arm's rounds), and `provisional`, if it is there, what new rounds weigh till then.
 """

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bayesbandit.balance.base import Balance, is_known, schedule_of
+from bayesbandit.balance.by_arm import ByArm
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name, column, shown
 from bayesbandit.history import History, Layout
@@ -121,6 +122,7 @@ class Weighed:
     def __init__(self, balance: Balance) -> None:
         self.balance = balance
         self.weights = np.empty(0)
+        self.past: History | None = None
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
         provisional = getattr(self.balance, "provisional", None)
@@ -133,9 +135,11 @@ class Weighed:
     def learn(self, history: History, belief: Belief) -> None:
         past = history.fork()
         past.detach()
-        self.weights = self._checked(
-            self.balance.weights(past, belief.fork()), len(past), "weights"
-        )
+        if type(self.balance).weights is ByArm.weights:  # those that are not due need none
+            self.past = past
+            return
+        found = self.balance.weights(past, belief.fork())
+        self.weights = self._checked(found, len(past), "weights")
 
     def _checked(self, weights: Any, n: int, method: str) -> np.ndarray:
         what = shown(self.balance)
@@ -145,7 +149,10 @@ class Weighed:
         return found
 
     def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
-        return self.weights[mine]
+        if self.past is None:
+            return self.weights[mine]
+        given: Any = self.balance
+        return self._checked(given.of_arm(mine, self.past), len(mine), "of_arm")
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         """Past decisions are of no interest."""

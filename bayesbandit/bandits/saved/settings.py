@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from bayesbandit.balance.kernel import KernelBalance
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
+from bayesbandit.balance.residual import ResidualBalance
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, Boltzmann, EpsilonGreedy, Greedy, Thompson, TopTwo
@@ -19,7 +21,7 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Ridge, Unweighted, InversePropensity),
+        *(Ridge, Unweighted, InversePropensity, ResidualBalance, KernelBalance),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }

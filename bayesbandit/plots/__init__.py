@@ -1,0 +1,22 @@
+"""Pictures of results and beliefs: each function returns a matplotlib `Figure`, ready to save."""
+
+from bayesbandit.plots.balancing import balance
+from bayesbandit.plots.maps import assignment, bias
+from bayesbandit.plots.results import (
+    MANY,
+    optimal_share,
+    pairwise_scatter,
+    propensities,
+    regret_curves,
+)
+
+__all__ = [
+    "MANY",
+    "assignment",
+    "balance",
+    "bias",
+    "optimal_share",
+    "pairwise_scatter",
+    "propensities",
+    "regret_curves",
+]

@@ -1,0 +1,39 @@
+"""The picture of a balance table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, legend, panels
+
+LIMIT = 0.1  # a standardised difference that is commonly called small
+
+
+def balance(table: pd.DataFrame, title: str = "Balance of the arms' contexts") -> Figure:
+    """Standardised mean differences of `balance_table`, before and after weighing: a panel an arm,
+    a line a feature, the largest before on top."""
+    arms = table.index.unique("arm").tolist()
+    figure, axes = panels(len(arms), most=4, width=3.2, height=1.2 + 0.22 * len(table) / len(arms))
+    end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)
+    for ax, arm in zip(axes, arms, strict=True):
+        here = table.loc[arm].sort_values("before", key=np.abs)
+        place = np.arange(len(here))
+        ax.axvspan(-LIMIT, LIMIT, color="#F2F2F2", lw=0)
+        ax.axvline(0.0, color=GREY, lw=0.7)
+        ax.hlines(place, here["before"], here["after"], color="#D0D0D0", lw=1)
+        ax.plot(here["before"], place, "o", color=VERMILLION, mfc="white", ms=5)
+        ax.plot(here["after"], place, "o", color=BLUE, ms=5)
+        dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "", "")
+        ax.set_yticks(place, here.index)
+        ax.set(xlim=(-end, end), ylim=(-0.7, len(here) - 0.3))
+    figure.suptitle(title)
+    figure.supxlabel("arm's mean − all rounds' (standard deviations)", fontsize=10)
+    keys = [
+        Line2D([], [], ls="", marker="o", color=VERMILLION, mfc="white", label="before weighing"),
+        Line2D([], [], ls="", marker="o", color=BLUE, label="after"),
+    ]
+    legend(figure, keys, handle=1.2)
+    return figure

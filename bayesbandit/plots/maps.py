@@ -1,0 +1,124 @@
+"""Pictures over a plane of contexts: which arm they got, and how wrong estimates are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.plots.style import MARKERS, PALETTE, dot, dress, legend, panels
+
+
+def assignment(
+    x: np.ndarray,
+    arm: np.ndarray,
+    t: np.ndarray,
+    arms: Sequence[str | int],
+    windows: int | Sequence[tuple[int, int]] = 4,
+    grid: np.ndarray | None = None,
+    regions: np.ndarray | None = None,
+    truth: np.ndarray | None = None,
+    title: str = "Arm assignment in the context space",
+) -> Figure:
+    """Contexts coloured by the arm they got, a panel a window of rounds (the paper's section 3.1).
+
+    x (n, 2) contexts, arm (n,) indices into `arms`, t (n,) rounds; t ≤ 0 is the warm start.
+    `windows` are (first, last) rounds, both included, or a number of windows that grow
+    geometrically, after one for the warm start. Over a regular `grid` (m, 2), `regions`
+    (windows, m) shades the arm that the greedy policy picks in each window, and the mean rewards
+    `truth` (m, K) draw the border of the optimal assignment.
+    """
+    x, arm, t = np.asarray(x, dtype=np.float64), np.asarray(arm), np.asarray(t)
+    if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not len(x) == len(arm) == len(t):
+        raise ValueError(f"wanted x (n, 2), arm (n,), t (n,); got {x.shape} {arm.shape} {t.shape}")
+    if not np.isin(arm, range(len(arms))).all():
+        raise ValueError(f"arm must hold indices 0..{len(arms) - 1}, got {np.unique(arm)[:9]}")
+    if grid is None and not (regions is None and truth is None):
+        raise ValueError("regions and truth are values over a grid, but grid is None")
+    spans = _windows(t, windows) if isinstance(windows, int) else list(windows)
+    if regions is not None and len(regions) != len(spans):
+        raise ValueError(f"{len(regions)} regions for {len(spans)} windows {spans}")
+    figure, axes = panels(len(spans), most=5, width=2.3, height=2.5)
+    looks = [(PALETTE[k % 7], MARKERS[k % 9]) for k in range(len(arms))]
+    colours = ListedColormap([colour for colour, _ in looks])
+    shown = x if grid is None else np.asarray(grid)
+    pad = 0.03 * np.ptp(shown, axis=0)
+    (left, low), (right, high) = shown.min(axis=0) - pad, shown.max(axis=0) + pad
+    for i, (ax, (first, last)) in enumerate(zip(axes, spans, strict=True)):
+        inside = (t >= first) & (t <= last)
+        area = float(np.clip(1500 / max(int(inside.sum()), 1), 4, 22))
+        if grid is not None and regions is not None:
+            x0, x1, picked = _mesh(grid, regions[i])
+            ax.pcolormesh(x0, x1, colours(picked.astype(int), 0.25), lw=0, rasterized=True)
+        if grid is not None and truth is not None:
+            for k in np.unique(truth.argmax(axis=1))[:-1]:
+                lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
+                ax.contour(*_mesh(grid, lead), [0.0], colors="black", linewidths=1.1)
+        for k, (colour, marker) in enumerate(looks):
+            x0, x1 = x[inside & (arm == k)].T
+            ax.scatter(x0, x1, s=area, color=colour, marker=marker, lw=0, rasterized=True)
+        dress(ax, f"rounds {first:,}–{last:,}" if last > 0 else "warm start", "$x_0$", "$x_1$")
+        ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
+    figure.suptitle(title)
+    keys = [dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
+    border = Line2D([], [], color="black", lw=1.1, label="optimal border")
+    legend(figure, keys + [border] * (truth is not None), handle=1.2)
+    return figure
+
+
+def bias(
+    grid: np.ndarray,
+    estimated: np.ndarray,
+    truth: np.ndarray,
+    arms: Sequence[str | int],
+    titles: Sequence[str],
+    title: str = "Estimation bias over the context space",
+) -> Figure:
+    """Estimate − truth of every arm's mean reward: rows of moments or bandits, columns of arms.
+
+    grid (m, 2) regular, estimated (rows, m, K), truth (m, K), a title for each row. One colour
+    scale, white at 0: blue is too low, red too high; it ends at the 98 % quantile of |bias|. The
+    captions of the paper (section 3.1) leave the sign open; ours is estimate − truth.
+    """
+    estimated, truth = np.asarray(estimated, np.float64), np.asarray(truth, np.float64)
+    wanted = (len(titles), len(grid), len(arms))
+    if estimated.shape != wanted or truth.shape != wanted[1:]:
+        raise ValueError(f"wanted {wanted} and {wanted[1:]}, got {estimated.shape}, {truth.shape}")
+    error = estimated - truth
+    end = max(float(np.quantile(np.abs(error), 0.98)), 1e-12)
+    rows, columns = len(titles), len(arms)
+    figure = Figure(figsize=(1.9 * columns + 1.5, 1.9 * rows + 1), layout="constrained")
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for (i, j), ax in np.ndenumerate(axes):
+        shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -end, "vmax": end}
+        image = ax.pcolormesh(*_mesh(grid, error[i, :, j]), rasterized=True, **shades)
+        dress(ax, f"arm {arms[j]}" if i == 0 else "", "$x_0$", f"{titles[i]}\n$x_1$")
+        ax.set_box_aspect(1)
+        ax.label_outer()
+    bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows)
+    bar.set_label("estimate − truth (units of reward)")
+    figure.suptitle(title)
+    return figure
+
+
+def _mesh(grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The two axes of a regular grid (m, 2), and values (m,) as a table over them."""
+    (x0, i), (x1, j) = (np.unique(axis, return_inverse=True) for axis in np.asarray(grid).T)
+    if not len(x0) * len(x1) == len(grid) == len(values):
+        seen = f"{len(values)} values, {len(grid)} points on {len(x0)} × {len(x1)} lines"
+        raise ValueError(f"wanted a value at each point of a regular grid, got {seen}")
+    table = np.empty((len(x1), len(x0)))
+    table[j, i] = values
+    return x0, x1, table
+
+
+def _windows(t: np.ndarray, n: int) -> list[tuple[int, int]]:
+    """The warm start, where there is one, and n windows of rounds that grow geometrically."""
+    last = max(int(t.max()), 1)
+    ends = np.unique(np.geomspace(last, min(10, last), n).round()).astype(int).tolist()
+    spans = list(zip([1, *(end + 1 for end in ends)], ends, strict=False))
+    return [(int(t.min()), 0), *spans] if t.min() <= 0 else spans

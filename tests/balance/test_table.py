@@ -1,0 +1,67 @@
+"""The balance table: what numpy says of means, and its picture."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit import plots
+
+
+def played(balance=None, n=80):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 3)) * [1.0, 5.0, 0.0] + [0.0, 2.0, 1.0]
+    arm = np.array(["a", "b"])[(x[:, 0] > 0.3).astype(int)]
+    bandit = bb.Bandit("ab", bb.Ridge(), bb.Thompson(), balance, n_features=3)
+    bandit.update(x, arm, x[:, 0], np.full(n, 0.5))
+    return bandit, x, arm
+
+
+def test_differences_are_those_of_means():
+    bandit, x, arm = played(bb.ResidualBalance(zeta=0.9))
+    table, weight = bb.balance_table(bandit.history), bandit.history.weight
+    assert table.index.names == ["arm", "feature"]
+    for name in "ab":
+        mine, own = arm == name, table.loc[name]
+        with np.errstate(invalid="ignore"):
+            before = (x[mine].mean(axis=0) - x.mean(axis=0)) / x.std(axis=0)
+        np.testing.assert_allclose(own["before"][:2], before[:2])
+        assert own["before"]["x2"] == 0  # it is constant
+        assert (own["rounds"] == mine.sum()).all()
+        np.testing.assert_allclose(
+            own["effective"], weight[mine].sum() ** 2 / (weight[mine] ** 2).sum()
+        )
+    assert table["after"].abs().max() < 0.3 * table["before"].abs().max()
+
+
+def test_even_weights_change_nothing():
+    bandit, x, _ = played()
+    table = bb.balance_table(bandit.history, features=["age", "income", "one"])
+    np.testing.assert_allclose(table["before"], table["after"], atol=1e-12)
+    assert table.loc["a"].index.tolist() == ["age", "income", "one"]
+    given = bb.balance_table(bandit.history, weight=1 + (x[:, 0] > 0))
+    assert (given["before"] != given["after"]).any()
+
+
+def test_removed_arms_are_told_of():
+    bandit, *_ = played()
+    bandit.add_arm("c")
+    bandit.remove_arm("a")
+    assert bb.balance_table(bandit.history).index.unique("arm").tolist() == ["b", "a"]
+
+
+def test_what_is_refused():
+    bandit, *_ = played()
+    with pytest.raises(ValueError, match="at least one round"):
+        bb.balance_table(bb.LinTS(2, 3).history)
+    with pytest.raises(ValueError, match="weight must be > 0; got 0"):
+        bb.balance_table(bandit.history, weight=np.zeros(80))
+    with pytest.raises(ValueError, match="features must be 3 names; got 2"):
+        bb.balance_table(bandit.history, features=["a", "b"])
+
+
+def test_its_picture(tmp_path):
+    bandit, *_ = played(bb.ResidualBalance())
+    figure = plots.balance(bb.balance_table(bandit.history))
+    assert [ax.get_title() for ax in figure.axes] == ["arm a (50 rounds)", "arm b (30 rounds)"]
+    figure.savefig(tmp_path / "balance.png")
+    assert (tmp_path / "balance.png").stat().st_size > 5000
