@@ -70,13 +70,14 @@ def test_compare_on_ones_own_file(tmp_path):
     assert evaluation.summary(table)["normalised_regret"].max() < 0.25
 
 
-def test_compare_on_a_folder(tmp_path):
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+def test_compare_on_a_folder(jobs, tmp_path):
     frame = pd.DataFrame({"a": range(40), "target": [0, 1] * 20})
     for name in ("one", "two"):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     result = run(
         "compare", "--folder", tmp_path, "--replications", 1, "--bandit", "LinGreedy",
-        "--out", tmp_path / "runs", "--jobs", 2,
+        "--out", tmp_path / "runs", "--jobs", jobs,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert not (tmp_path / "runs" / "compare" / "pairwise.png").exists()
@@ -207,7 +208,7 @@ def test_models_that_cannot_be_compared(model, said, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(["[/b]", "x\\[/i]"], ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"]),
+    slow_but(["x\\[/i]"], ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"]),
 )
 def test_names_are_not_read_as_markup(name, tmp_path):
     """Of columns, classes, data sets and folders; they stand in the tables as they are."""
@@ -227,7 +228,8 @@ def test_names_are_not_read_as_markup(name, tmp_path):
     assert repr(f"{name} gone").replace(" ", "") in "".join(missing.output.split())
 
 
-def test_a_column_of_dates_in_a_folder_is_named(tmp_path):
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+def test_a_column_of_dates_in_a_folder_is_named(jobs, tmp_path):
     frame = pd.DataFrame(
         {
             "when": pd.date_range("2020-01-01", periods=40),
@@ -236,9 +238,8 @@ def test_a_column_of_dates_in_a_folder_is_named(tmp_path):
         }
     )
     frame.to_parquet(tmp_path / "dated.parquet")
-    for jobs in (1, 2):
-        result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
-        assert result.exit_code == 2, result.output
-        text = " ".join(result.output.split())
-        assert "Error: dated: column 'when' holds datetime64" in text
-        assert "Traceback" not in text
+    result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    text = " ".join(result.output.split())
+    assert "Error: dated: column 'when' holds datetime64" in text
+    assert "Traceback" not in text

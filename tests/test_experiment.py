@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit import evaluation
+from bayesbandit.competitors import parse_player
 from bayesbandit.experiment import checkpoints, play, stream
 from tests.players import Constant
 
@@ -290,25 +291,43 @@ bb.Experiment([iris], player, 5, 1).run(out=sys.argv[2], progress=False)
 """
 
 
+def resumed_here(file, name, out):
+    """What a run of the player says that goes on in this process: nothing, or its error."""
+    player = dict([parse_player(f"{file}:{name}")])
+    try:
+        bb.Experiment([IRIS], player, 5, 1).run(out=out, progress=False)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def resumed(file, name, out):
+    """The same in a process of its own."""
     run = [sys.executable, "-c", RESUMED, f"{file}:{name}", str(out)]
     return subprocess.run(run, capture_output=True, text=True, check=False).stderr
 
 
 @pytest.mark.parametrize(
-    ("name", "change"),
-    [("player", {"first": 1}), pytest.param("Always", {"second": 1}, marks=pytest.mark.slow)],
+    ("name", "runs"),
+    [
+        ("player", (resumed_here, resumed_here, resumed, resumed_here)),
+        ("Always", (resumed_here,) * 4),
+        pytest.param("player", (resumed,) * 4, marks=pytest.mark.slow),
+        pytest.param("Always", (resumed,) * 4, marks=pytest.mark.slow),
+    ],
 )
-def test_a_players_code_is_one_of_its_settings(tmp_path, name, change):
+def test_a_players_code_is_one_of_its_settings(tmp_path, name, runs):
     """In every process; what its class, a function or a constant of its file says, counts."""
     file, text = tmp_path / "mine.py", {"first": 0, "second": 0}
+    change = {"player": {"first": 1}, "Always": {"second": 1}}[name]
+    first, again, remarked, changed = runs
     file.write_text(PLAYER.format(**text))
-    assert resumed(file, name, tmp_path / "out") == ""
-    assert resumed(file, name, tmp_path / "out") == ""
+    assert first(file, name, tmp_path / "out") == ""
+    assert again(file, name, tmp_path / "out") == ""
     file.write_text("# a remark\n" + PLAYER.format(**text))
-    assert resumed(file, name, tmp_path / "out") == ""
+    assert remarked(file, name, tmp_path / "out") == ""
     file.write_text(PLAYER.format(**text | change))
-    assert f"holds results of another {name}: " in resumed(file, name, tmp_path / "out")
+    assert f"holds results of another {name}: " in changed(file, name, tmp_path / "out")
 
 
 def closed(k):

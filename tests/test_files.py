@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import cli
 from bayesbandit.machine.files import replacing
+from tests.cases import slow_but
 
 resource = pytest.importorskip("resource")  # there is none on Windows
 LIMITS = (0, 1, 60, 4096)  # bytes of a file; each of ours is larger than the last
@@ -51,7 +52,7 @@ def test_a_full_disk_takes_nothing_from_a_saved_bandit(size, tmp_path):
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("size", LIMITS)
+@pytest.mark.parametrize("size", slow_but([0, 60], LIMITS))
 def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
     """And once there is room, the run goes on to the same table."""
     right = iris(3).run(progress=False)
@@ -65,7 +66,7 @@ def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
     pd.testing.assert_frame_equal(iris(3).run(out=tmp_path, progress=False), right)
 
 
-@pytest.mark.parametrize("size", LIMITS)
+@pytest.mark.parametrize("size", slow_but([0, 60], LIMITS))
 def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     """The error is one line, though the run itself has ended well."""
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", "1",

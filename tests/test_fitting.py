@@ -7,6 +7,7 @@ import pytest
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
+from tests.cases import slow_but
 
 
 def test_a_linear_gaussian_model_gets_its_closed_form():
@@ -49,7 +50,7 @@ def test_arms_that_share_a_model():
     assert fit(declared.pooled, x, reward, weight, arm=arm).mean(x).shape == (40, 2)
 
 
-@pytest.mark.parametrize("engine", ["laplace", "gibbs"])
+@pytest.mark.parametrize("engine", slow_but(["gibbs"], ["laplace", "gibbs"]))
 def test_the_same_seed_gives_the_same_posterior(engine):
     x, reward, weight = declared.rows()
     fits = [fit(declared.lasso if engine == "gibbs" else declared.known, x, reward, weight,

@@ -14,6 +14,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.model import RewardModel
+from tests.cases import slow_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 QUICK = {"mode": "FAST_COMPILE"}
@@ -274,7 +275,8 @@ def test_a_hidden_model_of_a_file_goes_through_pickle(tmp_path):
     assert pickle.loads(pickle.dumps(model)) == model != bb.load_model(f"{path}:_base")
 
 
-def test_a_model_of_a_module_goes_through_plain_pickle(tmp_path, monkeypatch):
+@pytest.mark.parametrize("elsewhere", slow_but([False], [False, True]))
+def test_a_model_of_a_module_goes_through_plain_pickle(elsewhere, tmp_path, monkeypatch):
     """Also to a process that has never seen it; the module's attribute is not the function."""
     (tmp_path / "own_models.py").write_text(
         "import bayesbandit as bb\n"
@@ -290,6 +292,8 @@ def test_a_model_of_a_module_goes_through_plain_pickle(tmp_path, monkeypatch):
     own = importlib.import_module("own_models")
     models = [own.flat, own.flat.with_priors(level=2), own.Family.member, own.named_otherwise]
     assert pickle.loads(pickle.dumps(models)) == models
+    if not elsewhere:
+        return
     code = "import pickle, sys; print(pickle.load(sys.stdin.buffer))"
     run = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(models), capture_output=True, check=True,

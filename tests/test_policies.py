@@ -8,6 +8,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
+from tests.cases import slow_but
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 VARIANCES = ["rss/n", "nig", 0.3]
@@ -52,8 +53,9 @@ def test_choice_probabilities_laws(K, seed, scale, shift):
     np.testing.assert_allclose(moved, p, atol=1e-6)
 
 
-def test_choice_probabilities_of_a_hundred_arms(rng):
-    mean, sd = rng.normal(size=100), rng.uniform(0.1, 2.0, 100)
+@pytest.mark.parametrize("K", slow_but([30], [30, 100]))
+def test_choice_probabilities_of_many_arms(K, rng):
+    mean, sd = rng.normal(size=K), rng.uniform(0.1, 2.0, K)
     np.testing.assert_allclose(
         bb.choice_probabilities(mean, sd), oracle.best_arm(mean, sd), atol=1e-6
     )

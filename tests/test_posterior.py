@@ -39,7 +39,14 @@ def fitted(model, **how):
     return fit(model, x, reward, weight, seed=3, **arm, **how), x[:4]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+each = pytest.mark.parametrize(
+    "model",
+    slow_but([declared.conjugate, declared.pooled, declared.noncentred], MODELS),
+    ids=lambda m: m.name,
+)
+
+
+@each
 def test_draws_have_the_moments(model):
     posterior, x = fitted(model)
     draws = posterior.draw(x, 20_000, np.random.default_rng(0))
@@ -50,7 +57,7 @@ def test_draws_have_the_moments(model):
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=4 * 1.5 / np.sqrt(2 * size))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+@each
 def test_samples_have_the_coefficients_moments(model):
     posterior, _ = fitted(model)
     samples = posterior.samples(20_000, np.random.default_rng(0))
@@ -67,15 +74,15 @@ def test_one_draw_spans_all_contexts():
     np.testing.assert_allclose(draws[:, 1], 2 * draws[:, 0])
 
 
-def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike():
-    for model in MODELS:
-        posterior, x = fitted(model)
-        method = posterior.plan.method
-        samples = posterior.samples(7, np.random.default_rng(0))
-        theta = np.concatenate([samples[k].reshape(7, -1) for k in method.slices], axis=1)
-        np.testing.assert_allclose(
-            posterior.plan.outcomes.mean_reward(samples, x), method.mean_reward(theta, x)
-        )
+@each
+def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike(model):
+    posterior, x = fitted(model)
+    method = posterior.plan.method
+    samples = posterior.samples(7, np.random.default_rng(0))
+    theta = np.concatenate([samples[k].reshape(7, -1) for k in method.slices], axis=1)
+    np.testing.assert_allclose(
+        posterior.plan.outcomes.mean_reward(samples, x), method.mean_reward(theta, x)
+    )
 
 
 def test_the_noise_has_its_closed_moments():
@@ -99,8 +106,11 @@ def test_deterministic_quantities_are_coefficients():
     assert set(posterior.to_datatree(2, 50)["posterior"]) == {"theta_offset", "theta"}
 
 
-@pytest.mark.parametrize("model", [declared.known, declared.conjugate, declared.pooled],
-                         ids=lambda m: m.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    slow_but([declared.pooled], [declared.known, declared.conjugate, declared.pooled]),
+    ids=lambda m: m.name,
+)
 def test_the_tree_has_all_groups_and_names(model):
     posterior, _ = fitted(model)
     arms = ["no", "yes"] if model.takes_arm else None
@@ -211,7 +221,9 @@ def test_good_diagnostics_do_not(recwarn):
 FRAME = pd.DataFrame(declared.rows()[0], columns=["age", "dose", "weight"])
 
 
-@pytest.mark.parametrize("how", [{}, {"engine": "laplace"}], ids=["exact", "sampled"])
+@pytest.mark.parametrize(
+    "how", slow_but([{}], [{}, {"engine": "laplace"}]), ids=["exact", "sampled"]
+)
 def test_columns_are_found_by_name_in_any_order(how):
     """The posterior of a frame, asked about another: names decide where both have them."""
     _, reward, weight = declared.rows()
@@ -259,9 +271,7 @@ def sensitivity(model, engine):
 
 
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
-@pytest.mark.parametrize(
-    "engine", slow_but(["exact_gaussian", "gibbs"], ["exact_gaussian", "gibbs", "nuts"])
-)
+@pytest.mark.parametrize("engine", slow_but(["gibbs"], ["exact_gaussian", "gibbs", "nuts"]))
 def test_prior_and_likelihood_are_power_scaled(engine):
     """ArviZ's sensitivity analysis takes the tree as it is, and finds the narrow prior."""
     if engine == "nuts":
@@ -276,9 +286,17 @@ def test_prior_and_likelihood_are_power_scaled(engine):
     assert (sensitivity(wide, engine) < 0.02).all()
 
 
-@pytest.mark.parametrize("model", [declared.known, declared.conjugate, declared.pooled,
-                                   declared.lasso, declared.noncentred],
-                         ids=lambda m: m.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "model",
+    slow_but(
+        [declared.pooled, declared.lasso],
+        [
+            *(declared.known, declared.conjugate, declared.pooled),
+            *(declared.lasso, declared.noncentred),
+        ],
+    ),
+    ids=lambda m: m.name,
+)
 def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     how = {"draws": 20, "chains": 2} if model is declared.lasso else {}
     with warnings.catch_warnings():

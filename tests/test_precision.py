@@ -8,6 +8,7 @@ import bayesbandit as bb
 from bayesbandit.engines import plan
 from bayesbandit.machine.compilation import COMPILE
 from tests import declarations as declared
+from tests.cases import slow_but
 
 
 def fitted(model, floatx, monkeypatch, **how):
@@ -32,13 +33,13 @@ def fitted(model, floatx, monkeypatch, **how):
     ("model", "how"),
     [
         (declared.known, {}),
-        (declared.conjugate, {}),
-        (declared.pooled, {}),
+        pytest.param(declared.conjugate, {}, marks=pytest.mark.slow),
+        pytest.param(declared.pooled, {}, marks=pytest.mark.slow),
         pytest.param(declared.noncentred, {}, marks=pytest.mark.slow),
         pytest.param(declared.potential, {}, marks=pytest.mark.slow),
         pytest.param(declared.squared, {}, marks=pytest.mark.slow),
         (declared.lasso, {}),
-        (declared.known, {"engine": "laplace"}),
+        pytest.param(declared.known, {"engine": "laplace"}, marks=pytest.mark.slow),
         pytest.param(declared.heavy, {}, marks=pytest.mark.slow),
         pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.slow),
     ],
@@ -52,7 +53,9 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("model", [declared.known, declared.lasso], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model", slow_but([declared.lasso], [declared.known, declared.lasso]), ids=lambda m: m.name
+)
 def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()
     decided = []

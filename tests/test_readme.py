@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.cases import slow_but
+
 README = Path(__file__).parents[1] / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
 
@@ -19,12 +21,14 @@ def test_a_bandit_in_your_code():
     assert len(names["bandit"].history) == 500
 
 
-def test_an_experiment(tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+def test_an_experiment(jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x = np.random.default_rng(0).normal(size=(60, 2))
     pd.DataFrame(x).assign(label=x[:, 0] > 0).to_csv("mine.csv", index=False)
     names = {}
-    exec("import bayesbandit as bb\n" + BLOCKS[1].replace("replications=20", "horizon=50"), names)
+    shown = BLOCKS[1].replace("replications=20", "horizon=50").replace("jobs=2", f"jobs={jobs}")
+    exec("import bayesbandit as bb\n" + shown, names)
     assert set(names["table"]["environment"]) == {"synthetic-well", "mine"}
     assert (tmp_path / "regret.png").exists()
     assert (tmp_path / "runs" / "mine" / "results.parquet").exists()

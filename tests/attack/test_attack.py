@@ -19,8 +19,14 @@ class Declared(Machine):
     kinds = ("affine", "affine, balanced", "joint", "by draws", "one prior an arm")
 
 
+class ManyRidges(Ridges):
+    pass
+
+
 TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
-TestRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
+TestRidges.settings = settings(max_examples=8, stateful_step_count=25, deadline=None)
+TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestDeclared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 
 FIXED = [
@@ -31,7 +37,17 @@ FIXED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "kind"), FIXED, ids=[" ".join(pair) for pair in FIXED])
+SLOW = (  # others of their name are quick, or tests elsewhere
+    *(("threads", "LinTS"), ("saved bandits", "joint"), ("changed declarations", "")),
+    ("foreign models", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [pytest.param(*pair, marks=pytest.mark.slow if pair in SLOW else []) for pair in FIXED],
+    ids=[" ".join(pair) for pair in FIXED],
+)
 def test_attacks(name, kind, tmp_path):
     turns.ATTACKS[name](tmp_path, 1, kind)
 

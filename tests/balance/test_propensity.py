@@ -15,6 +15,7 @@ from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
 from tests import oracle
+from tests.cases import slow_but
 from tests.players import play, world
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
@@ -203,17 +204,23 @@ def counted(bandit, T, monkeypatch):
     return sum(calls)
 
 
-def test_pooled_cost_is_near_linear(monkeypatch):
+@pytest.mark.parametrize("T", slow_but([250], [250, 1000]))
+def test_pooled_cost_is_near_linear(T, monkeypatch):
     """Counted, not timed: 8 times the rounds cost at most 8 · 1.2 times as much."""
-    few, many = (counted(bb.BLTS(3, 3, propensity="pooled"), T, monkeypatch) for T in (1000, 8000))
+    few, many = (counted(bb.BLTS(3, 3, propensity="pooled"), n, monkeypatch) for n in (T, 8 * T))
     assert many < 1.2 * 8 * few
-    assert (
-        many < 32 * 8000 * 12
-    )  # at most `snapshots` a row and refresh, a row refreshed ~ 10 times
+    assert many < 32 * 8 * T * 12  # at most `snapshots` a row and refresh, refreshed ~ 10 times
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    ("K", "intercept"),
+    [
+        (2, True),
+        (3, False),
+        pytest.param(2, False, marks=pytest.mark.slow),
+        pytest.param(3, True, marks=pytest.mark.slow),
+    ],
+)
 def test_estimated_is_a_logistic_regression(K, intercept, rng):
     x, reward = world(rng, 120, K=K)
     x = np.column_stack([100 + 20 * x[:, 0], x[:, 1], np.full(120, 4.0)])  # scales, a constant

@@ -60,13 +60,15 @@ KINDS = {
     "joint, by draws": (SampledBelief, shared_noise_by_context, {"draws": 60}),
 }
 POLICIES = [bb.Thompson(0.7), bb.UCB(0.7), bb.Greedy(), bb.EpsilonGreedy(0.2)]
-every = pytest.mark.parametrize("kind", KINDS)
 
 
 def kinds(*quick):
     """Every kind; those that are not named are slow."""
     marked = [pytest.param(k, marks=[pytest.mark.slow] if k not in quick else []) for k in KINDS]
     return pytest.mark.parametrize("kind", marked)
+
+
+every = kinds("affine", "joint", "by Gibbs")
 
 
 def bandit_of(kind, policy=POLICIES[0], balance=None, arms=ARMS, **settings):

@@ -19,6 +19,7 @@ from tests.bandits.kinds import (
     probe,
     trained,
 )
+from tests.cases import slow_but
 from tests.engines import linear
 from tests.players import world
 
@@ -191,7 +192,9 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
         assert np.abs(weight - 1 / np.maximum(0.1, p)).max() > 0.1
 
 
-@pytest.mark.parametrize("kind", ["joint", "by draws", "by Gibbs", "joint, by draws"])
+@pytest.mark.parametrize(
+    "kind", slow_but(["joint", "by Gibbs"], ["joint", "by draws", "by Gibbs", "joint, by draws"])
+)
 @pytest.mark.parametrize("propensity", ["decision", "estimated"])
 def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
     x, reward = world(rng, 30)

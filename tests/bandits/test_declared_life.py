@@ -16,6 +16,7 @@ from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
+from tests.cases import slow_but
 from tests.engines import linear
 from tests.players import anatomy, play, world
 
@@ -137,7 +138,7 @@ def test_pickled_it_goes_on_counting(kind, how, rng):
     np.testing.assert_array_equal(other.choose(x).rows, bandit.choose(x).rows)
 
 
-@kinds("joint", "by draws")
+@kinds("by draws")
 def test_so_it_does_with_weights_that_change(kind, tmp_path, rng):
     goes_on(kind, bb.InversePropensity(propensity="estimated"), tmp_path, rng)
 
@@ -214,7 +215,9 @@ def test_arms_come_and_go(kind, rng):
     assert bandit.arms == ("a", 3, "new")
 
 
-@pytest.mark.parametrize("kind", ["by draws", "by Gibbs", "joint, by draws"])
+@pytest.mark.parametrize(
+    "kind", slow_but(["by Gibbs"], ["by draws", "by Gibbs", "joint, by draws"])
+)
 def test_arms_come_and_go_by_draws(kind, rng):
     x, reward = world(rng, 30)
     bandit = bandit_of(kind, balance=bb.InversePropensity(propensity="estimated", refit_every=1))
@@ -253,7 +256,7 @@ def test_the_history_has_what_was_decided(kind, rng):
     assert anatomy(other) == anatomy(bandit)
 
 
-@kinds("affine", "joint", "by Gibbs")
+@kinds("joint", "by Gibbs")
 def test_a_posterior_as_an_arviz_tree(kind):
     """All groups; rows are those of the arm, or all that share the model."""
     bandit = trained(kind)
@@ -280,7 +283,7 @@ def declared_bandit(model, arms, n_features, seed):
     return bb.Bandit(arms, model, bb.Thompson(), n_features=n_features, seed=seed, draws=30)
 
 
-def experiment():
+def experiment(replications=2):
     bandits = {
         name: partial(declared_bandit, model)
         for name, model in (
@@ -290,14 +293,15 @@ def experiment():
         )
     }
     iris = bb.environments.bundled("iris")
-    return bb.Experiment([iris], bandits, horizon=30, replications=2, points=5)
+    return bb.Experiment([iris], bandits, horizon=30, replications=replications, points=5)
 
 
-def test_experiments_with_declared_models():
-    table = experiment().run(progress=False)
+@pytest.mark.parametrize("replications", slow_but([1], [1, 2]))
+def test_experiments_with_declared_models(replications):
+    table = experiment(replications).run(progress=False)
     assert list(table["bandit"].unique()) == ["affine", "joint", "draws"]
     np.testing.assert_allclose(table["reward"] + table["regret"], table["t"])
-    assert_frame_equal(experiment().run(progress=False), table)
+    assert_frame_equal(experiment(replications).run(progress=False), table)
 
 
 @pytest.mark.slow
@@ -313,7 +317,15 @@ def deaf(x, reward, weight, theta):
     return mu
 
 
-@pytest.mark.parametrize("model", [deaf, deaf.with_priors(theta=bb.Prior("Laplace", mu=0, b=1))])
+@pytest.mark.parametrize(
+    "model",
+    [
+        deaf,
+        pytest.param(
+            deaf.with_priors(theta=bb.Prior("Laplace", mu=0, b=1)), marks=pytest.mark.slow
+        ),
+    ],
+)
 def test_a_declaration_without_use_for_weights_cannot_be_balanced(model):
     with pytest.raises(ValueError, match="deaf has no use for its `weight`"):
         bb.Bandit(2, model, bb.Thompson(), bb.InversePropensity(), n_features=2)

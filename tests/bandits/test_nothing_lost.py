@@ -37,7 +37,7 @@ def test_more_arms_retire_than_stay():
     assert bandit.history.reward.tolist() == [0.0, 1.0, 2.0, 0.5]
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", slow_but(["LinTS", "BLTS pooled"], PRESETS))
 def test_all_arms_change_one_at_a_time(name, tmp_path, rng):
     """Many times over: the history keeps every name, and the bandit can be saved."""
     bandit, told = STATEFUL[name](5, 2), []
@@ -144,8 +144,21 @@ def after_lines(bandit, act):
             yield trial, True
 
 
-@pytest.mark.parametrize("call", ["observe", "update", "add arm", "remove arm", "choose"])
-@pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
+INTERRUPTED = ("observe", "update", "add arm", "remove arm", "choose")
+QUICK = [
+    *(("LinTS", call) for call in INTERRUPTED),
+    ("BLTS pooled", "observe"),
+    ("BLUCB", "add arm"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow)
+        for case in itertools.product(("LinTS", "BLTS pooled", "BLUCB"), INTERRUPTED)
+    ],
+)
 def test_interrupted_at_any_line(name, call, rng):
     """All of it or nothing: the state is the one before, or the one after."""
     x, reward = world(rng, 40)
@@ -180,7 +193,7 @@ def one_template(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_template")
-@pytest.mark.parametrize("kind", slow_but(["affine", "by draws"], ["affine", "joint", "by draws"]))
+@pytest.mark.parametrize("kind", slow_but(["affine"], ["affine", "joint", "by draws"]))
 def test_declared_models_interrupted_at_any_line(kind, rng):
     x = rng.normal(size=(3, 3))
     bandit = trained(kind)

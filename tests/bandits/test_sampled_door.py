@@ -37,9 +37,9 @@ def quick(model, **settings):
 @pytest.mark.parametrize(
     ("model", "bad"),
     [
-        (POISSON, -1),
         (LOGISTIC, 0.5),
         (counts, -1),
+        pytest.param(POISSON, -1, marks=pytest.mark.slow),
         pytest.param(POISSON, 2.5, marks=pytest.mark.slow),
         pytest.param(LOGISTIC, 2, marks=pytest.mark.slow),
     ],

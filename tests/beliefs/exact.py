@@ -54,11 +54,6 @@ SLOW = [
 DECLARED = {name: RewardModel(f, {}) for name, f in QUICK.items()} | MODELS
 FIRST = (  # the others are slow
     "noise by context",
-    "unknown noise, by context",
-    "sums to zero",
-    "clipped rewards",
-    "noise by arm",
-    "squares of features",
     "unknown noise, off centre",
     "hierarchical",
     "effects, unknown noise",

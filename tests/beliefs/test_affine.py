@@ -5,10 +5,10 @@ import pytest
 
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
-from tests.beliefs.exact import DECLARED, FIRST, SLOW, K, agree, believed, close, every, of, probe
+from tests.beliefs.exact import DECLARED, SLOW, K, agree, believed, close, every, probe
 
 
-@of(DECLARED, [*FIRST, "arms, unknown noise"])
+@every
 def test_what_streams_in_is_what_fit_finds(name):
     """One by one, in batches, and all at once; an arm without rows is the prior."""
     model, rows = DECLARED[name], data(n=40)

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 import bayesbandit as bb
 from bayesbandit import Ridge
 from tests import oracle
+from tests.cases import slow_but
 
 VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.3]
 INTERCEPTS = [True, "unpenalised", False]
@@ -131,7 +132,7 @@ def test_known_noise_by_quadrature():
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("normalize", slow_but([True], [False, True]))
 @given(seed=seeds, n=st.integers(1, 30), folds=st.integers(2, 5))
 def test_cross_validation_equals_scikit_learn_fold_by_fold(intercept, normalize, seed, n, folds):
     """Two arms, each with folds of its own."""

@@ -21,11 +21,12 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
+from tests.cases import quick_but, slow_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
 def test_an_exact_posterior_that_does_not_stream(name):
     """Independent draws of the posterior that `bb.fit` finds on the arm's own rows, its weights
     among them; of an arm without rows, of the prior."""
@@ -42,7 +43,7 @@ def test_an_exact_posterior_that_does_not_stream(name):
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
 
 
-@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
+@pytest.mark.parametrize("name", slow_but(["laplace"], ["laplace", "bayesian_lasso"]))
 def test_gibbs_draws_are_those_of_a_long_fit(name):
     """2,000 sweeps against 4 × 4,000; an effective draw is worth at most four sweeps here."""
     model, rows = bb.load_model(name), data(n=40, K=2)
@@ -86,7 +87,7 @@ def test_arms_that_share_the_model(model):
     assert len(belief.chains) == 1
 
 
-@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
+@pytest.mark.parametrize("name", slow_but(["laplace"], ["laplace", "bayesian_lasso"]))
 def test_before_any_reward_the_draws_are_the_priors(name):
     belief = believed(bb.load_model(name), draws=4000)
     mean, sd = belief.moments(probe())

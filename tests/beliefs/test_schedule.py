@@ -24,6 +24,7 @@ from tests.beliefs.by_draws import (
     state_of,
 )
 from tests.beliefs.closed_form import data, learn
+from tests.cases import quick_but, slow_but
 from tests.engines import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -165,7 +166,11 @@ def test_weights_that_change_with_hindsight(model):
 # ---- improper priors -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", [IMPROPER, RewardModel(linear.improper, {})], ids=["nig", "flat"])
+@pytest.mark.parametrize(
+    "model",
+    slow_but([IMPROPER], [IMPROPER, RewardModel(linear.improper, {})]),
+    ids=["nig", "flat"],
+)
 def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
     """Without draws: mean 0 with an infinite sd, and new."""
     rows = data(n=12, K=1)
@@ -237,7 +242,7 @@ def check(belief, rows, n_arms, S):
         (bb.load_model("laplace"), {}),
         (bb.load_model("bayesian_lasso"), {"frozen": True, "refit_every": 1}),
         (bb.load_model("student_t_mixture"), {"tune": 20}),
-        (GIBBS, {"tune": 20}),
+        pytest.param(GIBBS, {"tune": 20}, marks=pytest.mark.slow),
         (IMPROPER, {}),
         (LOGISTIC, {"engine": "laplace"}),
     ],
@@ -268,7 +273,9 @@ def test_the_seed_decides():
     assert (a.values(probe()) != c.values(probe())).all()
 
 
-@pytest.mark.parametrize("model", [GIBBS, bb.load_model("student_t_mixture")], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model", quick_but([GIBBS], [GIBBS, bb.load_model("student_t_mixture")]), ids=lambda m: m.name
+)
 def test_the_posterior_is_of_the_rows_that_its_draws_know(model):
     """Also between two refits, where there are more rows than the draws know of."""
     rows = data(n=30, K=1)

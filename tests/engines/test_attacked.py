@@ -45,7 +45,7 @@ def streamed(model, x=X, reward=R):
 @pytest.mark.parametrize(
     "more",
     [
-        lambda reward, weight, mu, s2: -2.0 * reward**2 / s2,
+        pytest.param(lambda reward, weight, mu, s2: -2.0 * reward**2 / s2, marks=pytest.mark.slow),
         lambda reward, weight, mu, s2: -pt.abs(reward) * weight / s2,
         lambda reward, weight, mu, s2: -0.1 * mu**2 / s2,
     ],

@@ -11,6 +11,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from tests.cases import slow_but
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 calibration = import_module("calibration")
@@ -39,12 +40,12 @@ def corrected(found, p_values):
 # ---- the test of uniformity ----------------------------------------------------------------------
 
 
-def test_the_p_value_is_a_probability(rng):
+@pytest.mark.parametrize("n", slow_but([40], [7, 40]))
+def test_the_p_value_is_a_probability(n, rng):
     """P(p ≤ an attained p) is that p: by 1500 simulations, within four standard errors."""
-    for n in (7, 40):
-        p = np.array([uniformity.uniformity(rng.integers(0, 64, n)) for _ in range(1500)])
-        for at in np.quantile(p, [0.05, 0.3, 0.6], method="lower"):
-            assert abs((p <= at).mean() - at) < 4 * np.sqrt(at * (1 - at) / 1500)
+    p = np.array([uniformity.uniformity(rng.integers(0, 64, n)) for _ in range(1500)])
+    for at in np.quantile(p, [0.05, 0.3, 0.6], method="lower"):
+        assert abs((p <= at).mean() - at) < 4 * np.sqrt(at * (1 - at) / 1500)
 
 
 def test_the_band_is_what_the_test_lets_pass(rng):

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.exact.gaussian import ExactGaussian
-from tests.cases import quick_but
+from tests.cases import slow_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.linear import (
     IN_BATCH,
@@ -28,33 +28,26 @@ from tests.engines.linear import (
     averaged,
     centred_contexts,
     centred_elsewhere,
-    cumulative,
     custom_by_draws,
     data_of,
     einsum,
     features,
-    fixed_design,
-    hierarchical_mean,
     improper,
     intercept,
     joined,
     joint_noise,
     logarithms,
-    matrix_normal,
     mv_chol,
     mv_cov,
     mv_tau,
     named_dimensions,
     no_weights,
     noise_by_context,
-    non_centred,
-    offset,
     power_two,
     precision_form,
     random_walk,
     ridge,
     scaled_features,
-    set_subtensor,
     stacked_scalars,
     tensordot,
     two_likelihoods,
@@ -63,17 +56,16 @@ from tests.engines.linear import (
     zellner,
 )
 
-SLOW = (  # each has kin among the others
-    *(precision_form, mv_chol, mv_tau, matrix_normal, autoregression, offset, centred_elsewhere),
-    *(fixed_design, joined, set_subtensor, tensordot, einsum, cumulative, hierarchical_mean),
-    *(weights_by_custom, non_centred),
+QUICK = (  # unlike each other
+    *(ridge, intercept, scaled_features, mv_cov, weights_by_potential, two_likelihoods),
+    *(improper, logarithms, arms, joint_noise),
 )
 _matched: dict = {}
 
 
 def each(declarations):
     return pytest.mark.parametrize(
-        "declare", quick_but(SLOW, declarations), ids=lambda f: f.__name__
+        "declare", slow_but(QUICK, declarations), ids=lambda f: f.__name__
     )
 
 
@@ -131,9 +123,15 @@ def test_streaming_is_batch_in_any_order(declare):
     ("declare", "words"),
     [
         (joint_noise, "the likelihood of rows together is not the product of theirs apart"),
-        (averaged, "the likelihood of rows together is not the product of theirs apart"),
-        (zellner, "the likelihood of rows together is not the product of theirs apart"),
         (centred_contexts, "the mean reward of a row depends on other rows"),
+        *(
+            pytest.param(
+                declare,
+                "the likelihood of rows together is not the product of theirs apart",
+                marks=pytest.mark.slow,
+            )
+            for declare in (averaged, zellner)
+        ),
     ],
 )
 def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):

@@ -14,6 +14,7 @@ from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import match
 from bayesbandit.model import reward_model
+from tests.cases import slow_but
 
 DRAWS, BINS, N, D = 31, 8, 12, 2
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -75,7 +76,7 @@ def simulated(model, x, arm, size, seed):
     return {v.name: d for v, d in zip(free, drawn[:-1], strict=True)}, drawn[-1]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", slow_but(("hierarchy", "scaled"), MODELS))
 @pytest.mark.parametrize(
     ("datasets", "thin"),
     [(64, 20), pytest.param(2000, 40, marks=[pytest.mark.slow, pytest.mark.long])],

@@ -13,7 +13,7 @@ from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.kernels.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import quick_but
+from tests.cases import slow_but
 from tests.engines.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -231,7 +231,7 @@ def test_the_sum_of_precisions_is_refused():
 # ---- agreement --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("generic", [True, False])
+@pytest.mark.parametrize("generic", slow_but([True], [True, False]))
 def test_ridge_agrees_with_the_exact_engine(generic):
     data = rows()
     closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
@@ -270,7 +270,7 @@ def on_grid(model, data, name, other, grid, other_grid):
 @pytest.mark.parametrize(
     ("model", "scale"),
     [
-        (KERNEL["laplace"], "sigma2"),
+        pytest.param(KERNEL["laplace"], "sigma2", marks=pytest.mark.slow),
         (SWEPT["half-normal"], "sigma"),
         pytest.param(SWEPT["half-Cauchy"], "sigma", marks=pytest.mark.slow),
         pytest.param(SWEPT["student"], "sigma2", marks=pytest.mark.slow),
@@ -340,7 +340,10 @@ def offset(x, reward, tau2):
     return mu
 
 
-@pytest.mark.parametrize("model", [plain, park_casella, plain.with_priors(sigma2=0.5), offset])
+TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
+
+
+@pytest.mark.parametrize("model", slow_but([park_casella, offset], TOLD))
 def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
     data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
     found = engine(model, data)
@@ -366,14 +369,13 @@ def averaged(x, reward, theta, sigma2):
 BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
 
 
-SLOW_BLOCKS = (
-    *("ridge", "laplace, known noise", "park casella", "horseshoe, half-Cauchy", "half-Cauchy"),
-    *("half-Student", "laplace, half-normal scale", "half-normal scale", "half-Cauchy variance"),
-    *("half-normal variance", "Exponential sd", "Gamma sd", "LogNormal sd", "TruncatedNormal sd"),
+QUICK_BLOCKS = (
+    *("known noise", "park casella, gamma", "student mixture", "half-normal scales"),
+    *("bounded variance", "averaged", "offset"),
 )
 
 
-@pytest.mark.parametrize("name", quick_but(SLOW_BLOCKS, BLOCKS))
+@pytest.mark.parametrize("name", slow_but(QUICK_BLOCKS, BLOCKS))
 def test_a_sweep_takes_the_block_from_the_log_density(name):
     """However it is put together: from statistics, rows, or sparse squares; and those that have a
     kernel of their own get it."""

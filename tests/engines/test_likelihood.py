@@ -10,9 +10,11 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
+from tests.cases import slow_but
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 VAGUE = bb.Prior("Normal", mu=0, sigma=1000, dims="feature")
+FLAT = bb.Prior("Flat", dims="feature")
 
 
 def poisson(x, reward, theta):
@@ -82,8 +84,11 @@ def rows(reward, x=None):
         (about, [-1e9, 0.3, 1e9], []),
     ],
 )
-@pytest.mark.parametrize("prior", [THETA, VAGUE, bb.Prior("Flat", dims="feature")],
-                         ids=["proper", "vague", "flat"])  # fmt: skip
+@pytest.mark.parametrize(
+    "prior",
+    slow_but([THETA, FLAT], [THETA, VAGUE, FLAT]),
+    ids=["proper", "vague", "flat"],
+)
 def test_what_is_impossible(function, possible, impossible, prior):
     found = likelihood(function, prior)
     found.check("m", rows(possible))
@@ -112,10 +117,17 @@ def test_large_rewards_and_contexts_do_not_overflow_into_a_refusal():
         likelihood(poisson, prior).check("m", rows([5, 1000], np.full((2, 2), 300.0)))
 
 
-@pytest.mark.parametrize("model", [declared.known, declared.heavy, declared.potential,
-                                   declared.pooled, declared.noncentred,
-                                   bb.load_model("student_t_mixture")],
-                         ids=lambda m: m.name)  # fmt: skip
+MODELS = [
+    *(declared.known, declared.heavy, declared.potential, declared.pooled, declared.noncentred),
+    bb.load_model("student_t_mixture"),
+]
+
+
+@pytest.mark.parametrize(
+    "model",
+    slow_but([declared.heavy, declared.potential, declared.pooled], MODELS),
+    ids=lambda m: m.name,
+)
 def test_the_log_density_is_pymcs(model):
     x, reward, weight = declared.rows(12)
     arm = np.arange(12) % 2 if model.takes_arm else None

@@ -98,7 +98,8 @@ def test_nuts_takes_all_knobs(monkeypatch):
 def test_the_no_u_turn_sampler_tells_arviz_of_itself():
     x, reward, weight = declared.rows()
     posterior = fit(declared.known, x, reward, weight, engine="nuts", seed=1)
-    stats = posterior.to_datatree()["sample_stats"]
+    tree = posterior.to_datatree()
+    stats = tree["sample_stats"]
     wanted = {"lp", "diverging", "energy", "tree_depth", "step_size", "acceptance_rate"}
     assert wanted <= set(stats.data_vars)
     assert all(stats[name].dims == ("chain", "draw") for name in wanted)
@@ -108,7 +109,7 @@ def test_the_no_u_turn_sampler_tells_arviz_of_itself():
     expected = weighted.sum(axis=-1) - 0.5 * (theta**2).sum(axis=-1) / 4.0
     off = stats["lp"].values - expected
     np.testing.assert_allclose(off, off[0, 0], atol=1e-8)
-    assert az.bfmi(posterior.to_datatree()) is not None
+    assert az.bfmi(tree) is not None
 
 
 @pytest.mark.slow

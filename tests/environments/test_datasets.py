@@ -10,6 +10,7 @@ import pytest
 
 from bayesbandit.environments import Classification, bundled, folder, from_csv, from_frame
 from bayesbandit.environments.datasets import BUNDLED
+from tests.cases import quick_but
 
 SHARED = Path(__file__).parents[2].parent / "shared/data/openml"
 needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no folder {SHARED}")
@@ -225,13 +226,17 @@ WEIRD = {
 }
 
 
+LARGE = ("leukemia", "tr23.wc")
+
+
 @needs_shared
-def test_the_papers_weirdest_sets():
-    found = {e.name: e for e in folder(SHARED)}
-    for name, (n, d, K) in WEIRD.items():
-        environment = pickle.loads(pickle.dumps(found[name]))
-        assert checked(environment) == n
-        assert (environment.n_features, len(environment.arms)) == (d, K), name
+@pytest.mark.parametrize("name", quick_but(LARGE, WEIRD))
+def test_the_papers_weirdest_sets(name):
+    (environment,) = (e for e in folder(SHARED) if e.name == name)
+    environment = pickle.loads(pickle.dumps(environment))
+    n, d, K = WEIRD[name]
+    assert checked(environment) == n
+    assert (environment.n_features, len(environment.arms)) == (d, K)
 
 
 @needs_shared

@@ -11,9 +11,11 @@ from scipy import stats
 
 from bayesbandit.kernels.gibbs import mixture as gibbs
 from bayesbandit.kernels.gibbs.scales import GAMMA, HALF_CAUCHY
+from tests.cases import slow_but
 from tests.kernels.gibbs_twin import VARIANTS, prior_of
 
 PROPER = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]
+UNLIKE = ("normal, free noise", "ridge, gamma", "laplace, half-Cauchy", "park-casella", "horseshoe")
 DRAWS, BINS = 31, 8
 
 
@@ -64,7 +66,7 @@ def ranks(name, from_rows, datasets, thin, rng):
 
 
 @pytest.mark.parametrize("from_rows", [False, True])
-@pytest.mark.parametrize("name", PROPER)
+@pytest.mark.parametrize("name", slow_but(UNLIKE, PROPER))
 @pytest.mark.parametrize(
     ("datasets", "thin"),
     [(64, 20), pytest.param(2000, 50, marks=[pytest.mark.slow, pytest.mark.long])],

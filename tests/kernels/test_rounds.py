@@ -12,6 +12,7 @@ import bayesbandit as bb
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
+from tests.cases import slow_but
 from tests.players import world
 
 INF = np.inf
@@ -232,7 +233,8 @@ class Twin:
         self.rows[k].append((z, r, w))
 
 
-@pytest.mark.parametrize("clip", [None, 0.1], ids=["unweighted", "balanced"])
+@pytest.mark.parametrize("T", slow_but([30], [30, 80]))
+@pytest.mark.parametrize("clip", slow_but([0.1], [None, 0.1]), ids=["unweighted", "balanced"])
 @pytest.mark.parametrize(
     ("policy", "kind", "param"),
     [
@@ -242,9 +244,9 @@ class Twin:
     ],
     ids=str,
 )
-def test_the_loop_has_a_numpy_twin(policy, kind, param, clip, rng):
-    """Same decisions, propensities to 1e-6 and estimates to 1e-8 over a run of 80 rounds."""
-    x, reward = world(rng, 80, d=2)
+def test_the_loop_has_a_numpy_twin(policy, kind, param, clip, T, rng):
+    """Same decisions, propensities to 1e-6 and estimates to 1e-8 over a run of T rounds."""
+    x, reward = world(rng, T, d=2)
     balance = bb.Unweighted() if clip is None else bb.InversePropensity(clip)
     bandit = bb.Bandit(3, bb.Ridge(variance="rss/n"), policy, balance, n_features=2, seed=11)
     arms, propensity = bandit.play(x, reward)

@@ -9,13 +9,17 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from tests.cases import slow_but
 
 FILES = sorted((Path(__file__).parents[2] / "models").glob("*.py"))
 N, D, K = 6, 3, 2
 QUICK = {"mode": "FAST_COMPILE"}
 
 
-@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+UNLIKE = [f for f in FILES if f.stem in ("hierarchical_ridge", "horseshoe", "logistic", "ridge")]
+
+
+@pytest.fixture(params=slow_but(UNLIKE, FILES), ids=lambda path: path.stem)
 def model(request):
     return bb.load_model(request.param)
 

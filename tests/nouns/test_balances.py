@@ -16,8 +16,15 @@ BALANCES = {name: kind() for name, kind in FOUND.items()} | {
 }
 MODELS = {"Ridge": bb.Ridge(), "Trees": RECIPE["belief"].Trees(draws=4)}
 every = pytest.mark.parametrize("name", BALANCES)
+SLOW = [(b, "Trees") for b in ("Unweighted", "InversePropensity", "normalised")]
 each_model = pytest.mark.parametrize(
-    ("name", "model"), [(b, m) for b in BALANCES for m in MODELS if (b, m) != ("pooled", "Trees")]
+    ("name", "model"),
+    [
+        pytest.param(b, m, marks=pytest.mark.slow if (b, m) in SLOW else [])
+        for b in BALANCES
+        for m in MODELS
+        if (b, m) != ("pooled", "Trees")
+    ],
 )
 
 

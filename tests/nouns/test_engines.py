@@ -13,8 +13,7 @@ from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
 
 NAMES = [engine.name for engine in registry.engines]
-quickly = slow_but(("exact_gaussian", "gibbs", "independence"), NAMES)
-every = pytest.mark.parametrize("name", quickly)
+every = pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAMES))
 NORMAL = bb.Prior("Normal", mu=0.5, sigma=1.5, dims="feature")
 
 
@@ -58,7 +57,7 @@ def test_a_strangers_is_among_them():
     assert any(e.match is RECIPE["engine"].match for e in registry.engines)
 
 
-@pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAMES))
+@every
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
@@ -165,7 +164,7 @@ class Few:
         return SampledDraws({"theta": values})
 
 
-@pytest.mark.parametrize("n", [6, 24])
+@pytest.mark.parametrize("n", slow_but([24], [6, 24]))
 def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, tmp_path, n):
     """Where the first engine refused an arm's rounds, a file says so."""
     monkeypatch.setattr(registry, "engines", list(registry.engines))

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from bayesbandit.cli import app
 from bayesbandit.studies import table1
+from tests.cases import slow_but
 
 
 def test_settings_are_those_stated():
@@ -39,8 +40,13 @@ def test_shares_by_hand():
     assert table1.beside(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
 
 
-def test_reproduce_prints_ours_beside_the_papers(tmp_path, monkeypatch):
+@pytest.mark.parametrize("some", slow_but([True], [True, False]), ids=["two", "all"])
+def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
     monkeypatch.setitem(table1.QUICK, "horizon", 100)
+    if some:
+        two = {name: table1.bandits()[name] for name in ("BLTS", "BLTS λ=1, mean 1")}
+        monkeypatch.setattr(table1, "bandits", lambda propensity="decision": two)
+        monkeypatch.setattr(table1, "FOUR", ["BLTS"])
     arguments = ["reproduce", "table1", "--quick", "--replications", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
