@@ -287,8 +287,8 @@ def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
         return min(float(np.linalg.norm(seen(a) - seen(b))) for a, b in combinations(colours, 2))
 
     assert nearest(style.PALETTE) > 0.15
-    assert nearest([plots.BLUE, plots.VERMILLION, plots.GREY]) > 0.25
-    assert nearest([plots.BLUE, plots.VERMILLION]) > 0.7
+    assert nearest([style.BLUE, style.VERMILLION, style.GREY]) > 0.25
+    assert nearest([style.BLUE, style.VERMILLION]) > 0.7
     assert nearest(["#D62728", "#2CA02C"]) < 0.4  # the usual red and green, for scale
 
 

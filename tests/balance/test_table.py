@@ -10,8 +10,8 @@ from bayesbandit import plots
 def played(balance=None, n=80):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 3)) * [1.0, 5.0, 0.0] + [0.0, 2.0, 1.0]
-    arm = np.array(["a", "b"])[(x[:, 0] > 0.3).astype(int)]
-    bandit = bb.Bandit("ab", bb.Ridge(), bb.Thompson(), balance, n_features=3)
+    arm = np.array(["a", "b"])[(x[:, 0] + rng.normal(size=n) > 0.3).astype(int)]
+    bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), balance, n_features=3)
     bandit.update(x, arm, x[:, 0], np.full(n, 0.5))
     return bandit, x, arm
 
@@ -60,8 +60,10 @@ def test_what_is_refused():
 
 
 def test_its_picture(tmp_path):
-    bandit, *_ = played(bb.ResidualBalance())
+    bandit, _, arm = played(bb.ResidualBalance())
     figure = plots.balance(bb.balance_table(bandit.history))
-    assert [ax.get_title() for ax in figure.axes] == ["arm a (50 rounds)", "arm b (30 rounds)"]
+    assert [ax.get_title() for ax in figure.axes] == [
+        f"arm {name} ({(arm == name).sum()} rounds)" for name in "ab"
+    ]
     figure.savefig(tmp_path / "balance.png")
     assert (tmp_path / "balance.png").stat().st_size > 5000
