@@ -140,14 +140,17 @@ def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
     assert type(bb.Bandit(1, model, bb.Thompson(), n_features=2).belief).__name__ == "SampledBelief"
 
 
-def test_small_integers_do_not_overflow():
+@pytest.mark.parametrize("times", [1, 5.0])
+def test_small_integers_do_not_overflow(times):
+    """Nor times 5.0, which is of single precision beside them."""
+
     @bb.reward_model(theta=NORMAL)
     def model(x, reward, theta):
         mu = x @ theta
-        pm.Normal("r", mu, pt.switch(x[:, 0] > 0, 20, 1), observed=reward)
+        pm.Normal("r", mu, pt.switch(x[:, 0] > 0, 16, 1) * times, observed=reward)
         return mu
 
-    w = 1.0 / np.where(X[:, 0] > 0, 20.0, 1.0) ** 2
+    w = 1.0 / (times * np.where(X[:, 0] > 0, 16.0, 1.0)) ** 2
     right = np.linalg.solve((X.T * w) @ X + np.eye(2), X.T @ (w * R))
     np.testing.assert_allclose(bb.fit(model, X, R).coefficients["theta"][0], right, rtol=1e-9)
 

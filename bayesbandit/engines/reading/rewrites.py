@@ -112,8 +112,9 @@ UNFOLD = dfs_rewriter(_unfold)
 def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
     whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
     switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
-    if node.outputs[0].type.dtype != "float64" or not any(whole) or switch:
+    found = node.outputs[0].type.dtype
+    if not found.startswith("float") or not any(whole) or switch:
         return None
-    inputs = [v.astype("float64") if is_whole else v
+    inputs = [v.astype(found) if is_whole else v
               for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
     return list(node.op.make_node(*inputs).outputs)
