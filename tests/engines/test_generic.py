@@ -270,6 +270,25 @@ def test_large_rewards_under_small_priors_are_sampled():
     assert draws["sigma2"].mean() > 1e18
 
 
+def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
+    """By 10¹¹ sds: a common stretch of coefficients and their scale saw rounding alone."""
+
+    @reward_model(tau=HALF)
+    def far(x, reward, tau):
+        theta = pm.Normal("theta", 0, tau, dims="feature")
+        mu = x[:, :1] @ theta[:1] - 0.5 * x[:, 0] ** 2
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    x = 1e6 * np.random.default_rng(0).normal(size=(40, 2))
+    posterior = bb.fit(far, x, np.zeros(40), seed=0)
+    assert posterior.engine == "gibbs"
+    mean, covariance = posterior.coefficients["theta"]
+    a, b = x[:, 0] @ x[:, 0], x[:, 0] @ (0.5 * x[:, 0] ** 2)
+    assert abs(mean[0] - b / a) < 0.1 / np.sqrt(a)
+    assert abs(covariance[0, 0] * a - 1) < 0.2
+
+
 def test_a_state_of_other_rows_and_the_same_seed():
     model = hierarchy
     data, more = rows(model), rows(model, seed=1, n=60)

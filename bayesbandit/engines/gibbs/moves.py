@@ -20,6 +20,7 @@ from bayesbandit.kernels.gibbs.orbits import Moves
 FEW = 32  # elements that a variable may have for each to be moved about
 MOVES = 40  # moves
 LIFT_SIZE = 250_000  # numbers in a lift
+LOST = 1e-4  # of a log density, by rounding, that changes no step
 
 Array = np.ndarray
 Candidate = tuple[Array, bool]
@@ -28,8 +29,9 @@ Candidate = tuple[Array, bool]
 def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
     """tried: `candidates`, of which the first that can be made are taken."""
     parts: list[tuple[Array, ...]] = []
+    exact = not loses_digits(layout)
     for speed, lifted in tried:
-        part = move(layout, speed, lifted)
+        part = move(layout, speed, lifted) if exact or not lifted else None
         if part is not None and len(parts) < MOVES:
             parts.append(part)
     columns = list(zip(*parts, strict=True)) if parts else [()] * 9
@@ -41,6 +43,15 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
         joined(exponents), ends(exponents), linear, np.array([float(r) for r in stretch]),
         joined(own, np.int64), ends(own), joined(lift), ends(lift),
     )  # fmt: skip
+
+
+def loses_digits(layout: Layout) -> bool:
+    """Whether means are so far from rewards, in sds of a known noise, that a change of the log
+    density along a stretch is less than its rounding."""
+    dense = layout.dense
+    known = (dense.powers.exponent == 0.0).all(axis=0)
+    far = np.abs(dense.powers.coef[known]) @ dense.offsets[known] ** 2
+    return bool(far * np.finfo(np.float64).eps > LOST)
 
 
 def joined(parts: tuple[Array, ...], dtype: type = np.float64) -> Array:
