@@ -15,6 +15,7 @@ _HOME = {
     "BLUCB": "bandits.presets",
     "BayesianLassoTS": "bandits.presets",
     "BayesianLassoUCB": "bandits.presets",
+    "ILTCB": "bandits.presets",
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.presets import (
         BLTS,
         BLUCB,
+        ILTCB,
         BayesianLassoTS,
         BayesianLassoUCB,
         LinGreedy,

@@ -18,8 +18,7 @@ from bayesbandit.bandits.base import step
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.beliefs.base import is_compiled, is_streamed
-from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
 from bayesbandit.kernels import rules
@@ -28,7 +27,6 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 
 if TYPE_CHECKING:
-    from bayesbandit.beliefs.declared import Declared
     from bayesbandit.beliefs.linear_posterior import LinearPosterior
     from bayesbandit.posteriors.posterior import Posterior
 
@@ -41,7 +39,8 @@ class Bandit(BanditState):
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
-    model: what is believed about an arm's rewards: `Ridge()`, or a declared `RewardModel`.
+    model: what is believed about the arms' rewards: `Ridge()`, a declared `RewardModel`, or one's
+        own with a method `belief`.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context.
@@ -66,7 +65,7 @@ class Bandit(BanditState):
     def __init__(
         self,
         arms: int | Iterable[Name],
-        model: Ridge | RewardModel | Declared,
+        model: RewardModel | BeliefModel,
         policy: Policy,
         balance: Balance | None = None,
         *,

@@ -10,11 +10,20 @@ import numpy as np
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.mixture.oracle import LinearOracle, Oracle
 from bayesbandit.checks import Name, number
 from bayesbandit.policies import UCB, Alpha, EpsilonGreedy, Greedy, Policy, Thompson
 
 __all__ = [
-    "BLTS", "BLUCB", "BayesianLassoTS", "BayesianLassoUCB", "LinGreedy", "LinTS", "LinUCB",
+    "BLTS",
+    "BLUCB",
+    "ILTCB",
+    "BayesianLassoTS",
+    "BayesianLassoUCB",
+    "LinGreedy",
+    "LinTS",
+    "LinUCB",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -26,6 +35,7 @@ WARM = 10  # sweeps that a sampler makes before those that are kept, from where 
 # Of `Ridge.prior_rows`. Thompson's draws reach beyond one standard deviation, UCB with α = 1 never:
 # its bonus has to be larger while an arm has but a few rewards (docs/defaults.md).
 UCB_ROWS = 16.0
+UNCLIPPED = 1e-12  # below any propensity
 
 Arms = int | Iterable[Name]
 Lambda = float | Literal["cv"]
@@ -127,6 +137,27 @@ def LinGreedy(
     return _linear(
         policy, Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
     )
+
+
+def ILTCB(
+    arms: Arms, n_features: int, exploration: float = 0.01, psi: float = 1.0,
+    gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
+    refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
+    **settings: Any,
+) -> Bandit:  # fmt: skip
+    """ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies that an oracle finds.
+
+    exploration, psi, gains, oracle, refit_every, rewards: of `PolicyMixture`. The theory has
+    psi=100, gains="ips" and refit_every=1.0 (epochs that double); the defaults earn more.
+    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history).
+    """
+    history = {"history": settings.pop("history")} if "history" in settings else {}
+    model = PolicyMixture(
+        exploration=exploration, psi=psi, gains=gains, oracle=oracle or LinearOracle(),
+        refit_every=refit_every, rewards=rewards, **settings,
+    )  # fmt: skip
+    balance = InversePropensity(clip=UNCLIPPED)
+    return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **history)
 
 
 def BayesianLassoTS(

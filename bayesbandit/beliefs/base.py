@@ -158,6 +158,17 @@ class Belief(Asked, Protocol):
         raise _missing(self, "restore", "a saved bandit is loaded")
 
 
+class BeliefModel(Protocol):
+    """What makes the belief of a bandit: `Ridge`, or one's own."""
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> Any:
+        """The belief about K arms before any data; `normalize`: scale each arm's weights to mean
+        1."""
+        ...
+
+
 class Snapshot(Protocol):
     """A belief of the past and the arms of then, asked for the probabilities of then."""
 

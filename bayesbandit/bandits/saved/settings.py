@@ -14,6 +14,8 @@ from bayesbandit.balance.kernel import KernelBalance
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.balance.residual import ResidualBalance
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.mixture.oracle import LinearOracle
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, Boltzmann, EpsilonGreedy, Greedy, Thompson, TopTwo
 
@@ -21,7 +23,15 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Ridge, Unweighted, InversePropensity, ResidualBalance, KernelBalance),
+        *(
+            Ridge,
+            PolicyMixture,
+            LinearOracle,
+            Unweighted,
+            InversePropensity,
+            ResidualBalance,
+            KernelBalance,
+        ),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }
@@ -49,11 +59,22 @@ def encode(value: Any) -> dict[str, Any]:
     if kind.__name__ != DECLARED and KINDS.get(_name(kind)) is not kind:
         return {"kind": _name(kind), "foreign": True}
     settings = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    stored = {
-        k: v.to_yaml() if isinstance(v, RewardModel) else None if callable(v) else v
-        for k, v in settings.items()
-    }
+    stored = {name: _stored(setting) for name, setting in settings.items()}
     return {"kind": DECLARED if kind.__name__ == DECLARED else _name(kind), **stored}
+
+
+def _stored(setting: Any) -> Any:
+    if isinstance(setting, RewardModel):
+        return setting.to_yaml()
+    if is_dataclass(setting) and not isinstance(setting, type):
+        return encode(setting)
+    return None if callable(setting) else setting
+
+
+def _is_foreign(encoded: dict[str, Any]) -> bool:
+    """Whether a file holds but the name of this or of one of its settings."""
+    inner = [v for v in encoded.values() if isinstance(v, dict)]
+    return bool(encoded.get("foreign")) or any(map(_is_foreign, inner))
 
 
 def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
@@ -62,11 +83,12 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
     kind = encoded["kind"]
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        if not (same if encoded.get("foreign") else decode(encoded, part) == given):
+        if not (same if _is_foreign(encoded) else decode(encoded, part) == given):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
         return given
     settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
     del settings["kind"]
+    settings = {k: decode(v, part) if isinstance(v, dict) else v for k, v in settings.items()}
     if settings.get("foreign"):
         raise ValueError(
             f"the file does not hold the {part}, a {kind} of your own: give it again, "

@@ -1,0 +1,1 @@
+"""A distribution over policies as a belief: ILOVETOCONBANDITS."""
