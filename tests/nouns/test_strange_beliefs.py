@@ -152,10 +152,7 @@ def test_what_it_is_saved_as_can_be_loaded(tmp_path):
 BEST = {
     "more than 1": (lambda p: p + 0.5, "probabilities ≥ 0 that sum to 1"),
     "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
-    "negative": (
-        lambda p: np.where(np.arange(p.shape[1]) == 0, 2.0, -1.0 / 2),
-        "probabilities ≥ 0",
-    ),
+    "negative": (lambda p: 0 * p + [2.0, -0.5, -0.5], "probabilities ≥ 0"),
     "unknown": (lambda p: p * np.nan, "probabilities ≥ 0"),
     "turned": (lambda p: p.T, r"must give \(4, 3\); got \(3, 4\)"),
 }
