@@ -174,6 +174,17 @@ def test_scales_that_are_mixed_may_vanish_too(model, most):
     assert proper(model, rows(exact=False))
 
 
+def test_two_scales_may_vanish_together():
+    """Of rewards that are all 0: σ^−n τ^−D, of which a volume of σ^D is left, and σ τ of what is
+    flat in both."""
+    data = rows()
+    zeros = {n: {"x": data["x"][:n], "reward": np.zeros(n)} for n in (1, 2, D)}
+    assert proper(hierarchy, zeros[1])
+    assert not proper(hierarchy, zeros[2])
+    assert not proper(hierarchy, zeros[D])
+    assert proper(hierarchy, rows(D))
+
+
 @pytest.mark.parametrize("others", slow_but([9, 10], [1, 9, 10, 20]))
 def test_tails_of_a_power_do_not_hold_noise_up(others):
     """m rewards that are not fitted cost σ^4m, of Student-t noise with 4 degrees of freedom, which

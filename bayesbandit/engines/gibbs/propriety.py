@@ -16,6 +16,7 @@ enough for an infinite integral, and not necessary: a posterior that passes may 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from bayesbandit.engines.gibbs.layout import Array, Block, Layout
 from bayesbandit.engines.gibbs.moves import Candidate
 
 MANY = 64  # elements of which each is tried alone
+FEW = 5  # elements that are tried together
 PASSES = 5  # over what holds a ray up
 TRIES = 20  # weighted least squares, by which most rewards are fitted exactly
 LEAST = 1e-9  # rates are sums of a few declared exponents
@@ -43,8 +45,10 @@ def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
 
 
 def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
-    """Directions d (P,) of u: of each element that may go far, and of joint moves."""
+    """Directions d (P,) of u: of each element that may go far, of several together, at speeds at
+    which squares grow alike, and of joint moves."""
     t, P, pure = layout.terms, len(layout.terms.linear), layout.powers[3]
+    single: list[Array] = []
     alone = (pure.coef < 0.0) & ((pure.exponent != 0.0).sum(axis=0) == 1)
     for sign, wall in ((-1.0, t.low), (1.0, t.high)):
         stopped = np.zeros(P, dtype=np.bool_)
@@ -54,6 +58,13 @@ def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
             ray = np.zeros(P)
             ray[i] = sign
             yield ray
+            fast = max(
+                rates(b, ray).max(initial=0.0) for b in (layout.dense.powers, layout.powers[2])
+            )
+            if fast > 0.0 and len(single) < FEW:
+                single.append(ray / fast)
+    for size in range(2, len(single) + 1):
+        yield from (np.sum(some, axis=0) for some in combinations(single, size))
     for speed, lifted in joint:
         if not lifted:
             yield from (-speed, speed)
