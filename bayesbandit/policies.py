@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from scipy.special import softmax
 
-from bayesbandit.beliefs.base import Asked, Belief, moments_of
+from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
 from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
@@ -57,7 +57,7 @@ class Among:
         return self.belief.draw(x, size, rng, self._which(available))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        return self.belief.best(x, alpha, self._which(available))
+        return best_of(self.belief, x, alpha, self._which(available))
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -84,7 +84,8 @@ def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
     p = floats(found, f"the probabilities of {what}")
     shape = len(belief.x), int(belief.available.sum())
     if p.shape != shape:
-        raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}")
+        new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
+        raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
@@ -276,7 +277,7 @@ class TopTwo(Floored):
 
     def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         best = belief.best(x, 1.0)
-        best /= best.sum(axis=1, keepdims=True)
+        best = best / best.sum(axis=1, keepdims=True)
         others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i, of those that there are
         certain = others <= 1e-9  # no other is ever found: it stays
         odds = np.where(certain, 0.0, best / np.where(certain, 1.0, others))

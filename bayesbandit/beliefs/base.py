@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import declares, finite, floats, shown
+from bayesbandit.checks import LARGEST, declares, finite, floats, shown
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 from bayesbandit.machine.memory import AT_ONCE
@@ -95,7 +95,7 @@ class Belief(Asked, Protocol):
         values = floats(self.draw(x.copy(), JOINT, np.random.default_rng(0)), name)
         if values.shape != shape:
             raise ValueError(f"{name} must give {shape}; got {values.shape}")
-        return finite(values, name)
+        return finite(values, name, LARGEST)
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
@@ -106,7 +106,7 @@ class Belief(Asked, Protocol):
         mean, sd = moments_of(self, x)
         last = np.where(new, -np.inf, np.inf)
         if alpha is not None:
-            last = shared(new, available, lambda old: self.best(x, alpha, old))
+            last = shared(new, available, lambda old: best_of(self, x, alpha, old))
         put_moments(rows, self.n_columns, available, mean, sd, last)
 
     def decided(self, n: int) -> None:
@@ -187,6 +187,10 @@ def check(belief: Any, maker: str) -> None:
         _demand(belief, name, maker)
     for name in (k for k in vars(Belief) if k[0] != "_"):
         _demand(belief, name, maker)
+    if not isinstance(belief.n, np.ndarray) or belief.n.ndim != 1:
+        raise TypeError(
+            f"{_kind(belief)}.n must be an array (K,), an arm's rounds; got {belief.n!r}"
+        )
 
 
 def _demand(belief: Any, name: str, maker: str) -> None:
@@ -209,6 +213,19 @@ def moments_of(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (sd >= 0.0).all():  # NaN: neither; infinite where next to nothing is known
         raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
     return finite(mean, f"the means of {what}"), sd
+
+
+def best_of(belief: Any, x: np.ndarray, alpha: Any, available: np.ndarray) -> np.ndarray:
+    """The probabilities of a belief at x (n, d) of A available arms, checked: (n, A)."""
+    what, shape = f"{_kind(belief)}.best", (len(x), int(available.sum()))
+    p = floats(belief.best(x.copy(), alpha, available.copy()), what).copy()
+    if p.shape != shape:
+        raise ValueError(f"{what} must give {shape}; got {p.shape}")
+    total = p.sum(axis=1)
+    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6 * max(1, shape[1])).all()):
+        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
+        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+    return p
 
 
 def is_streamed(belief: Any) -> bool:

@@ -135,6 +135,56 @@ def test_mixtures_and_hierarchies(model):
     assert proper(model, rows(exact=False))
 
 
+@reward_model(theta=THETA)
+def expanded(x, reward, theta):
+    """√v is half-Cauchy."""
+    a = pm.InverseGamma("a", 0.5, 1.0)
+    v = pm.InverseGamma("v", 0.5, 1 / a)
+    mu = x @ theta
+    pm.Normal("r", mu, pt.sqrt(v), observed=reward)
+    return mu
+
+
+@reward_model(theta=THETA, tau=PRIORS["half-Cauchy"])
+def precise(x, reward, theta, tau):
+    mu = x @ theta
+    pm.Normal("r", mu, 1 / pt.sqrt(tau), observed=reward)
+    return mu
+
+
+@reward_model(s=PRIORS["half-normal"])
+def horseshoe(x, reward, s):
+    local = pm.HalfCauchy("local", 1, dims="feature")
+    theta = pm.Normal("theta", 0, s * local, dims="feature")
+    mu = x @ theta
+    pm.Normal("r", mu, s, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [(expanded, D), (precise, D + 1), (horseshoe, 2 * D)],
+    ids=["half-Cauchy sd", "half-Cauchy precision", "horseshoe"],
+)
+def test_scales_that_are_mixed_may_vanish_too(model, most):
+    """σ^−n σ^D, times 1 of a half-Cauchy σ, σ of a half-Cauchy 1/σ², and, of coefficients that are
+    scaled by σ, σ for each local scale that keeps its coefficient where it is."""
+    assert proper(model, rows(most))
+    assert not proper(model, rows(most + 1))
+    assert proper(model, rows(exact=False))
+
+
+def test_two_scales_may_vanish_together():
+    """Of rewards that are all 0: σ^−n τ^−D, of which a volume of σ^D is left, and σ τ of what is
+    flat in both."""
+    data = rows()
+    zeros = {n: {"x": data["x"][:n], "reward": np.zeros(n)} for n in (1, 2, D)}
+    assert proper(hierarchy, zeros[1])
+    assert not proper(hierarchy, zeros[2])
+    assert not proper(hierarchy, zeros[D])
+    assert proper(hierarchy, rows(D))
+
+
 @pytest.mark.parametrize("others", slow_but([9, 10], [1, 9, 10, 20]))
 def test_tails_of_a_power_do_not_hold_noise_up(others):
     """m rewards that are not fitted cost σ^4m, of Student-t noise with 4 degrees of freedom, which

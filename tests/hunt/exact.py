@@ -29,6 +29,13 @@ class Unjudged(Exception):
     """What these means cannot judge; says why."""
 
 
+def has_digits(truth: Truth, theta: np.ndarray) -> None:
+    """Raises `Unjudged` where log densities are so large that their rounding hides a step."""
+    rounding = np.finfo(np.float64).eps * abs(truth.logp(theta))
+    if np.isfinite(rounding) and rounding > 1e-2:
+        raise Unjudged(f"log densities are rounded by {rounding:.2g}")
+
+
 @dataclass(frozen=True)
 class Normal:
     """N(mean, H⁻¹) of coordinates `block` of θ, with H = LL', and log p at the mean."""
@@ -58,6 +65,7 @@ def normal(
     def gradient(z: np.ndarray) -> np.ndarray:
         return truth.gradient(at(z))[block]
 
+    has_digits(truth, start)
     z0, D = start[block], len(block)
     steps = np.ones(D) if spread is None else spread
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 from scipy.stats import norm
 
-from tests.hunt.exact import Wrong
+from tests.hunt.exact import Wrong, has_digits
 from tests.hunt.truth import Truth
 
 FALSE = 1e-5  # probability of a false alarm, over all statistics of a case; a second run confirms
@@ -34,6 +34,7 @@ def deviation(truth: Truth, chains: np.ndarray, rng: np.random.Generator) -> tup
         share = 1.0 - np.isfinite(logs).mean()
         return 0.0, f"{share:.1%} of the draws have zero density"
     middle, spread = np.median(flat, axis=0), scale(flat)
+    has_digits(truth, middle)
     covariance = np.atleast_2d(np.cov(np.clip((flat - middle) / spread, -3, 3), rowvar=False))
     L = np.linalg.cholesky(covariance + 1e-6 * np.eye(D)) * spread[:, None]
     log_middle, log_spread = np.median(logs), scale(logs[:, None])[0]

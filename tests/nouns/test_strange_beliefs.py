@@ -147,3 +147,73 @@ def test_what_it_is_saved_as_can_be_loaded(tmp_path):
     made.save(tmp_path / "bandit")
     model.kind.restore = lambda self, state: None
     assert bb.Bandit.load(tmp_path / "bandit", model=model).history.total == 0
+
+
+BEST = {
+    "more than 1": (lambda p: p + 0.5, "probabilities ≥ 0 that sum to 1"),
+    "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
+    "negative": (lambda p: 0 * p + [2.0, -0.5, -0.5], "probabilities ≥ 0"),
+    "unknown": (lambda p: p * np.nan, "probabilities ≥ 0"),
+    "turned": (lambda p: p.T, r"must give \(4, 3\); got \(3, 4\)"),
+}
+
+
+@pytest.mark.parametrize("policy", [bb.Thompson(), bb.TopTwo()], ids=str)
+@pytest.mark.parametrize("best", BEST)
+def test_wrong_probabilities(best, policy):
+    change, match = BEST[best]
+
+    def wrongly(self, x, alpha=1.0, available=None):
+        return change(np.full((len(x), 3), 1 / 3))
+
+    made = bandit(Model(Mean, best=wrongly), policy)
+    made.belief.n += 1.0
+    before = made.stream.copy()
+    with pytest.raises(ValueError, match=rf"Mean\.best must give.*{match}|Mean\.best {match}"):
+        made.choose(world(4)[0])
+    np.testing.assert_array_equal(made.stream, before)
+
+
+def test_probabilities_that_a_belief_keeps_stay_its_own():
+    kept = np.array([[1, 0, 0]] * 4)
+    kept.setflags(write=False)
+    made = bandit(Model(Mean, best=lambda self, x, alpha=1.0, available=None: kept), bb.TopTwo())
+    made.belief.n += 1.0
+    np.testing.assert_array_equal(made.choose(world(4)[0]).probabilities, kept)
+
+
+def test_counts_that_are_no_array():
+    class Listed(Mean):
+        def __init__(self, *shape):
+            super().__init__(*shape)
+            self.n = [0.0, 0.0, 0.0]
+
+    with pytest.raises(TypeError, match=r"Listed\.n must be an array \(K,\)"):
+        bandit(Model(Listed))
+
+
+def test_one_that_knew_something_before_is_loaded(tmp_path):
+    """And whatever attributes it has are its own affair."""
+    model = Model(Mean, state=lambda self: {"n": self.n, "sum": self.sum}, drawn=0, chains=None,
+                  restore=lambda self, state: vars(self).update(state))  # fmt: skip
+    made = bandit(model)
+    made.belief.n += 100.0
+    made.update(world(2)[0], ["a", "b"], [1.0, 2.0], [0.5, 0.5])
+    made.save(tmp_path / "bandit")
+    loaded = bb.Bandit.load(tmp_path / "bandit", model=model)
+    np.testing.assert_array_equal(loaded.belief.n, made.belief.n)
+
+
+def test_a_state_that_a_file_would_change_is_not_saved(tmp_path):
+    made = bandit(Model(Mean, state=lambda self: {"seen": {0: 10.0}}))
+    with pytest.raises(TypeError, match=r"belief\.seen has the key 0; .* keys of text alone"):
+        made.save(tmp_path / "bandit")
+    assert not (tmp_path / "bandit").exists()
+
+
+def test_draws_of_any_size_are_compared_or_refused():
+    made = bandit(Model(Mean, draw=lambda self, x, size, rng, available=None: np.full(
+        (size, len(x), 3), 1.7e308)))  # fmt: skip
+    made.belief.n += 1.0
+    with pytest.raises(ValueError, match=r"Mean\.draw must be finite"):
+        made.choose(world(1)[0])

@@ -146,6 +146,8 @@ def check_whole(bandit: BanditState) -> None:
     n = np.asarray(belief.n)
     demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")
     demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
+    if not type(belief).__module__.startswith("bayesbandit."):
+        return  # what one's own consists of is its own affair: it has been restored
     demand(n.sum() <= bandit.history.total, f"its arms have {n} of {bandit.history.total} rounds")
     for linear_belief in (belief, getattr(belief, "inner", None)):
         if isinstance(linear_belief, LinearBelief):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
 from bayesbandit.balance.kernel import KernelBalance
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.balance.residual import ResidualBalance
@@ -23,20 +25,12 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(
-            Ridge,
-            PolicyMixture,
-            LinearOracle,
-            Unweighted,
-            InversePropensity,
-            ResidualBalance,
-            KernelBalance,
-        ),
+        *(Ridge, PolicyMixture, LinearOracle),
+        *(Unweighted, InversePropensity, ResidualBalance, KernelBalance),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }
-# settings that may be functions of t
-FUNCTIONS = ("alpha", "epsilon", "temperature", "min_probability")
+NUMBERS = "biufU"  # kinds of arrays that a setting may be
 
 
 def savable[T](kind: type[T]) -> type[T]:
@@ -44,6 +38,8 @@ def savable[T](kind: type[T]) -> type[T]:
     its fields, and loaded wherever the class has been imported."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"only a dataclass is stored by its fields; got {kind!r}")
+    if taken := {"kind", "foreign"} & {f.name for f in fields(kind)}:
+        raise ValueError(f"{kind.__name__}: files have another use for a field {taken.pop()!r}")
     KINDS[_name(kind)] = kind
     return kind
 
@@ -54,7 +50,7 @@ def _name(kind: type) -> str:
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A dataclass as its name and fields; a function cannot be stored and becomes None."""
+    """A dataclass as its name and fields; of anything else the name alone."""
     kind = type(value)
     if kind.__name__ != DECLARED and KINDS.get(_name(kind)) is not kind:
         return {"kind": _name(kind), "foreign": True}
@@ -64,17 +60,27 @@ def encode(value: Any) -> dict[str, Any]:
 
 
 def _stored(setting: Any) -> Any:
+    """A setting as JSON holds it, tuples as lists; of a function, or of what is not savable, that
+    it was one."""
+    if isinstance(setting, np.generic):
+        setting = setting.item()
+    if setting is None or isinstance(setting, bool | int | float | str):
+        return setting
+    if isinstance(setting, tuple):
+        return [_stored(one) for one in setting]
+    if isinstance(setting, list):
+        return {"kind": "list", "values": [_stored(one) for one in setting]}
+    if isinstance(setting, dict):
+        pairs = [[_stored(key), _stored(one)] for key, one in setting.items()]
+        return {"kind": "dict", "pairs": pairs}
+    if isinstance(setting, np.ndarray) and setting.dtype.kind in NUMBERS:
+        values, shape = setting.ravel().tolist(), list(setting.shape)
+        return {"kind": "array", "dtype": setting.dtype.str, "shape": shape, "values": values}
     if isinstance(setting, RewardModel):
         return setting.to_yaml()
     if is_dataclass(setting) and not isinstance(setting, type):
         return encode(setting)
-    return None if callable(setting) else setting
-
-
-def _is_foreign(encoded: dict[str, Any]) -> bool:
-    """Whether a file holds but the name of this or of one of its settings."""
-    inner = [v for v in encoded.values() if isinstance(v, dict)]
-    return bool(encoded.get("foreign")) or any(map(_is_foreign, inner))
+    return {"kind": "function" if callable(setting) else _name(type(setting)), "foreign": True}
 
 
 def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
@@ -83,22 +89,60 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
     kind = encoded["kind"]
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        if not (same if _is_foreign(encoded) else decode(encoded, part) == given):
+        if not (same and _agree(encode(given), encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
         return given
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in encoded.items()}
-    del settings["kind"]
-    settings = {k: decode(v, part) if isinstance(v, dict) else v for k, v in settings.items()}
-    if settings.get("foreign"):
+    if encoded.get("foreign"):
         raise ValueError(
             f"the file does not hold the {part}, a {kind} of your own: give it again, "
             f"load(path, {part}=…); @bb.savable before its class lets files hold it"
         )
-    if kind not in KINDS and ":" in kind:
+    if kind not in KINDS:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
-    if None in (settings.get(name, 0) for name in FUNCTIONS):
+    lost = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
+    for name, setting in lost.items():
         raise ValueError(
-            f"the {kind} policy's number was a function, which a file does not hold: "
-            f"give the policy again, load(path, policy={kind}(…))"
+            f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
+            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…))"
         )
+    settings = {name: _restored(v, part) for name, v in encoded.items() if name != "kind"}
     return KINDS[kind](**settings)
+
+
+def _restored(stored: Any, part: str) -> Any:
+    """The setting of `_stored`."""
+    if isinstance(stored, list):
+        return tuple(_restored(one, part) for one in stored)
+    if not isinstance(stored, dict):
+        return stored
+    kind = stored["kind"]
+    if kind == "list":
+        return [_restored(one, part) for one in stored["values"]]
+    if kind == "dict":
+        return {_restored(k, part): _restored(v, part) for k, v in stored["pairs"]}
+    if kind == "array":
+        try:
+            found = np.array(stored["values"], dtype=stored["dtype"]).reshape(stored["shape"])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the {part} has an array that is none: {error}") from error
+        if found.dtype.kind not in NUMBERS:
+            raise ValueError(f"the {part} has an array of {found.dtype}")
+        return found
+    return decode(stored, part)
+
+
+def _is_foreign(stored: dict[str, Any]) -> bool:
+    """Whether a file holds but the name of this, or of something in it."""
+    inner = [v for v in stored.values() if isinstance(v, dict)]
+    return bool(stored.get("foreign")) or any(map(_is_foreign, inner))
+
+
+def _agree(one: Any, other: Any) -> bool:
+    """Whether two encoded settings are the same, where a file holds them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.get("foreign") or other.get("foreign"):
+            return one.get("kind") == other.get("kind")
+        return one.keys() == other.keys() and all(_agree(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_agree, one, other))
+    return bool(one == other or (one != one and other != other))

@@ -37,7 +37,7 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             if isinstance(value, np.ndarray):
                 arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
             else:
-                parts[part][key] = value
+                parts[part][key] = _keyed_by_text(value, f"{part}.{key}")
     meta = {
         "format": FORMAT,
         "version": VERSION,
@@ -57,6 +57,20 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if isinstance(bandit.model, RewardModel):
         meta["digest"] = _digest(bandit.model, meta)
     return meta, arrays
+
+
+def _keyed_by_text(value: Any, name: str) -> Any:
+    """A plain value, in which JSON would turn no key into text."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        if odd := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"{name} has the key {odd[0]!r}; a file holds keys of text alone")
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = value
+    for one in inner:
+        _keyed_by_text(one, name)
+    return value
 
 
 def _storable(array: np.ndarray, name: str) -> np.ndarray:

@@ -16,12 +16,16 @@ enough for an infinite integral, and not necessary: a posterior that passes may 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 import numpy as np
 
 from bayesbandit.engines.gibbs.layout import Array, Block, Layout
 from bayesbandit.engines.gibbs.moves import Candidate
 
+MANY = 64  # elements of which each is tried alone
+FEW = 5  # elements that are tried together
+PASSES = 5  # over what holds a ray up
 TRIES = 20  # weighted least squares, by which most rewards are fitted exactly
 LEAST = 1e-9  # rates are sums of a few declared exponents
 ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it is a difference of
@@ -33,31 +37,56 @@ def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
     joint: moves of several elements that leave some of their terms as they are.
     """
     for ray in rays(layout, joint):
-        if improper(layout, ray):
-            return np.flatnonzero(ray)
-        most = but_for_some(layout, ray)
-        if most is not None and improper(layout, most):
-            return np.flatnonzero(ray)
+        for tried in (ray, but_for_some(layout, ray)):
+            free = None if tried is None else eased(layout, tried)
+            if free is not None and improper(layout, free):
+                return np.flatnonzero(free)
     return np.zeros(0, dtype=np.int64)
 
 
 def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
-    """Directions d (P,) of u: of each element that may go far, and of joint moves."""
-    t, P = layout.terms, len(layout.terms.linear)
-    start = len(t.coef) - layout.powers[3].coef.size
-    last = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
-    held = (last >= start) & (t.coef[last] < 0.0)
+    """Directions d (P,) of u: of each element that may go far, of several together, at speeds at
+    which squares grow alike, and of joint moves."""
+    t, P, pure = layout.terms, len(layout.terms.linear), layout.powers[3]
+    single: list[Array] = []
+    alone = (pure.coef < 0.0) & ((pure.exponent != 0.0).sum(axis=0) == 1)
     for sign, wall in ((-1.0, t.low), (1.0, t.high)):
-        stopped = np.zeros(P, dtype=bool)
-        stopped[t.element[held & (sign * t.exponent > 0.0)]] = True
+        stopped = np.zeros(P, dtype=np.bool_)
+        stopped[pure.element[:, alone][sign * pure.exponent[:, alone] > 0.0]] = True
         free = ~stopped & ~np.isfinite(wall) & (t.square == 0.0) & (sign * t.linear > LEAST)
-        for i in np.flatnonzero(free):
+        for i in np.flatnonzero(free)[:MANY]:
             ray = np.zeros(P)
             ray[i] = sign
             yield ray
+            fast = max(
+                rates(b, ray).max(initial=0.0) for b in (layout.dense.powers, layout.powers[2])
+            )
+            if fast > 0.0 and len(single) < FEW:
+                single.append(ray / fast)
+    for size in range(2, len(single) + 1):
+        yield from (np.sum(some, axis=0) for some in combinations(single, size))
     for speed, lifted in joint:
         if not lifted:
             yield from (-speed, speed)
+
+
+def eased(layout: Layout, ray: Array) -> Array | None:
+    """The ray, and with it other elements of the monomials that would hold it up, so that these
+    stay as they are: the auxiliary variable of a half-Cauchy scale. None where one has no other."""
+    t, pure, moved = layout.terms, layout.powers[3], ray.copy()
+    for _ in range(PASSES):
+        held = np.flatnonzero(rates(pure, moved) > LEAST * np.abs(moved).max())
+        if not held.size:
+            return moved
+        for k in held:
+            element, exponent = pure.element[:, k], pure.exponent[:, k]
+            free = np.flatnonzero((exponent != 0.0) & (moved[element] == 0.0))
+            if not free.size:
+                return None
+            speed = -float(exponent @ moved[element]) / exponent[free]
+            best = int(np.argmax(t.linear[element[free]] * speed))
+            moved[element[free[best]]] = speed[best]
+    return None
 
 
 def improper(layout: Layout, ray: Array) -> bool:
@@ -88,18 +117,24 @@ def improper(layout: Layout, ray: Array) -> bool:
 
 
 def but_for_some(layout: Layout, ray: Array) -> Array | None:
-    """The ray, along which the rows that means fit least stay as they are, moved by variables of
+    """The ray, along which the squares that means fit least stay as they are, moved by variables of
     their own; None where there are no such, or they cost more than the others gain."""
-    t, powers = layout.terms, layout.dense.powers
-    rate = rates(powers, ray)
-    rows = np.flatnonzero(rate > LEAST * np.abs(ray).max())
-    own, exponent = own_elements(powers, ray, rows)
-    speed = np.where(own >= 0, -rate[rows] / exponent, 0.0)
+    t, sparse = layout.terms, layout.powers[2]
+    rate = np.concatenate([rates(layout.dense.powers, ray), rates(sparse, ray)])
+    which = np.flatnonzero(rate > LEAST * np.abs(ray).max())
+    own, exponent = own_elements(layout, ray)
+    own, exponent = own[which], exponent[which]
+    speed = np.where(own >= 0, -rate[which] / exponent, 0.0)
     cost = -t.linear[own] * speed
-    if not (own >= 0).any() or not (cost[own >= 0] > 0.0).all():
+    if not (own >= 0).any():
         return None
-    most = int(max(t.linear @ ray, 0.0) / cost[own >= 0].min())
-    left = ~mostly_fitted(layout.dense.forms[rows], layout.dense.offsets[rows], len(rows) - most)
+    least = float(cost[own >= 0].min())
+    most = int(min(max(t.linear @ ray, 0.0) / least, len(which))) if least > 0.0 else len(which)
+    n = len(layout.dense.offsets)
+    dense, few = which[which < n], which[which >= n] - n
+    forms = np.vstack([layout.dense.forms[dense], sparse_forms(layout, few)])
+    offsets = np.concatenate([layout.dense.offsets[dense], t.offset[few]])
+    left = ~mostly_fitted(forms, offsets, len(which) - most)
     if not 0 < left.sum() <= most or (own[left] < 0).any():
         return None
     moved = ray.copy()
@@ -107,15 +142,21 @@ def but_for_some(layout: Layout, ray: Array) -> Array | None:
     return moved
 
 
-def own_elements(powers: Block, ray: Array, rows: Array) -> tuple[Array, Array]:
-    """Of some squares, the element of u that a ray does not move and no other square has, −1 if
-    there is none, and its exponent there."""
-    count = np.bincount(powers.element[powers.exponent != 0.0], minlength=len(ray))
-    own, found = np.full(len(rows), -1), np.ones(len(rows))
-    for element, exponent in zip(powers.element[:, rows], powers.exponent[:, rows], strict=True):
-        free = (exponent != 0.0) & (count[element] == 1) & (ray[element] == 0.0)
-        own, found = np.where(free, element, own), np.where(free, exponent, found)
-    return own, found
+def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
+    """Of each square, dense and sparse, the element of u that a ray does not move and no other
+    square has, −1 if there is none, and its exponent there."""
+    blocks = layout.dense.powers, layout.powers[2]
+    count, parts = np.zeros(len(ray)), []
+    for powers in blocks:
+        np.add.at(count, powers.element[powers.exponent != 0.0], 1.0)
+    for powers in blocks:
+        own, found = np.full(powers.coef.size, -1), np.ones(powers.coef.size)
+        for element, exponent in zip(powers.element, powers.exponent, strict=True):
+            free = (exponent != 0.0) & (count[element] == 1.0) & (ray[element] == 0.0)
+            own, found = np.where(free, element, own), np.where(free, exponent, found)
+        parts.append((own, found))
+    (a, b), (c, d) = parts
+    return np.concatenate([a, c]), np.concatenate([b, d])
 
 
 def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
@@ -123,7 +164,8 @@ def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
     soon as it does not look as if `enough` did. By iterated weighted least squares."""
     N, D = forms.shape
     weight, first, gap = np.ones(N), np.inf, np.abs(offsets)
-    if not 0 < enough <= N:
+    enough = max(enough, D + 1)
+    if enough > N:
         return np.zeros(N, dtype=np.bool_)
     for k in range(TRIES):
         F = forms * weight[:, None]

@@ -1,0 +1,104 @@
+"""Settings of one's own classes come back from a file as they were, or it says what it lacks."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandits.saved import settings
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    power: float = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Even:
+    """A policy and a balance of any settings."""
+
+    setting: Any = None
+    alpha: Any = None
+    inner: Any = field(default_factory=Inner)
+
+    def probabilities(self, belief, x, t=1):
+        K = belief.moments(x)[0].shape[1]
+        return np.full((len(x), K), 1.0 / K)
+
+    def weights(self, history, belief):
+        return np.ones(len(history))
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """For these tests alone."""
+    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
+    bb.savable(Inner), bb.savable(Even)
+
+
+def made(policy=None, balance=None):
+    bandit = bb.Bandit(2, bb.Ridge(), policy or Even(), balance, n_features=1, seed=0)
+    bandit.update([[1.0], [2.0]], [0, 1], [1.0, 0.0], [0.5, 0.5])
+    return bandit
+
+
+SETTINGS = {
+    "nothing": None,
+    "a number": 1,
+    "not a number": float("nan"),
+    "infinite": float("inf"),
+    "NumPy's number": np.float64(0.25),
+    "text": "kind",
+    "a tuple": (1, (2.0, "a")),
+    "a list": [1, [2.0], (3,)],
+    "a table": {0: 10.0, "a": [1.0], (1, 2): None},
+    "an array": np.arange(6.0).reshape(2, 3),
+    "whole numbers": np.array([], dtype=np.int32),
+    "a part": Inner(power=3.0),
+}
+
+
+def equal(one, other):
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, Inner):
+        return one.power == other.power
+    return type(one) in (type(other), np.float64) and (one == other or one != one)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("part", ["policy", "balance"])
+def test_settings_come_back(name, part, tmp_path):
+    setting = SETTINGS[name]
+    bandit = made(**{part: Even(setting)})
+    bandit.save(tmp_path / "bandit")
+    found = getattr(bb.Bandit.load(tmp_path / "bandit"), part)
+    assert equal(setting, found.setting)
+    assert found.inner.power == 2.0
+    again = bb.Bandit.load(tmp_path / "bandit", **{part: Even(setting)})
+    assert equal(setting, getattr(again, part).setting)
+
+
+@pytest.mark.parametrize("part", ["policy", "balance"])
+def test_what_a_file_does_not_hold_is_asked_for(part, tmp_path):
+    bandit = made(**{part: Even(setting=lambda t: 0.5)})
+    bandit.save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match=rf"setting of the {part} .*Even was a function"):
+        bb.Bandit.load(tmp_path / "bandit")
+    given = Even(setting=lambda t: 0.5)
+    assert getattr(bb.Bandit.load(tmp_path / "bandit", **{part: given}), part) is given
+
+
+def test_other_settings_than_the_files_are_refused(tmp_path):
+    made(balance=Even(np.arange(3.0))).save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match="of other settings than"):
+        bb.Bandit.load(tmp_path / "bandit", balance=Even(np.arange(4.0)))
+
+
+@pytest.mark.parametrize("name", ["kind", "foreign"])
+def test_names_that_files_use(name):
+    kind = dataclass(type("Own", (), {"__annotations__": {name: str}, name: ""}))
+    with pytest.raises(ValueError, match=f"files have another use for a field '{name}'"):
+        bb.savable(kind)
