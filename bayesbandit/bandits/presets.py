@@ -148,7 +148,9 @@ def ILTCB(
     """ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies that an oracle finds.
 
     exploration, psi, gains, oracle, refit_every, rewards: of `PolicyMixture`. The theory has
-    psi=100, gains="ips" and refit_every=1.0 (epochs that double); the defaults earn more.
+    psi=100, gains="ips" and refit_every=1.0 (epochs that double); the defaults earn more on the
+    bundled data sets. Other than in the listing, an arm without a reward so far is drawn with
+    probability 1/K, as by every bandit here. `bandit.belief.mixture` has policies and weights.
     settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history).
     """
     history = {"history": settings.pop("history")} if "history" in settings else {}
