@@ -133,10 +133,10 @@ class Bandit(BanditState):
         mean = deciding.means(self, checks.contexts(x, self.n_features))
         return self.layout.names[mean.argmax(axis=1)]
 
-    def choose(self, x: Any, arms: Iterable[Name] | None = None) -> Decision:
+    def choose(self, x: Any = None, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 
-        arms: those that may be chosen, where not all may.
+        x: none is needed where n_features=0. arms: those that may be chosen, where not all may.
         """
         live = self.deciding
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:

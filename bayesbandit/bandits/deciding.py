@@ -22,11 +22,20 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
         forks.release(bandit)
         layout = bandit.layout
         available = bandit.all_arms if arms is None else bandit.among(arms)
+        if x is None:
+            x = _nothing(layout.n_features)
         x = checks.floats(x, "contexts")
         if x.shape == layout.shape and bandit.compiled and bandit.rule is not None:
             return Decision(layout, _one(bandit, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
+
+
+def _nothing(n_features: int) -> np.ndarray:
+    """The context of a bandit without features."""
+    if n_features > 0:
+        raise TypeError(f"choose needs a context of {n_features} features; got none")
+    return np.empty(0)
 
 
 def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:

@@ -12,7 +12,9 @@ from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, legend, panel
 LIMIT = 0.1  # a standardised difference that is commonly called small
 
 
-def balance(table: pd.DataFrame, title: str = "Balance of the arms' contexts") -> Figure:
+def balance(
+    table: pd.DataFrame, title: str = "Balance: each arm's mean context less that of all rounds"
+) -> Figure:
     """Standardised mean differences of `balance_table`, before and after weighing: a panel an arm,
     a line a feature, the largest before on top."""
     arms = table.index.unique("arm").tolist()
@@ -26,11 +28,10 @@ def balance(table: pd.DataFrame, title: str = "Balance of the arms' contexts") -
         ax.hlines(place, here["before"], here["after"], color="#D0D0D0", lw=1)
         ax.plot(here["before"], place, "o", color=VERMILLION, mfc="white", ms=5)
         ax.plot(here["after"], place, "o", color=BLUE, ms=5)
-        dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "", "")
+        dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "difference (sds)", "")
         ax.set_yticks(place, here.index)
         ax.set(xlim=(-end, end), ylim=(-0.7, len(here) - 0.3))
     figure.suptitle(title)
-    figure.supxlabel("arm's mean − all rounds' (standard deviations)", fontsize=10)
     keys = [
         Line2D([], [], ls="", marker="o", color=VERMILLION, mfc="white", label="before weighing"),
         Line2D([], [], ls="", marker="o", color=BLUE, label="after"),

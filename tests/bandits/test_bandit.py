@@ -274,3 +274,15 @@ def test_a_decision_stays_as_it_was_made(name, rng):
     np.testing.assert_array_equal(decision.probabilities[np.arange(5), arms], decision.propensity)
     decision.mean[:] = decision.sd[:] = decision.x[:] = np.nan
     assert np.isfinite(decision.propensity).all()
+
+
+@pytest.mark.parametrize("preset", [bb.LinTS, bb.BLTS, bb.ILTCB])
+def test_without_features_no_context_is_needed(preset):
+    bandit = preset(["a", "b"], 0)
+    for _ in range(40):
+        decision = bandit.choose()
+        bandit.observe(decision, float(decision.arm == "b"))
+    assert bandit.choose().probabilities[1] > 0.9
+    assert bandit.choose(arms=["a"]).arm == "a"
+    with pytest.raises(TypeError, match="choose needs a context of 3 features; got none"):
+        bb.LinTS(2, 3).choose()
