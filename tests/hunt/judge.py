@@ -228,13 +228,14 @@ def sampled(truth: Truth, posterior: Any, rng: np.random.Generator) -> None:
     mean_function(truth, {k: v[0] for k, v in flat.items()}, rng)
     x = contexts(truth, rng)
     some = rng.choice(chains * size, min(200, chains * size), replace=False)
-    predicted = np.array([over_arms(truth, {k: v[s] for k, v in flat.items()}, x) for s in some])
-    said_mean, said_sd = asked(posterior, x)
-    with np.errstate(all="ignore"):
-        error = np.abs(said_mean - predicted.mean(axis=0))
-        spread = np.maximum(predicted.std(axis=0), said_sd) + 1e-9 * np.abs(said_mean)
-    if not np.isfinite(said_mean).all() or (error > 8.0 * spread / np.sqrt(len(some) / 20)).any():
-        raise Wrong("predicted means are not those of the draws")
+    if (said := asked(posterior, x)) is not None:
+        each = [over_arms(truth, {k: v[s] for k, v in flat.items()}, x) for s in some]
+        predicted, (mean, sd) = np.array(each), said
+        with np.errstate(all="ignore"):
+            error = np.abs(mean - predicted.mean(axis=0))
+            spread = np.maximum(predicted.std(axis=0), sd) + 1e-9 * np.abs(mean)
+        if not np.isfinite(mean).all() or (error > 8.0 * spread / np.sqrt(len(some) / 20)).any():
+            raise Wrong("predicted means are not those of the draws")
     theta = truth.unconstrained(flat).reshape(chains, size, truth.dim)
     poor = unmixed(posterior.diagnostics)
     try:
