@@ -19,6 +19,8 @@ _HOME = {
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
+    "SuperBLUCB": "bandits.presets",
+    "SuperLinUCB": "bandits.presets",
     "Prior": "declaring.priors",
     "RewardModel": "model",
     "reward_model": "model",
@@ -72,6 +74,8 @@ if TYPE_CHECKING:
         LinGreedy,
         LinTS,
         LinUCB,
+        SuperBLUCB,
+        SuperLinUCB,
     )
     from bayesbandit.bandits.saved.settings import savable
     from bayesbandit.beliefs.base import Belief

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle, Oracle
@@ -160,6 +161,32 @@ def ILTCB(
     )  # fmt: skip
     balance = InversePropensity(clip=UNCLIPPED)
     return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **history)
+
+
+def SuperLinUCB(
+    arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
+    ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
+) -> Bandit:  # fmt: skip
+    """SuperLinUCB (Chu et al. 2011): √T regret, by levels whose rewards are independent.
+
+    horizon, alpha, ridge, intercept: of `Levels`. settings: of `Bandit` (history). A reward that
+    comes after later decisions is learned at the level where its arm is wide by then.
+    """
+    model = Levels(horizon, alpha, ridge, intercept)
+    return Bandit(arms, model, Thompson(), n_features=n_features, seed=seed, **settings)
+
+
+def SuperBLUCB(
+    arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
+    ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
+    **settings: Any,
+) -> Bandit:  # fmt: skip
+    """SuperBLUCB (paper, Appendix A): SuperLinUCB under weights 1 / max(γ, estimated propensity).
+
+    See `SuperLinUCB`.
+    """
+    model, balance = Levels(horizon, alpha, ridge, intercept), InversePropensity(clip, "estimated")
+    return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **settings)
 
 
 def BayesianLassoTS(

@@ -1,0 +1,205 @@
+"""SuperLinUCB (Chu, Li, Reyzin and Schapire 2011; paper, Appendix A): levels of certainty.
+
+Rounds are shared out among S levels, of which level s learns only where its widths are above 2^−s:
+given the contexts, a level's rewards are then independent, as the √T bound needs. A round goes up
+the levels. Where all arms that are left have widths
+
+- of 1/√T at most, the largest upper bound is taken, and nothing is learned;
+- of 2^−s at most, those within 2^(1−s) of the largest upper bound are left, and s grows;
+- else an arm that is wider than 2^−s is taken, and level s learns of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import integer, number, one_of
+
+Array = np.ndarray
+
+
+def thompson_alpha(delta: float = 0.05, epsilon: float = 0.5) -> float:
+    """α of Theorem 1 for Thompson sampling, √(ln(1/δ)/ε), with δ and ε in (0, 1)."""
+    number(delta, "delta", above=0, below=1)
+    number(epsilon, "epsilon", above=0, below=1)
+    return math.sqrt(math.log(1.0 / delta) / epsilon)
+
+
+def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
+    """α of Theorem 1 for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
+    integer(horizon, "horizon", least=1)
+    integer(n_arms, "n_arms", least=1)
+    number(delta, "delta", above=0, below=1)
+    return math.sqrt(math.log(horizon * n_arms / delta))
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
+    the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
+
+    horizon: T, for ln T levels. alpha: α; None: `ucb_alpha`. ridge: λ. intercept: a constant
+    column, penalised like the rest. The theory is of rewards and contexts of size 1 at most.
+    """
+
+    horizon: int = 10_000
+    alpha: float | None = None
+    ridge: float = 1.0
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        integer(self.horizon, "horizon", least=2)
+        if self.alpha is not None:
+            number(self.alpha, "alpha", above=0)
+        number(self.ridge, "ridge", above=0)
+        one_of(self.intercept, "intercept", (True, False))
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+    ) -> LevelsBelief:
+        """The belief before any rounds. It has no use for a seed."""
+        if normalize:
+            raise ValueError("the levels' weights are not scaled to mean 1")
+        return LevelsBelief(self, n_arms, n_features)
+
+
+class LevelsBelief(Belief):
+    """Each arm's ridge regression at each level.
+
+    P (S, K, D, D), b (S, K, D): B⁻¹ and X'Wr. level (n,): where each round was learned, −1 nowhere.
+    """
+
+    def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
+        self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
+        self.S = max(1, math.ceil(math.log(spec.horizon)))
+        self.D = n_features + bool(spec.intercept)
+        self.level = np.zeros(0)
+        self.P, self.b = self._empty(n_arms)
+
+    def __repr__(self) -> str:
+        return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
+
+    def _empty(self, n_arms: int) -> tuple[Array, Array]:
+        shape = self.S, n_arms, self.D
+        return np.tile(np.eye(self.D) / self.spec.ridge, (*shape[:2], 1, 1)), np.zeros(shape)
+
+    @property
+    def alpha(self) -> float:
+        """α for the arms of now."""
+        if self.spec.alpha is not None:
+            return self.spec.alpha
+        return ucb_alpha(self.spec.horizon, len(self.n))
+
+    def _design(self, x: Array) -> Array:
+        return np.column_stack([x, np.ones(len(x))]) if self.spec.intercept else x
+
+    def _bounds(self, z: Array, s: int, arms: Array) -> tuple[Array, Array]:
+        """Estimates and widths of arms at level s, at z (D,)."""
+        v = self.P[s, arms] @ z
+        return (v * self.b[s, arms]).sum(axis=1), self.alpha * np.sqrt(v @ z)
+
+    def climb(self, z: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
+        """The arms that are taken alike at z (D,) among those of these numbers, and the level that
+        learns of it, −1 if none does. taken: an arm that was taken whatever the levels say: it is
+        the first level where it is wide, or none."""
+        for s in range(self.S):
+            mean, width = self._bounds(z, s, arms)
+            upper, wide = mean + width, width > 2.0 ** -(s + 1)
+            if taken is not None:
+                if wide[arms == taken].any():
+                    return arms, s
+                continue
+            if (width <= 1.0 / math.sqrt(self.spec.horizon)).all() or s == self.S - 1:
+                return arms[upper == upper.max()], -1
+            if wide.any():
+                return arms[wide & (width == width.max())], s
+            arms = arms[upper >= upper.max() - 2.0**-s]
+        return arms, -1
+
+    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
+        """1 for the arm that is taken; ties are broken evenly."""
+        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
+        arms, p = np.flatnonzero(which), np.zeros((len(x), len(self.n)))
+        for i, z in enumerate(self._design(x)):
+            taken, _ = self.climb(z, arms)
+            p[i, taken] = 1.0 / len(taken)
+        return p[:, which]
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        """Of all that was learned, levels together: estimates, and √(z'B⁻¹z)."""
+        z, eye = self._design(x), self.spec.ridge * np.eye(self.D)
+        B = np.linalg.inv(self.P).sum(axis=0) - (self.S - 1) * eye
+        theta = np.linalg.solve(B, self.b.sum(axis=0)[:, :, None])[:, :, 0]
+        spread = np.einsum("nd,kde,ne->nk", z, np.linalg.inv(B), z)
+        return z @ theta.T, np.sqrt(np.maximum(spread, 0.0))
+
+    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
+        mean, sd = self.moments(x)
+        values = mean + sd * rng.standard_normal((size, *mean.shape))
+        return values if available is None else values[:, :, available]
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+        """Rounds one by one: each is learned at the level where its arm is wide, which is the one
+        that took it if the reward comes before the next decision."""
+        weight = np.ones(len(x)) if weight is None else weight
+        everyone = np.arange(len(self.n))
+        for z, k, r, w in zip(self._design(x), arm.tolist(), reward, weight, strict=True):
+            taken, s = self.climb(z, everyone)
+            if k not in taken:
+                _, s = self.climb(z, everyone, taken=k)
+            self._learn(z, k, r, w, s)
+            self.level = np.append(self.level, float(s))
+            self.n = self.n + (everyone == k)
+
+    def _learn(self, z: Array, k: int, r: float, w: float, s: int) -> None:
+        if s >= 0:
+            v = self.P[s, k] @ z
+            self.P[s, k] -= np.outer(v, v) * (w / (1.0 + w * (z @ v)))
+            self.b[s, k] += w * r * z
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """The levels of rounds stay, whatever their weights become."""
+        z, (P, b) = self._design(x), self._empty(len(self.n))
+        for k in due:
+            self.P[:, k], self.b[:, k] = P[:, k], b[:, k]
+            for i in np.flatnonzero(arm == k):
+                self._learn(z[i], k, reward[i], weight[i], int(self.level[i]))
+
+    def add_arm(self) -> None:
+        P, b = self._empty(1)
+        self.P, self.b = np.concatenate([self.P, P], axis=1), np.concatenate([self.b, b], axis=1)
+        self.n = np.append(self.n, 0.0)
+
+    def remove_arm(self, k: int) -> None:
+        self.P, self.b = np.delete(self.P, k, axis=1), np.delete(self.b, k, axis=1)
+        self.n = np.delete(self.n, k)
+
+    def fork(self) -> Self:
+        return deepcopy(self, {id(self.spec): self.spec})
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError("SuperLinUCB has no posterior; its levels are in belief.P and belief.b")
+
+    def state(self) -> dict[str, Any]:
+        return {"P": self.P, "b": self.b, "level": self.level, "n": self.n}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for name, array in state.items():
+            wanted = getattr(self, name).shape if name != "level" else (int(state["n"].sum()),)
+            lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
+            if not (array.shape == wanted or lost) or not np.isfinite(array).all():
+                raise ValueError(f"{name} must be finite, {wanted}; got {array.shape}")
+            setattr(self, name, array)
