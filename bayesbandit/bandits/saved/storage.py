@@ -161,10 +161,16 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
+    from bayesbandit.engines.registry import choices
 
     if isinstance(model, Declared):
         return model
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
+    if (engine := settings.get("engine")) not in choices():
+        raise ValueError(
+            f"the bandit's engine is {engine!r}, which is not registered; the engines are "
+            f"{', '.join(choices())}: import the module that registers it, then load again"
+        )
     try:
         found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
