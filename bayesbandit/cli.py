@@ -146,7 +146,7 @@ def models(
     """The gallery of declared reward models, and the engine that each gets."""
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import list_models
+    from bayesbandit.declaring.gallery import list_models, path_of
     from bayesbandit.engines.plan import plan
     from bayesbandit.model import load_model
 
@@ -160,6 +160,9 @@ def models(
                 warn(f"{name} is left out: {said(error)}")
                 continue
             rows.append({"model": name, "title": title, "engine": found.engine})
+    for name, points in plugins("models").items():
+        if (first := path_of(name)) is not None:
+            warn(f"{name} is {first}; that of {' and '.join(map(offer, points))} is hidden by it")
     show(pd.DataFrame(rows), "Declared reward models")
 
 
@@ -248,7 +251,8 @@ def _study(name: str) -> Any:
         return importlib.import_module(f"bayesbandit.studies.{name}")
     offered = plugins("studies")
     if name not in offered:
-        raise ValueError(f"unknown study {name!r}; there are {', '.join([*names, *offered])}")
+        there = ", ".join(dict.fromkeys([*names, *offered]))
+        raise ValueError(f"unknown study {name!r}; there are {there}")
     module = plugin("studies", name)
     if missing := [part for part in STUDY if not hasattr(module, part)]:
         by = offer(offered[name][0])

@@ -32,7 +32,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
         _ = offered.__wrapped__  # so that what cannot be loaded is said at once
         return text.strip(), partial(offered, **settings)
     if name not in BANDITS:
-        there = ", ".join([*BANDITS, *plugins("players")])
+        there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
         raise ValueError(f"unknown bandit {name!r}; there are {there}")
     factory = partial(BANDITS[name], **settings)
     try:

@@ -66,6 +66,12 @@ def list_models() -> dict[str, str]:
     return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
 
 
+def path_of(name: str) -> Path | None:
+    """The file of the gallery in which a model of this name stands, if there is one."""
+    found = _entries().get(name)
+    return found[0].path if found else None
+
+
 def load(name: str | os.PathLike[str]) -> Declaration:
     """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
     text = os.fspath(name)

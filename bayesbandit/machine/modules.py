@@ -140,9 +140,9 @@ def unchanged(digests: Mapping[str, str]) -> None:
         if name in sys.modules and _digest(name) != then:
             file = getattr(sys.modules[name], "__file__", name)
             raise ChangedCode(
-                f"{file} changed while the run was going; start it again. What was finished before "
-                "is kept, and goes on only with the file as it was: for another, give another "
-                "folder"
+                f"{file} changed while the run was going, or since its processes loaded it: start "
+                "it again, in a new Python process. What was finished before is kept, and goes on "
+                "with the same code only; for other code, give another folder"
             )
 
 

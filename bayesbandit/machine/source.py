@@ -47,7 +47,8 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
     """What installed packages offer as `bayesbandit.<kind>` (models, studies or players), by name;
     not loaded. Several of a name, where several packages offer it."""
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=f"bayesbandit.{kind}"):
+    points = entry_points(group=f"bayesbandit.{kind}")
+    for point in sorted(points, key=lambda point: (point.name, offer(point))):
         found.setdefault(point.name, []).append(point)
     return found
 
@@ -55,9 +56,14 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
 def plugin(kind: str, name: str) -> Any:
     """What the one package that offers this name gives."""
     points = plugins(kind).get(name, [])
-    if len(points) != 1:
-        by = " and ".join(map(offer, points)) or "no installed package"
-        raise ValueError(f"{name!r} of bayesbandit.{kind} is offered by {by}")
+    if not points:
+        raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
+    if len(points) > 1:
+        by = " and by ".join(map(offer, points))
+        raise ValueError(
+            f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
+            "while both are installed"
+        )
     try:
         return points[0].load()
     except Exception as error:  # a package's own code raises what it likes
