@@ -75,7 +75,10 @@ QUICK = [name for name in HIDDEN if "compiled class" not in name and "ufunc" not
 
 def of(file, text):
     file.write_text(text)
-    return code.fingerprint(module_of(file, "tests.code:").pick)
+    pick = module_of(file, "tests.code:").pick
+    found = code.fingerprint(pick)
+    assert code.fingerprint(pick) == found
+    return found
 
 
 def whole(kind, v):
@@ -205,13 +208,18 @@ def test_what_is_installed(tmp_path, monkeypatch):
     assert of(file, "def pick(): return 1") != of(file, "def pick(): return 2")
 
 
+class Hostile:
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
 def test_packages_by_name_and_version():
     import numpy as np
     import pandas as pd
 
     import bayesbandit as bb
 
-    assert code.packages(bb.LinTS, dict, len) == []
+    assert code.packages(bb.LinTS, dict, len, Hostile()) == []
     assert code.packages(pd.DataFrame()) == [f"pandas {pd.__version__}"]
     assert code.packages(np.linalg.norm, pd.read_csv) == [
         f"numpy {np.__version__}", f"pandas {pd.__version__}",

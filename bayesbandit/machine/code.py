@@ -65,10 +65,17 @@ def texts(*values: Any) -> dict[str, str]:
 def packages(*values: Any) -> list[str]:
     """Names and versions of the installed packages that functions and classes are of, and the
     classes of objects; the toolkit and Python are none."""
-    kinds = [v.func if isinstance(v, partial) else v for v in values]
-    kinds = [getattr(v, "__wrapped__", v) for v in kinds]
-    homes = (getattr(v, "__module__", None) for v in kinds)
-    return modules.packages(home for home in homes if isinstance(home, str))
+    return modules.packages(map(_home, values))
+
+
+def _home(value: Any) -> str:
+    """The module of a function or a class, or of an object's class."""
+    value = value.func if isinstance(value, partial) else value
+    if isinstance(getattr(type(value), "__wrapped__", None), property):
+        value = value.__wrapped__
+    if isinstance(value, FunctionType | type):
+        return value.__module__ or ""
+    return str(getattr(value, "__dict__", {}).get("__module__", type(value).__module__))
 
 
 def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
@@ -179,7 +186,7 @@ class _Named(str):
 
 HIDDEN = (
     *("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__module__", "_abc_impl"),
-    "__static_attributes__",  # in another order in each process
+    *("__static_attributes__", "__slotnames__"),  # in another order in each process; made by copies
 )
 # where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties
 INNER = (
