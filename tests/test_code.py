@@ -26,6 +26,7 @@ HIDDEN = {
         "class Q:\n    @lru_cache\n    def a(self): return {v}\ndef pick(): return Q().a()"
     ),
     "a vectorised function": "p = np.vectorize(lambda x: {v})\ndef pick(): return p(0)",
+    "a ufunc": "p = np.frompyfunc(lambda x: {v}, 1, 1)\ndef pick(): return p(0)",
     "a lazy property": (
         "class Q:\n    @cached_property\n    def a(self): return {v}\ndef pick(): return Q().a"
     ),

@@ -154,11 +154,15 @@ def _content(value: Any, found: list[Any]) -> list[Any] | None:
 def _function(value: FunctionType, found: list[Any]) -> list[Any]:
     """What a function of the user's refers to."""
     found.append(does(value.__code__))
-    around = sorted(set(names(value.__code__)) & set(value.__globals__))
-    lazy = [_Named(own) for name in imported(value.__code__) for own in modules.own(name)]
+    near = sorted(set(names(value.__code__)) & set(value.__globals__))
+    around = [value.__globals__[name] for name in near]
+    whole = [*imported(value.__code__)]
+    if any(isinstance(v, np.ufunc) and v.__name__.endswith(" (vectorized)") for v in around):
+        whole.append(value.__module__ or "")  # a ufunc does not show the function behind it
+    read = [_Named(own) for name in whole for own in modules.own(name)]
     cells = [v for cell in value.__closure__ or () for v in _held(cell)]
     defaults = [*(value.__defaults__ or ()), value.__kwdefaults__]
-    return [*(value.__globals__[name] for name in around), *lazy, *cells, *defaults, vars(value)]
+    return [*around, *read, *cells, *defaults, vars(value)]
 
 
 def _class(value: type) -> list[Any]:
