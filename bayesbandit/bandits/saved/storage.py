@@ -166,15 +166,15 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
     if isinstance(model, Declared):
         return model
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
-    if (engine := settings.get("engine")) not in choices():
-        raise ValueError(
-            f"the bandit's engine is {engine!r}, which is not registered; the engines are "
-            f"{', '.join(choices())}: import the module that registers it, then load again"
-        )
     try:
         found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
+    if (engine := settings.get("engine", "auto")) not in choices():
+        raise ValueError(
+            f"the bandit's engine is {engine!r}, which is not registered; the engines are "
+            f"{', '.join(choices())}: import the module that registers it, then load again"
+        )
     now, then = _digest(found, meta), meta["digest"]
     if None not in (now, then) and now != then:
         raise ValueError(
