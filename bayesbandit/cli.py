@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
 from bayesbandit.machine.files import replacing
-from bayesbandit.machine.source import plugins
+from bayesbandit.machine.source import offer, plugin, plugins, said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 console = Console()
+STUDY = ("TITLE", "experiment", "table", "beside", "figures")  # what `reproduce` needs of one
 
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
@@ -125,6 +126,8 @@ def reproduce(
     """Run a study of the paper and print our table beside the paper's."""
     with _clear_errors():
         module = _study(study)
+        if quick and not hasattr(module, "QUICK"):
+            raise ValueError(f"the study {study!r} has no small version (QUICK): omit --quick")
         settings: dict[str, Any] = dict(module.QUICK) if quick else {}
         if replications is not None:
             settings["replications"] = replications
@@ -143,16 +146,23 @@ def models(
     """The gallery of declared reward models, and the engine that each gets."""
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import list_models
+    from bayesbandit.declaring.gallery import list_models, path_of
     from bayesbandit.engines.plan import plan
     from bayesbandit.model import load_model
 
     rows = []
     with _clear_errors():
         for name, title in list_models().items():
-            model = load_model(name)
-            found = plan(model, features, 2 if model.takes_arm else None)
+            try:
+                model = load_model(name)
+                found = plan(model, features, 2 if model.takes_arm else None)
+            except Exception as error:  # one that fails hides none of the others
+                warn(f"{name} is left out: {said(error)}")
+                continue
             rows.append({"model": name, "title": title, "engine": found.engine})
+    for name, points in plugins("models").items():
+        if (first := path_of(name)) is not None:
+            warn(f"{name} is {first}; that of {' and '.join(map(offer, points))} is hidden by it")
     show(pd.DataFrame(rows), "Declared reward models")
 
 
@@ -221,6 +231,11 @@ def say(*parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*parts))
 
 
+def warn(text: str) -> None:
+    """A line beside the answer, on stderr."""
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
+
+
 def _cell(value: Any) -> Text:
     if isinstance(value, float):
         small = "–" if value != value else f"{value:.4f}"
@@ -236,8 +251,13 @@ def _study(name: str) -> Any:
         return importlib.import_module(f"bayesbandit.studies.{name}")
     offered = plugins("studies")
     if name not in offered:
-        raise ValueError(f"unknown study {name!r}; there are {', '.join([*names, *offered])}")
-    return offered[name].load()
+        there = ", ".join(dict.fromkeys([*names, *offered]))
+        raise ValueError(f"unknown study {name!r}; there are {there}")
+    module = plugin("studies", name)
+    if missing := [part for part in STUDY if not hasattr(module, part)]:
+        by = offer(offered[name][0])
+        raise ValueError(f"the study {name!r}, offered by {by}, lacks {', '.join(missing)}")
+    return module
 
 
 class _clear_errors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from bayesbandit.bandits import presets
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.bandits.base import Factory, Player
-from bayesbandit.machine.source import module_of, plugins
+from bayesbandit.machine.source import module_of, offer, plugin, plugins
 from bayesbandit.policies import Thompson
 
 BANDITS = {name: getattr(presets, name) for name in presets.__all__}
@@ -27,9 +28,11 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
-        return text.strip(), partial(play_plugin, name, **settings)
+        offered = OfferedPlayer(name)
+        _ = offered.__wrapped__  # so that what cannot be loaded is said at once
+        return text.strip(), partial(offered, **settings)
     if name not in BANDITS:
-        there = ", ".join([*BANDITS, *plugins("players")])
+        there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
         raise ValueError(f"unknown bandit {name!r}; there are {there}")
     factory = partial(BANDITS[name], **settings)
     try:
@@ -69,9 +72,9 @@ def parse_player(text: str) -> tuple[str, Factory]:
     if found is None:
         raise ValueError(f"a player is given as FILE.py:NAME; got {where!r}")
     file = Path(found[1]).expanduser().resolve()
-    _player(file, found[2])
+    _player(file, found[2])  # so that what cannot be loaded is said at once
     label = text.strip().replace(where, found[2], 1)
-    return label, partial(play_file, str(file), found[2], **settings)
+    return label, partial(FilePlayer(str(file), found[2]), **settings)
 
 
 def _player(path: Path, name: str) -> Factory:
@@ -85,16 +88,37 @@ def _player(path: Path, name: str) -> Factory:
     return factory
 
 
-def play_file(
-    file: str, name: str, arms: Any, n_features: int, seed: Any = 0, **settings: Any
-) -> Player:
-    """A player of a file, which every process loads for itself."""
-    return _player(Path(file), name)(arms, n_features, seed=seed, **settings)
+@dataclass(frozen=True)
+class FilePlayer:
+    """Makes a player of a file, which every process loads for itself."""
+
+    file: str
+    name: str
+
+    @property
+    def __wrapped__(self) -> Factory:
+        return _player(Path(self.file), self.name)
+
+    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
+        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
-def play_plugin(name: str, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
-    """A player of an installed package."""
-    return plugins("players")[name].load()(arms, n_features, seed=seed, **settings)
+@dataclass(frozen=True)
+class OfferedPlayer:
+    """Makes a player of an installed package."""
+
+    name: str
+
+    @property
+    def __wrapped__(self) -> Factory:
+        factory = plugin("players", self.name)
+        if not callable(factory):
+            (point,) = plugins("players")[self.name]
+            raise TypeError(f"{self.name!r}, offered by {offer(point)}, is no player: {factory!r}")
+        return factory
+
+    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
+        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

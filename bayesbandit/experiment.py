@@ -20,7 +20,8 @@ from bayesbandit import checks
 from bayesbandit.bandits.base import Factory, Player, check, names_of, rounds_of, step
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.ledger import Ledger
-from bayesbandit.machine import code
+from bayesbandit.machine import code, modules
+from bayesbandit.machine.source import said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,15 +102,21 @@ class Experiment:
         jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
             the work goes to a Dask cluster.
         """
-        with closing(Ledger(out, self.describe())) as ledger:
-            return self._run(ledger, jobs, progress)
+        texts = code.texts(*(self._first(factory)[1] for factory in self._factories().values()))
+        described = self.describe()
+        modules.unchanged(texts)
+        with closing(Ledger(out, described)) as ledger:
+            return self._run(ledger, jobs, progress, texts)
 
-    def _run(self, ledger: Ledger, jobs: int, progress: bool) -> pd.DataFrame:
+    def _run(
+        self, ledger: Ledger, jobs: int, progress: bool, texts: Mapping[str, str]
+    ) -> pd.DataFrame:
         from joblib import Parallel, delayed
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         factories, units = self._factories(), []
+        same = self.horizon, self.seed, self.points, texts
         for environment in self.environments:
             for replication in range(self.replications):
                 done = ledger.done(environment.name, replication)
@@ -117,9 +124,7 @@ class Experiment:
                 if left:
                     units.append((environment, replication, left))
         done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(work)(
-                os.getpid(), environment, replication, left, self.horizon, self.seed, self.points
-            )
+            delayed(work)(os.getpid(), environment, replication, left, *same)
             for environment, replication, left in units
         )
         columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -139,15 +144,21 @@ class Experiment:
     def settings(self, factory: Factory) -> str:
         """A bandit's settings in words, without memory addresses, as of the first environment; and
         of code of one's own, what tells it from other code of the same name."""
-        first = self.environments[0]
-        player = factory(first.arms, first.n_features, seed=0)
+        first, (player, made_of) = self.environments[0], self._first(factory)
         parts = [checks.shown(player)]
         if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
             parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
-        made_of = (getattr(player, name, None) for name in ("spec", "policy", "balance"))
-        if own := code.fingerprint(factory, type(player), *made_of):
+        parts += code.packages(*made_of)
+        if own := code.fingerprint(*made_of):
             parts.append(f"code {own}")
         return ", ".join(parts)
+
+    def _first(self, factory: Factory) -> tuple[Player, tuple[Any, ...]]:
+        """A player as of the first environment, and what it is made of."""
+        first = self.environments[0]
+        player = factory(first.arms, first.n_features, seed=0)
+        parts = (getattr(player, name, None) for name in ("spec", "policy", "balance"))
+        return player, (factory, type(player), *parts)
 
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)
@@ -170,7 +181,7 @@ def _end_after(parent: int) -> None:
 
 def play_unit(
     environment: Environment, replication: int, factories: Mapping[str, Factory],
-    horizon: int | None, seed: int, points: int,
+    horizon: int | None, seed: int, points: int, texts: Mapping[str, str],
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One replication of one environment: every bandit against the same sample."""
     from threadpoolctl import threadpool_limits
@@ -184,11 +195,16 @@ def play_unit(
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
+                modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
                 rows += [run | record for record in play(player, environment, sample, points)]
+                modules.unchanged(texts)
+            except modules.ChangedCode:
+                raise
             except Exception as error:
                 raise RuntimeError(
-                    f"{label} on {name}, replication {replication}, seed {seed}, failed: {error}"
+                    f"{label} on {name}, replication {replication}, seed {seed}, failed: "
+                    f"{said(error)}"
                 ) from error
     return rows
 

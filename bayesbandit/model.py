@@ -57,10 +57,10 @@ class RewardModel(Declaration):
         return cast(RewardModel, model.with_priors(**given))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        module, state = self.function.__module__, (dict(self.priors), dict(self.dims or {}))
+        module, state = self.function.__module__ or "", (dict(self.priors), dict(self.dims or {}))
         if module.startswith(gallery.FROM_FILE):
             return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
-        if module != "__main__" and _stands_in_its_place(self.function):
+        if module not in ("", "__main__") and _stands_in_its_place(self.function):
             return _from_module, (module, self.function.__qualname__, *state)
         return RewardModel, (self.function, *state)
 
@@ -70,7 +70,7 @@ def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
 
     def declare(function: Callable[..., Any]) -> RewardModel:
         model = RewardModel(function, priors)
-        if not function.__module__.startswith(gallery.FROM_FILE):
+        if not (function.__module__ or "").startswith(gallery.FROM_FILE):
             gallery.register(model)
         return model
 

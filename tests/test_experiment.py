@@ -173,7 +173,8 @@ def test_a_failed_replication_fails_the_study_by_name_and_seed():
             raise ZeroDivisionError("as arranged")
         return bb.LinTS(arms, n_features, seed=seed)
 
-    with pytest.raises(RuntimeError, match="broken on iris, replication 0, seed 7, failed: as arr"):
+    said = "broken on iris, replication 0, seed 7, failed: ZeroDivisionError: as arranged"
+    with pytest.raises(RuntimeError, match=said):
         bb.Experiment([IRIS], [broken], replications=1, seed=7).run(progress=False)
 
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 
+import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
@@ -403,3 +404,27 @@ def test_an_error_of_the_declarations_own_stays_what_it_is():
     model = bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1))(broken)
     with pytest.raises(KeyError, match="own"):
         model.build(np.ones((6, 3)), np.ones(6))
+
+
+def test_a_declaration_whose_module_is_unknown(tmp_path):
+    """As `exec` makes it: it is planned, plays and is saved like any other."""
+    space = {"bb": bb, "pm": pm, "NORMAL": NORMAL}
+    text = (
+        "@bb.reward_model(theta=NORMAL)\ndef unplaced(x, reward, theta):\n"
+        "    pm.Normal('reward', x @ theta, 1, observed=reward)\n    return x @ theta\n"
+    )
+    exec(text, space)
+    model = space["unplaced"]
+    assert model.function.__module__ is None
+    assert "unplaced: exact_gaussian" in model.explain(2)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
+    bandit.update(np.eye(2), [0, 1], [1.0, 2.0])
+    bandit.save(tmp_path / "bandit")
+    assert bb.Bandit.load(tmp_path / "bandit").model == model
+    assert cloudpickle.loads(cloudpickle.dumps(model)).priors == model.priors
+    table = bb.Experiment(
+        [bb.environments.bundled("iris")],
+        {"unplaced": lambda arms, d, seed: bb.Bandit(arms, model, bb.Thompson(), n_features=d)},
+        5, 1, points=5,
+    ).run(progress=False)  # fmt: skip
+    assert len(table)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.machine.source import module_of, plugins, said
+from bayesbandit.machine.source import module_of, offer, plugin, plugins, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
@@ -59,8 +59,17 @@ def running(name: str) -> Declaration | None:
 def list_models() -> dict[str, str]:
     """The gallery's models, and those of installed packages: titles by name. PyMC is not
     imported."""
-    offered = {name: f"from {point.value}" for name, point in plugins("models").items()}
+    offered = {
+        name: f"from {' and '.join(point.value for point in points)}"
+        for name, points in plugins("models").items()
+    }
     return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
+
+
+def path_of(name: str) -> Path | None:
+    """The file of the gallery in which a model of this name stands, if there is one."""
+    found = _entries().get(name)
+    return found[0].path if found else None
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:
@@ -78,9 +87,10 @@ def load(name: str | os.PathLike[str]) -> Declaration:
         e for entry in entries.values() for e in entry if e.path.stem == text
     ]
     if not found and text in (offered := plugins("models")):
-        model = offered[text].load()
+        model = plugin("models", text)
         if not isinstance(model, Declaration):
-            raise TypeError(f"{offered[text].value} is no reward model; it is {model!r}")
+            by = offer(offered[text][0])
+            raise TypeError(f"{text!r}, offered by {by}, is no reward model; it is {model!r}")
         return model
     if not found:
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from bayesbandit.machine import modules
+
+_loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has been run
 
 
 def module_of(path: Path, prefix: str) -> ModuleType:
@@ -15,22 +19,22 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    stat = path.stat()
-    return _module(path, prefix, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=256)
-def _module(path: Path, prefix: str, modified: int, size: int) -> ModuleType:
-    spec = spec_from_file_location(f"{prefix}{path}", path)
-    if spec is None or spec.loader is None:
+    name, text = f"{prefix}{path}", path.read_bytes()
+    before = _loaded.get(name)
+    if before is not None and before[0] == text and sys.modules.get(name) is before[1]:
+        return before[1]
+    spec = spec_from_file_location(name, path)
+    if spec is None:
         raise ImportError(f"{path} cannot be loaded as Python")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # as dataclasses and the like want it
+    sys.modules[name] = module  # as dataclasses and the like want it
+    modules.keep(name, text)
     try:
-        spec.loader.exec_module(module)
+        exec(compile(text, str(path), "exec"), vars(module))
     except Exception as error:
-        del sys.modules[spec.name]
+        del sys.modules[name]
         raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
+    _loaded[name] = text, module
     return module
 
 
@@ -39,7 +43,37 @@ def said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def plugins(kind: str) -> dict[str, EntryPoint]:
+def plugins(kind: str) -> dict[str, list[EntryPoint]]:
     """What installed packages offer as `bayesbandit.<kind>` (models, studies or players), by name;
-    not loaded."""
-    return {point.name: point for point in entry_points(group=f"bayesbandit.{kind}")}
+    not loaded. Several of a name, where several packages offer it."""
+    found: dict[str, list[EntryPoint]] = {}
+    points = entry_points(group=f"bayesbandit.{kind}")
+    for point in sorted(points, key=lambda point: (point.name, offer(point))):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def plugin(kind: str, name: str) -> Any:
+    """What the one package that offers this name gives."""
+    points = plugins(kind).get(name, [])
+    if not points:
+        raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
+    if len(points) > 1:
+        by = " and by ".join(map(offer, points))
+        raise ValueError(
+            f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
+            "while both are installed"
+        )
+    try:
+        return points[0].load()
+    except Exception as error:  # a package's own code raises what it likes
+        raise ImportError(
+            f"{name!r} of bayesbandit.{kind}, offered by {offer(points[0])}, cannot be loaded: "
+            f"{said(error)}"
+        ) from error
+
+
+def offer(point: EntryPoint) -> str:
+    """The package that offers something, and where it stands in there."""
+    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+    return f"{package} ({point.value})"

@@ -178,3 +178,14 @@ def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, 
     loaded = bb.Bandit.load(tmp_path / "bandit", model=made.model)
     assert loaded.belief.plan.explain() == made.belief.plan.explain()
     same(made.copy(), loaded)
+
+
+def test_a_file_whose_engine_is_not_registered_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    registry.register(Engine("few", lambda built: Few(), "nothing"))
+    played(bandit(known_noise, engine="few", draws=30), 2).save(tmp_path / "bandit")
+    bb.Bandit.load(tmp_path / "bandit", model=known_noise)
+    registry.engines[:] = [engine for engine in registry.engines if engine.name != "few"]
+    said = "engine is 'few', which is not registered; .*: import the module that registers it"
+    with pytest.raises(ValueError, match=said):
+        bb.Bandit.load(tmp_path / "bandit", model=known_noise)

@@ -175,6 +175,7 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
+    from bayesbandit.engines.registry import choices
 
     if isinstance(model, Declared):
         return model
@@ -183,6 +184,11 @@ def _model(meta: dict[str, Any], model: Any) -> Any:
         found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
+    if (engine := settings.get("engine", "auto")) not in choices():
+        raise ValueError(
+            f"the bandit's engine is {engine!r}, which is not registered; the engines are "
+            f"{', '.join(choices())}: import the module that registers it, then load again"
+        )
     now, then = _digest(found, meta), meta["digest"]
     if None not in (now, then) and now != then:
         raise ValueError(

@@ -1,0 +1,150 @@
+"""Modules that are the user's own: which they are, what their files say, what they import."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+from typing import Any
+
+INSTALLED = ("purelib", "platlib", "stdlib", "platstdlib")  # "data" is the whole environment
+SHARED = {"site-packages", "dist-packages"}  # of another Python that this one takes packages from
+_texts: dict[str, tuple[Any, bytes]] = {}  # by module, its spec and what its file said then
+
+
+class ChangedCode(ValueError):
+    """Code that is no longer what it was when a run began."""
+
+
+@cache
+def installed(module: str) -> bool:
+    """Whether a module is a part of Python or of an installed package, and not the user's."""
+    top = module.partition(".")[0]
+    if top == "bayesbandit" and ":" not in module:  # which a file of the user's has: `source.py`
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return top in sys.stdlib_module_names
+    paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
+    found = Path(file).resolve()
+    return bool(SHARED & set(found.parts)) or any(p in paths for p in found.parents)
+
+
+def packages(names: Iterable[str]) -> list[str]:
+    """Names and versions of the installed packages that modules are of, but for the toolkit and
+    Python."""
+    tops = {n.partition(".")[0] for n in names if installed(n)} - {"bayesbandit"}
+    found = {d for top in tops - sys.stdlib_module_names for d in _distributions().get(top, [])}
+    return [f"{name} {version(name)}" for name in sorted(found)]
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
+
+
+def keep(module: str, text: bytes) -> None:
+    """Remember the text that a module was made of."""
+    _texts[module] = getattr(sys.modules.get(module), "__spec__", None), text
+
+
+def text(module: str) -> bytes:
+    """What the file of a module of the user's said when the module was loaded, or else first seen;
+    nothing where there is none, as of what is typed into a notebook."""
+    loaded = sys.modules.get(module)
+    spec = _found(module) if loaded is None else getattr(loaded, "__spec__", None)
+    file = Path(getattr(spec, "origin", None) or "")
+    if loaded is None:
+        return file.read_bytes() if file.is_file() else b""
+    if module not in _texts or _texts[module][0] is not spec:  # a module that is reloaded has a new
+        keep(module, file.read_bytes() if file.is_file() else b"")
+    return _texts[module][1]
+
+
+def says(module: str) -> str:
+    """What a module's text means, whatever its remarks and spaces."""
+    tree = _tree(module)
+    return ast.dump(tree) if tree.body else _digest(module)
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of the user's that a module of the user's imports, wherever in its text."""
+    package = getattr(sys.modules.get(module), "__package__", None) or ""
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from own(alias.name)
+        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+            within = resolve_name("." * node.level + (node.module or ""), package)
+            for part in (within, *(f"{within}.{alias.name}" for alias in node.names)):
+                yield from own(part)
+
+
+def own(name: str) -> Iterator[str]:
+    """A module by name, if there is one and it is the user's and has a file."""
+    if name in sys.modules:
+        mine = name != "__main__" and not installed(name)
+    else:  # one that a function imports when it is called
+        file = getattr(_found(name), "origin", None) or ""
+        mine = not SHARED & set(Path(file).parts)
+    if mine and text(name):
+        yield name
+
+
+def _tree(module: str) -> ast.Module:
+    try:
+        return ast.parse(text(module))
+    except (SyntaxError, ValueError):  # compiled, or so broken that it is not loaded
+        return ast.Module([], [])
+
+
+def _found(name: str) -> Any:
+    """Where a module would be loaded from; nothing is imported to find out."""
+    top, *parts = name.split(".")
+    if top in sys.stdlib_module_names or not top:
+        return None
+    try:
+        spec = find_spec(top)
+        for i in range(len(parts)):
+            within = getattr(spec, "submodule_search_locations", None)
+            if within is None:
+                return None
+            spec = PathFinder.find_spec(".".join([top, *parts[: i + 1]]), within)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return spec
+
+
+def reached(names: Iterable[str]) -> dict[str, str]:
+    """Modules of the user's, and all that these import, with what tells their texts from others."""
+    found: dict[str, str] = {}
+    left = [name for given in names for name in own(given)]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found[name] = _digest(name)
+            left += imports(name)
+    return found
+
+
+def unchanged(digests: Mapping[str, str]) -> None:
+    """Refuse to go on where a module was loaded from another text than `reached` has seen."""
+    for name, then in digests.items():
+        if name in sys.modules and _digest(name) != then:
+            file = getattr(sys.modules[name], "__file__", name)
+            raise ChangedCode(
+                f"{file} changed while the run was going, or since its processes loaded it: start "
+                "it again, in a new Python process. What was finished before is kept, and goes on "
+                "with the same code only; for other code, give another folder"
+            )
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(text(name)).hexdigest()

@@ -1,0 +1,150 @@
+"""A run is of one code: what changes while it goes stops it, and its results are of one kind."""
+
+import importlib
+import os
+import sys
+
+import pytest
+from pandas.testing import assert_frame_equal
+
+import bayesbandit as bb
+from bayesbandit import experiment as runner
+from bayesbandit.competitors import parse_model, parse_player
+
+IRIS = bb.environments.bundled("iris")
+PLAYER = """
+import bayesbandit as bb
+{imports}
+
+class P:
+    def __init__(self, arms, n_features, seed=0):
+        self.arms, self.n_features = tuple(arms), n_features
+    def choose(self, x):
+        return bb.Choice(self.arms[{arm}], 1.0)
+    def observe(self, choice, reward):
+        pass
+def player(arms, n_features, seed=0):
+    {twice}
+    return P(arms, n_features)
+"""
+
+
+def write(file, arm, imports="", twice=""):
+    file.write_text(PLAYER.format(arm=arm, imports=imports, twice=twice))
+
+
+def run(file, out, name="P", jobs=1):
+    players = dict([parse_player(f"{file}:{name}")])
+    return bb.Experiment([IRIS], players, 20, 4, points=5).run(jobs, out, progress=False)
+
+
+def after(units, change, monkeypatch):
+    """Let something happen once so many units of work have begun in this process."""
+    begun, play_unit = [], runner.play_unit
+
+    def counted(*unit):
+        begun.append(unit)
+        if len(begun) == units + 1:
+            change()
+        return play_unit(*unit)
+
+    monkeypatch.setattr(runner, "play_unit", counted)
+
+
+@pytest.mark.parametrize("name", ["P", "player"])
+def test_a_file_that_changes_stops_the_run(tmp_path, monkeypatch, name):
+    """What was finished before is of the old code alone; with it, the run goes on."""
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    write(file, 0)
+    table = run(file, None, name)
+    after(2, lambda: write(file, 1), monkeypatch)
+    with pytest.raises(
+        ValueError, match=r"mine\.py changed while the run was going, or since .*: start it again"
+    ):
+        run(file, out, name)
+    monkeypatch.undo()
+    assert len(list((out / "parts").glob("*.parquet"))) == 2
+    with pytest.raises(ValueError, match=f"holds results of another {name}: "):
+        run(file, out, name)
+    write(file, 0)
+    assert_frame_equal(run(file, out, name), table)
+
+
+def test_a_remark_of_a_file_stops_the_run_too(tmp_path, monkeypatch):
+    """The text is what is compared; started again, the run goes on."""
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    write(file, 0)
+    after(1, lambda: file.write_text("# a remark\n" + file.read_text()), monkeypatch)
+    with pytest.raises(ValueError, match="changed while the run was going"):
+        run(file, out)
+    monkeypatch.undo()
+    assert len(run(file, out)["replication"].unique()) == 4
+
+
+def test_a_factorys_own_body_counts(tmp_path):
+    """What it gives is the same where a player is only described."""
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    write(file, 0)
+    run(file, out, "player")
+    write(file, 0, twice="n_features + 0")
+    with pytest.raises(ValueError, match="holds results of another player: "):
+        run(file, out, "player")
+
+
+def test_a_module_that_is_loaded_again_stops_the_run(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    library = tmp_path / "fp_library.py"
+    library.write_text("ARM = 0\n")
+    write(tmp_path / "mine.py", "fp_library.ARM", imports="import fp_library")
+
+    def change():
+        library.write_text("ARM = 11 - 10\n")
+        importlib.reload(sys.modules["fp_library"])
+
+    after(1, change, monkeypatch)
+    try:
+        with pytest.raises(ValueError, match=r"fp_library\.py changed while the run was going"):
+            run(tmp_path / "mine.py", tmp_path / "out")
+    finally:
+        del sys.modules["fp_library"]
+
+
+MODEL = """
+import bayesbandit as bb
+import pymc as pm
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def mine(x, reward, weight, theta):
+    pm.Normal("reward", x @ theta, {sigma} / pm.math.sqrt(weight), observed=reward)
+    return x @ theta
+"""
+
+
+def test_a_models_file_that_changes_stops_the_run(tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text(MODEL.format(sigma=1))
+    players = dict([parse_model(str(file))])
+    after(1, lambda: file.write_text(MODEL.format(sigma=2)), monkeypatch)
+    with pytest.raises(ValueError, match=r"mine\.py changed while the run was going"):
+        bb.Experiment([IRIS], players, 5, 3, points=5).run(progress=False)
+
+
+@pytest.mark.slow
+def test_workers_that_are_behind_stop_the_run(tmp_path, monkeypatch):
+    """Processes go on from one run to the next, and with them what they have loaded."""
+    monkeypatch.syspath_prepend(tmp_path)
+    library = tmp_path / "fp_kept.py"
+    write(library, 0)
+    try:
+        kept = importlib.import_module("fp_kept")
+        experiment = bb.Experiment([IRIS], {"P": kept.P}, 20, 4, points=5)
+        os.environ["PYTHONPATH"] = str(tmp_path)
+        first = experiment.run(2, progress=False)
+        assert first["regret"].max() > 0
+        library.write_text(library.read_text().replace("arms[0]", "arms[ 1 ]"))
+        importlib.reload(kept)
+        again = bb.Experiment([IRIS], {"P": kept.P}, 20, 4, points=5)
+        with pytest.raises(ValueError, match=r"fp_kept\.py changed while the run was going"):
+            again.run(2, progress=False)
+    finally:
+        os.environ.pop("PYTHONPATH", None)
+        sys.modules.pop("fp_kept", None)

@@ -1,0 +1,167 @@
+"""What installed packages offer: named with its package, and none that fails hides the others."""
+
+import importlib
+import shutil
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli import app
+from bayesbandit.competitors import parse_bandit
+from bayesbandit.machine import modules
+
+IRIS = bb.environments.bundled("iris")
+ODD = {"boom": "fp_boom:X", "missing": "fp_ok:Nope", "syntax": "fp_syntax:X", "raises": "fp_rt:X"}
+WHY = {
+    "boom": "ModuleNotFoundError: No module named 'nosuchlib'",
+    "missing": "AttributeError: module 'fp_ok' has no attribute 'Nope'",
+    "syntax": "SyntaxError: invalid syntax",
+    "raises": "RuntimeError: no GPU",
+}
+OFFERED = {
+    "players": ODD | {"Own": "fp_ok:Own", "number": "fp_ok:NUMBER", "Both": "fp_ok:Own"},
+    "models": ODD | {"offered": "fp_ok:offered", "number": "fp_ok:NUMBER", "both": "fp_ok:offered",
+                     "ridge": "fp_ok:offered"},
+    "studies": ODD | {"half": "fp_ok", "large": "fp_study", "both": "fp_study"},
+}  # fmt: skip
+FILES = {
+    "fp_boom": "import nosuchlib\n",
+    "fp_syntax": "def (:\n",
+    "fp_rt": "raise RuntimeError('no GPU')\n",
+    "fp_study": "TITLE = ''\nexperiment = table = beside = figures = None\n",
+    "fp_ok": """
+import bayesbandit as bb, pymc as pm
+NUMBER = 3
+class Own:
+    def __init__(self, arms, n_features, seed=0):
+        self.arms, self.n_features = tuple(arms), n_features
+    def __repr__(self):
+        return "Own()"
+    def choose(self, x):
+        return bb.Choice(self.arms[0], 1.0)
+    def observe(self, choice, reward):
+        pass
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def offered(x, reward, theta):
+    pm.Normal("reward", x @ theta, 1.0, observed=reward)
+    return x @ theta
+""",
+}
+
+
+def install(folder, package, version, offered):
+    name = package.replace("-", "_")
+    for former in folder.glob(f"{name}-*"):
+        shutil.rmtree(former)
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    (info / "top_level.txt").write_text("\n".join(FILES))
+    lines = [
+        f"[bayesbandit.{kind}]\n" + "".join(f"{name} = {at}\n" for name, at in points.items())
+        for kind, points in offered.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    importlib.invalidate_caches()
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / f"{name}.py").write_text(text)
+    install(folder, "first-package", "1.0", OFFERED)
+    both = {
+        "players": {"Both": "fp_ok:Other"},
+        "models": {"both": "fp_ok:other"},
+        "studies": {"both": "fp_other"},
+    }
+    install(folder, "second-package", "2.0", both)
+    monkeypatch.syspath_prepend(folder)
+    modules.installed.cache_clear()
+    modules._distributions.cache_clear()
+    yield folder
+    for name in FILES:
+        sys.modules.pop(name, None)
+    modules._distributions.cache_clear()
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert "Traceback" not in result.output
+    return result, " ".join(result.output.split())
+
+
+ASKED = {
+    "players": lambda name, out: run("compare", "--data", "iris", "--bandit", name, "--out", out),
+    "models": lambda name, out: run("explain", name),
+    "studies": lambda name, out: run("reproduce", name, "--quick", "--out", out),
+}
+
+
+@pytest.mark.parametrize("kind", OFFERED)
+@pytest.mark.parametrize("name", ODD)
+def test_what_cannot_be_loaded_is_named_with_its_package(packages, tmp_path, kind, name):
+    result, text = ASKED[kind](name, tmp_path)
+    assert result.exit_code == 2
+    offered = OFFERED[kind][name]
+    assert f"{name!r} of bayesbandit.{kind}, offered by first-package 1.0 ({offered})" in text
+    assert f"cannot be loaded: {WHY[name]}" in text
+
+
+@pytest.mark.parametrize("kind", OFFERED)
+def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path, kind):
+    name = "Both" if kind == "players" else "both"
+    result, text = ASKED[kind](name, tmp_path)
+    assert result.exit_code == 2
+    assert f"offered by first-package 1.0 ({OFFERED[kind][name]}) and by second-package 2.0" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        ("players", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no pla"),
+        ("models", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no rew"),
+        ("studies", "half", "(fp_ok), lacks TITLE, experiment, table, beside, figures"),
+        ("studies", "large", "the study 'large' has no small version (QUICK): omit --quick"),
+        ("studies", "nobody", "there are table1, boom, both, half, large, missing, raises, syntax"),
+    ],
+)
+def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
+    result, text = ASKED[kind](name, tmp_path)
+    assert result.exit_code == 2
+    assert said in text
+
+
+def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
+    """A line on stderr for each one that is left out; the others are there."""
+    gallery = tmp_path / "gallery"
+    gallery.mkdir()
+    (gallery / "ridge.py").write_text(FILES["fp_ok"].replace("def offered", "def ridge"))
+    monkeypatch.setattr("bayesbandit.declaring.gallery.folders", lambda: [gallery])
+    result, _ = run("models")
+    assert result.exit_code == 0
+    listed, lines = result.stdout, result.stderr.splitlines()
+    assert "offered" in listed
+    assert "ridge" in listed
+    for name in (*ODD, "both", "number"):
+        assert f" {name} " not in listed
+        (line,) = [line for line in lines if line.startswith(f"Warning: {name} is left out: ")]
+        assert "first-package 1.0" in line
+        assert WHY.get(name, "") in line
+    (line,) = [line for line in lines if line.startswith("Warning: ridge is ")]
+    assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
+
+
+def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
+    out = tmp_path / "out"
+    players = dict([parse_bandit("Own")])
+    for _ in range(2):
+        bb.Experiment([IRIS], players, 5, 1).run(out=out, progress=False)
+    install(packages, "first-package", "1.1", OFFERED)
+    said = r"another Own: Own\(\), first-package 1\.0, .*, not Own\(\), first-package 1\.1"
+    with pytest.raises(ValueError, match=said):
+        bb.Experiment([IRIS], players, 5, 1).run(out=out, progress=False)
