@@ -1,0 +1,1 @@
+"""Ensembles of estimates on resampled rounds: bootstrap LASSO and ridge."""
