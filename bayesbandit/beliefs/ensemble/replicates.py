@@ -17,7 +17,7 @@ Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]
 
 TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
-REACH = 1e-3  # the smallest λ of a path, relative to the largest
+REACH = 1e-3  # the smallest λ of a path, relative to that at which the LASSO is 0
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,11 @@ def standardised(z: Array, reward: Array, weight: Array) -> Rows:
 
 
 def penalties(q: Array, count: int, penalty: Penalty) -> Array:
-    """λ's (L,), largest first: from where the LASSO is 0, on a logarithmic scale. A ridge penalty
-    is a thousand times as large, as in glmnet."""
-    largest = max(float(np.abs(q).max(initial=0.0)), 1e-8) * (1e3 if penalty == "ridge" else 1.0)
-    return np.geomspace(largest, largest * REACH, count)
+    """λ's (L,), largest first: from where the LASSO is 0 down to a thousandth, on a logarithmic
+    scale; of ridge, from a thousand times as much, as in glmnet."""
+    largest = max(float(np.abs(q).max(initial=0.0)), 1e-8)
+    begin = largest / REACH if penalty == "ridge" else largest
+    return np.geomspace(begin, largest * REACH, count)
 
 
 def moments(rows: Rows, v: Array) -> tuple[Array, Array, Array]:
