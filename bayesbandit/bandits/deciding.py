@@ -34,7 +34,7 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
 def _nothing(n_features: int) -> np.ndarray:
     """The context of a bandit without features."""
     if n_features > 0:
-        raise TypeError(f"choose needs a context of {n_features} features; got none")
+        raise ValueError(f"contexts must have {n_features} features; got none")
     return np.empty(0)
 
 

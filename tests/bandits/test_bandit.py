@@ -284,5 +284,5 @@ def test_without_features_no_context_is_needed(preset):
         bandit.observe(decision, float(decision.arm == "b"))
     assert bandit.choose().probabilities[1] > 0.9
     assert bandit.choose(arms=["a"]).arm == "a"
-    with pytest.raises(TypeError, match="choose needs a context of 3 features; got none"):
+    with pytest.raises(ValueError, match="contexts must have 3 features; got none"):
         bb.LinTS(2, 3).choose()
