@@ -5,6 +5,7 @@ import os
 import sys
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
@@ -134,6 +135,7 @@ def test_workers_that_are_behind_stop_the_run(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     library = tmp_path / "fp_kept.py"
     write(library, 0)
+    get_reusable_executor().shutdown(wait=True)  # those of other tests do not find the module
     try:
         kept = importlib.import_module("fp_kept")
         experiment = bb.Experiment([IRIS], {"P": kept.P}, 20, 4, points=5)
@@ -146,5 +148,6 @@ def test_workers_that_are_behind_stop_the_run(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=r"fp_kept\.py changed while the run was going"):
             again.run(2, progress=False)
     finally:
+        get_reusable_executor().shutdown(wait=True)
         os.environ.pop("PYTHONPATH", None)
         sys.modules.pop("fp_kept", None)

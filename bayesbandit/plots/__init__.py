@@ -9,9 +9,14 @@ from bayesbandit.plots.results import (
     propensities,
     regret_curves,
 )
+from bayesbandit.plots.style import BLUE, GREY, PALETTE, VERMILLION
 
 __all__ = [
+    "BLUE",
+    "GREY",
     "MANY",
+    "PALETTE",
+    "VERMILLION",
     "assignment",
     "balance",
     "bias",
