@@ -7,7 +7,7 @@ from sklearn.linear_model import ElasticNet, Lasso, LassoCV, Ridge
 import bayesbandit as bb
 from bayesbandit.beliefs.ensemble import replicates
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
-from bayesbandit.kernels import lasso
+from bayesbandit.kernels.penalised import lasso
 
 
 def rows(n=120, d=8, seed=0):

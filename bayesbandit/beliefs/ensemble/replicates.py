@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.kernels import lasso
+from bayesbandit.kernels.penalised import lasso
 
 Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]

@@ -1,0 +1,1 @@
+"""Penalised least squares."""
