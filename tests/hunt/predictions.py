@@ -104,7 +104,7 @@ def predictions(
     if np.shape(said) != np.shape(together):
         raise Wrong(f"predicted means have shape {np.shape(said)}, right {np.shape(together)}")
     if settled and np.isfinite(spread).all():
-        loose = sd > 1e-6 * sd.max()
+        loose = (sd > 1e-6 * sd.max()) & (sd > 1e-11 * np.abs(together))  # differences of sums
         compare("mean reward", (said[loose], spread[loose]), (together[loose], sd[loose]), 2e-3)
     elif not np.allclose(said, together, atol=floor + 1e-2 * sd.max()):
         raise Wrong("mean reward: not the right one")
