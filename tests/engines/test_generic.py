@@ -289,6 +289,27 @@ def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     assert abs(covariance[0, 0] * a - 1) < 0.2
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_chain_begins_where_the_density_is(before):
+    """Rewards ask for θ of 10⁵ prior sds; under heavy tails they are outliers, however few they
+    are. Also where a chain goes on with rows that are new."""
+
+    @reward_model(theta=EACH)
+    def narrow(x, reward, theta):
+        mu = x @ theta
+        pm.StudentT("r", nu=4, mu=mu, sigma=1.0, observed=reward)
+        return mu
+
+    rng = np.random.default_rng(0)
+    x = 1e6 * rng.normal(size=(7, 2))
+    data = {"x": x, "reward": x @ [1e5, -1e5], "weight": np.ones(7)}
+    method, start = matched(narrow, data), None
+    if before:
+        start = method.sample({k: v[:before] for k, v in data.items()}, 50, 1, seed=1).state
+    draws = method.sample(data, 400, 1, seed=2, start=start).values["theta"]
+    assert np.abs(draws).max() < 6
+
+
 def test_a_state_of_other_rows_and_the_same_seed():
     model = hierarchy
     data, more = rows(model), rows(model, seed=1, n=60)

@@ -19,6 +19,7 @@ import numpy as np
 from bayesbandit.engines.base import COMPILE, NotThisEngine, Refusal, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.exact.gaussian import GaussianBlock
+from bayesbandit.engines.gibbs.beginning import better
 from bayesbandit.engines.gibbs.blocks import ENGINE, Blocks, blocks
 from bayesbandit.engines.gibbs.generic import Problem, Reading, problem
 from bayesbandit.engines.gibbs.kernel_bridge import Shrinkage
@@ -98,6 +99,8 @@ class Gibbs(GaussianBlock):
                 state = (
                     self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
                 )
+                if not special and whole is not None and (self.by_row or not start):
+                    state = dict(better(whole, state))
                 if i == 0 and whole is not None:
                     self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
                 values, state = chain(state, draws, tune, rng)
