@@ -30,12 +30,9 @@ def better(
     for positive_first in (False, True):
         held = kernel.MonomialState(theta - problem.layout.centre, problem.inside(u))
         rng = np.random.default_rng(seed)
-        found = _after(problem, held, positive_first, rng)
-        if not np.isfinite(found):
-            return state
-        ends.append((found, held))
+        ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
-    if there > here + FAR + 10.0 * np.sqrt(len(theta) + len(u)):
+    if np.isfinite(there) and there > here + FAR + 10.0 * np.sqrt(len(theta) + len(u)):
         return problem.named(held.delta + problem.layout.centre, held.u)
     return state
 
