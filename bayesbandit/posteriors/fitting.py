@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,22 +60,35 @@ def fit(
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
-    chosen = planned(model, built, engine)
-    while True:
-        _fits(knobs, chosen.kind, model.name)
-        try:
-            known = _posterior(chosen, rows, draws, chains, number, knobs)
-            break
-        except Improper:
-            raise
-        except NotThisEngine as error:
-            if engine not in ("auto", "exact"):
+    with _named(model):
+        chosen = planned(model, built, engine)
+        while True:
+            _fits(knobs, chosen.kind, model.name)
+            try:
+                known = _posterior(chosen, rows, draws, chains, number, knobs)
+                break
+            except Improper:
                 raise
-            chosen = chosen.without(error.refusal)
+            except NotThisEngine as error:
+                if engine not in ("auto", "exact"):
+                    raise
+                chosen = chosen.without(error.refusal)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     features = tuple(x.columns) if hasattr(x, "columns") else None
     return Posterior(chosen, rows, known, number, features)
+
+
+@contextmanager
+def _named(model: RewardModel) -> Iterator[None]:
+    """PyMC's word on a parameter that is out of its bounds, with the model's name."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error).__name__ != "ParameterValueError":
+            raise
+        said = str(error).splitlines()[0]
+        raise ValueError(f"{model.name}: {said} does not hold on these rows") from error
 
 
 def _posterior(

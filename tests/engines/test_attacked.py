@@ -238,3 +238,14 @@ def test_rows_that_are_impossible_name_the_variable():
     model = bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))(declared)
     with pytest.raises(ValueError, match=r"^'r' ~ Normal: the log density of these rows is -inf"):
         bb.fit(model, np.ones((4, 2)), np.arange(4.0))
+
+
+def test_a_parameter_out_of_its_bounds_names_the_model():
+    @bb.reward_model(theta=NORMAL)
+    def declared(x, reward, theta):
+        mu = x @ theta
+        pm.Normal("r", mu, pt.maximum(1, abs(x[:, 0]) / 0), observed=reward)
+        return mu
+
+    with pytest.raises(ValueError, match=r"^declared: sigma > 0 does not hold on these rows"):
+        bb.fit(declared, np.zeros((4, 2)), np.arange(4.0))
