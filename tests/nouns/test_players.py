@@ -12,7 +12,10 @@ from tests.players import Constant
 
 PLAYERS = {name: getattr(presets, name) for name in presets.__all__}
 PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
-SLOW = ("BayesianLassoTS", "BayesianLassoUCB")
+SLOW = (
+    *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
+    *("BootstrapRidgeUCB", "SuperBLUCB"),
+)
 every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")
 
