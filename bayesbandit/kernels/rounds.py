@@ -10,6 +10,7 @@ from numba import njit
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
+from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
@@ -53,9 +54,11 @@ def describe(row, arms, available, settings, v):
 @njit(cache=True)
 def describe_many(rows, arms, available, settings):
     """`describe` for rows (n, width) whose contexts are in place, block by block."""
+    rows, arms, settings = borrowed(rows), borrowed(arms), borrowed(settings)
     D, K = int(settings[D_]), arms.shape[0]
-    zt, work = np.empty((D, BLOCK)), np.empty((5, BLOCK))
-    means, scales = np.empty(BLOCK), np.empty(BLOCK)
+    scratch = np.empty((D + 7, BLOCK))
+    zt, work = borrowed(scratch)[:D], borrowed(scratch)[D : D + 5]
+    means, scales = borrowed(scratch)[D + 5], borrowed(scratch)[D + 6]
     for start in range(0, rows.shape[0], BLOCK):
         block = rows[start : start + BLOCK]
         B = block.shape[0]
@@ -71,6 +74,7 @@ def describe_many(rows, arms, available, settings):
                 block[b, D + k] = means[b]
                 block[b, scale_at(D, K) + k] = scales[b]
                 block[b, df_at(D, K) + k] = df
+    held(scratch)
 
 
 @njit(cache=True)
@@ -121,15 +125,20 @@ def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
+    row, x, stream = borrowed(row), borrowed(x), borrowed(stream)
+    arms, settings, available = borrowed(arms), borrowed(settings), borrowed(available)
     v = np.empty(stride(int(settings[D_])))
     stream[-1] += 1.0
-    return choose_into(row, x, arms, available, settings, kind, param, floor, stream, v)
+    arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, borrowed(v))
+    held(v)
+    return arm
 
 
 @njit(cache=True)
 def choose_many(rows, start, D, K, kind, params, stream):
     """Decide for described rows from `start` on, one draw each, until the stream runs short; the
     next row to do. params: the rule's number and floor, (n, 2), or (1, 2) for all."""
+    rows, params, stream = borrowed(rows), borrowed(params), borrowed(stream)
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
             stream[-1] += i - start
@@ -176,14 +185,17 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. FULL: there is
     no room, or it is held, and nothing is done.
     """
+    arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
+    history, count = borrowed(history), borrowed(count)
     D, K, at = int(settings[D_]), arms.shape[0], count[0]
     if at < 0 or (count[2] != 0 and at >= history.shape[0]):
         return FULL
-    v = np.empty(stride(D))
-    logged = history[at] if count[2] != 0 else np.empty(row.size)
+    v = np.empty(stride(D) + row.size)
+    logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
     logged[:] = row
     logged[tail_at(D, K) + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip, v)
+    observe_into(logged, arms, settings, source, clip, borrowed(v)[: stride(D)])
+    held(v)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
@@ -199,9 +211,12 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
         kept = n if count[2] < 0 else min(n, count[2])
         if count[0] + kept > history.shape[0]:
             return FULL
+    arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
     for i in range(n):
-        update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, v, work)
+        update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v), borrowed(work))
+    held(v)
+    held(work)
     pool_noise(arms, settings)
     for i in range(kept):
         history[count[0] + i] = rows[n - kept + i]
@@ -213,9 +228,11 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
     """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
+    arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     v = np.empty(stride(int(settings[D_])))
     for i in range(z.shape[0]):
-        update(arms[arm[i]], z[i], reward[i], weight[i], settings, v)
+        update(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v))
+    held(v)
     pool_noise(arms, settings)
 
 
@@ -228,12 +245,17 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     each `every`-th otherwise, else NaN), logs the rounds into the ring `history`, and returns the
     next round: T, or where the stream ran short.
     """
+    x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
+    available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
+    chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
     D, K = int(settings[D_]), arms.shape[0]
-    row, v = np.empty(row_width(D, K)), np.empty(stride(D))
+    own = np.empty(stride(D) + row_width(D, K))
+    v, row = borrowed(own)[: stride(D)], borrowed(own)[stride(D) :]
     tail = row[tail_at(D, K) :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
             stream[-1] += t - start
+            held(own)
             return t
         at = t if params.shape[0] > 1 else 0
         param, floor = params[at, 0], params[at, 1]
@@ -246,4 +268,5 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         if history.shape[0] > 0:
             history[t % history.shape[0]] = row
     stream[-1] += x.shape[0] - start
+    held(own)
     return x.shape[0]

@@ -188,7 +188,7 @@ def decide(row, D, K, kind, param, floor, stream):
     alpha = 0.0 if kind == EPSILON_GREEDY else param
     best, best_score, ties = -1, -np.inf, 0
     for k in range(K):
-        if not is_among(row, k, D, K, among):
+        if row[D + k] == -np.inf or (among == OLD and row[df_at(D, K) + k] < 0.0):
             continue
         if kind == THOMPSON:
             score = draw(row[D + k], alpha * row[scale_at(D, K) + k], row[df_at(D, K) + k], stream)
