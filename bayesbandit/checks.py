@@ -109,6 +109,15 @@ def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np
     return array
 
 
+def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
+    """The sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
+    total = p.sum(axis=1)
+    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
+        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
+        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+    return np.asarray(total)
+
+
 def contexts(x: Any, n_features: int) -> np.ndarray:
     """Contexts (n, d), finite; one context (d,) becomes one row."""
     x = floats(x, "contexts")

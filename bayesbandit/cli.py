@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
 from bayesbandit.machine.files import replacing
-from bayesbandit.machine.source import offer, plugin, plugins, said
+from bayesbandit.machine.source import hides, offer, plugin, plugins, said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +147,7 @@ def models(
     """The gallery of declared reward models, and the engine that each gets."""
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import list_models, path_of
+    from bayesbandit.declaring.gallery import list_models
     from bayesbandit.engines.plan import plan
     from bayesbandit.model import load_model
 
@@ -154,15 +155,15 @@ def models(
     with _clear_errors():
         for name, title in list_models().items():
             try:
-                model = load_model(name)
+                with warnings.catch_warnings(record=True, action="always") as told:
+                    model = load_model(name)
                 found = plan(model, features, 2 if model.takes_arm else None)
             except Exception as error:  # one that fails hides none of the others
                 warn(f"{name} is left out: {said(error)}")
                 continue
+            for warning in told:
+                warn(str(warning.message))
             rows.append({"model": name, "title": title, "engine": found.engine})
-    for name, points in plugins("models").items():
-        if (first := path_of(name)) is not None:
-            warn(f"{name} is {first}; that of {' and '.join(map(offer, points))} is hidden by it")
     show(pd.DataFrame(rows), "Declared reward models")
 
 
@@ -248,6 +249,7 @@ def _study(name: str) -> Any:
     studies = importlib.import_module("bayesbandit.studies")
     names = [m.name for m in pkgutil.iter_modules(studies.__path__)]
     if name in names:
+        hides("studies", name, "the study of bayesbandit")
         return importlib.import_module(f"bayesbandit.studies.{name}")
     offered = plugins("studies")
     if name not in offered:

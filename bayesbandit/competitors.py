@@ -12,7 +12,7 @@ from typing import Any
 from bayesbandit.bandits import presets
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.bandits.base import Factory, Player
-from bayesbandit.machine.source import module_of, offer, plugin, plugins
+from bayesbandit.machine.source import hides, module_of, offer, plugin, plugins
 from bayesbandit.policies import Thompson
 
 BANDITS = {name: getattr(presets, name) for name in presets.__all__}
@@ -34,6 +34,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     if name not in BANDITS:
         there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
         raise ValueError(f"unknown bandit {name!r}; there are {there}")
+    hides("players", name, "the preset of bayesbandit")
     factory = partial(BANDITS[name], **settings)
     try:
         factory(2, 1)

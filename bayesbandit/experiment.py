@@ -26,6 +26,8 @@ from bayesbandit.machine.source import said
 if TYPE_CHECKING:
     import pandas as pd
 
+Made = tuple[Player, tuple[Any, ...]]  # a player, and what it is made of
+
 _watched: set[int] = set()  # parents after which this process ends
 AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
 
@@ -84,12 +86,15 @@ class Experiment:
 
     def describe(self) -> dict[str, Any]:
         """What decides the numbers of a run: seed, horizon, points, the data, the settings."""
+        return self._of(self._first())
+
+    def _of(self, first: Mapping[str, Made]) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "horizon": self.horizon,
             "points": self.points,
             "environments": {e.name: fingerprint(e) for e in self.environments},
-            "bandits": {name: self.settings(f) for name, f in self._factories().items()},
+            "bandits": {name: self._settings(*made) for name, made in first.items()},
         }
 
     def run(
@@ -102,8 +107,8 @@ class Experiment:
         jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
             the work goes to a Dask cluster.
         """
-        texts = code.texts(*(self._first(factory)[1] for factory in self._factories().values()))
-        described = self.describe()
+        first = self._first()
+        texts, described = code.texts(*(parts for _, parts in first.values())), self._of(first)
         modules.unchanged(texts)
         with closing(Ledger(out, described)) as ledger:
             return self._run(ledger, jobs, progress, texts)
@@ -141,11 +146,10 @@ class Experiment:
             [e.name for e in self.environments], list(factories), self.replications
         )
 
-    def settings(self, factory: Factory) -> str:
+    def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
         """A bandit's settings in words, without memory addresses, as of the first environment; and
         of code of one's own, what tells it from other code of the same name."""
-        first, (player, made_of) = self.environments[0], self._first(factory)
-        parts = [checks.shown(player)]
+        first, parts = self.environments[0], [checks.shown(player)]
         if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
             parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
         parts += code.packages(*made_of)
@@ -153,12 +157,14 @@ class Experiment:
             parts.append(f"code {own}")
         return ", ".join(parts)
 
-    def _first(self, factory: Factory) -> tuple[Player, tuple[Any, ...]]:
-        """A player as of the first environment, and what it is made of."""
-        first = self.environments[0]
-        player = factory(first.arms, first.n_features, seed=0)
-        parts = (getattr(player, name, None) for name in ("spec", "policy", "balance"))
-        return player, (factory, type(player), *parts)
+    def _first(self) -> dict[str, Made]:
+        """The players as of the first environment, and what each is made of."""
+        first, made = self.environments[0], {}
+        for name, factory in self._factories().items():
+            player = factory(first.arms, first.n_features, seed=0)
+            parts = (getattr(player, part, None) for part in ("spec", "policy", "balance"))
+            made[name] = player, (factory, type(player), *parts)
+        return made
 
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
-from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown
+from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown, sums
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
@@ -86,11 +86,7 @@ def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
     if p.shape != shape:
         new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
         raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")
-    total = p.sum(axis=1)
-    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6).all()):
-        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
-        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
-    return p / total[:, None]
+    return p / sums(p, what)[:, None]
 
 
 def numbers(policy: Policy, t: int, K: int) -> tuple[float, float]:

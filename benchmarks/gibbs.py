@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.plan import plan
-from bayesbandit.kernels import cholesky, dense
+from bayesbandit.kernels.algebra import cholesky, dense
 from bayesbandit.kernels.gibbs import mixture as gibbs
 from bayesbandit.model import load_model
 

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
+from bayesbandit import cli
 from bayesbandit.cli import app
 from bayesbandit.competitors import parse_bandit
 from bayesbandit.machine import modules
@@ -154,6 +155,20 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
         assert WHY.get(name, "") in line
     (line,) = [line for line in lines if line.startswith("Warning: ridge is ")]
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "asked"),
+    [
+        ("players", "LinTS", lambda: parse_bandit("LinTS")),
+        ("studies", "table1", lambda: cli._study("table1")),
+        ("models", "ridge", lambda: bb.load_model("ridge")),
+    ],
+)
+def test_an_offer_that_a_name_of_ours_hides_is_said(packages, kind, name, asked):
+    install(packages, "third-package", "3.0", {kind: {name: "fp_ok:Own"}})
+    with pytest.warns(UserWarning, match=rf"{name} is .*third-package 3\.0 .* is hidden by it"):
+        asked()
 
 
 def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):

@@ -50,3 +50,10 @@ def weight_source(balance: Balance) -> tuple[int, float]:
     """Where the kernels find an observation's weight, and the least propensity."""
     given: Any = balance
     return (given.source, float(given.clip)) if is_known(balance) else (GIVEN, 1.0)
+
+
+def measured(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of the columns of x (n, d), ∞ where they are constant."""
+    centre, width = x.mean(axis=0), x.std(axis=0)
+    width[width <= 1e-12 * np.abs(centre)] = np.inf
+    return centre, width

@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
+from bayesbandit.balance.base import measured
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
@@ -36,6 +37,5 @@ class ByArm:
 
 def standardised(x: np.ndarray) -> np.ndarray:
     """Columns of x (n, d) of mean 0 and standard deviation 1, or 0 where they are constant."""
-    centre, width = x.mean(axis=0), x.std(axis=0)
-    flat = width <= 1e-12 * np.abs(centre)
-    return np.asarray(np.where(flat, 0.0, (x - centre) / np.where(flat, 1.0, width)))
+    centre, width = measured(x)
+    return np.asarray((x - centre) / width)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.balance.base import measured
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
@@ -36,8 +37,8 @@ class Estimated:
         present = np.unique(arm)
         if len(present) < 2:
             return
-        centre, width = x.mean(axis=0), x.std(axis=0)
-        width[width <= 1e-12 * np.abs(centre)] = 1.0
+        centre, width = measured(x)
+        width[np.isinf(width)] = 1.0
         with threadpool_limits(limits=1), warnings.catch_warnings():  # one thread: small matrices
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)

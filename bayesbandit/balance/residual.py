@@ -72,9 +72,6 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
     most, cost = n ** (1 / 3), 2.0 * (1.0 - zeta)
     x = x - target  # differences of small numbers, and θ'x̄ = 0
 
-    def weights(theta: Array, mu: float) -> Array:
-        return np.clip((x @ theta + mu) / cost, least, most)
-
     def dual(at: Array) -> tuple[float, Array]:
         theta, prices, mu = at[:d] - at[d:-1], at[:-1].sum(), at[-1]
         index = x @ theta + mu
@@ -88,12 +85,11 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
         dual, np.append(np.zeros(2 * d), cost), jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
-    theta, mu = found.x[:d] - found.x[d:-1], found.x[-1]
+    index, mu = x @ (found.x[:d] - found.x[d:-1]), found.x[-1]
     for _ in range(NEWTON):  # piecewise linear in μ: the mean is exactly 1 after a few
-        W = weights(theta, mu)
+        W = np.clip((index + mu) / cost, least, most)
         inside = np.count_nonzero((W - least) * (most - W))
         if abs(W.mean() - 1.0) <= 1e-14 or inside == 0:
             break
         mu += cost * n * (1.0 - W.mean()) / inside
-    W = weights(theta, mu)
-    return W / W.mean()
+    return np.asarray(W / W.mean())

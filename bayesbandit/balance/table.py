@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.balance.base import measured
 from bayesbandit.checks import column
 from bayesbandit.history import History
 
@@ -37,9 +38,7 @@ def balance_table(
     features = [f"x{j}" for j in range(d)] if features is None else list(features)
     if len(features) != d:
         raise ValueError(f"features must be {d} names; got {len(features)}")
-    centre, width = x.mean(axis=0), x.std(axis=0)
-    flat = width <= 1e-12 * np.abs(centre)
-    width[flat] = np.inf
+    centre, width = measured(x)
     parts = []
     for k in sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k))):
         mine, w = x[played == k], weight[played == k]

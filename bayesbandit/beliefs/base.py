@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, declares, finite, floats, shown
+from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
 from bayesbandit.kernels import winners
 from bayesbandit.kernels.rules import put_moments, shared
 from bayesbandit.machine.memory import AT_ONCE
@@ -221,10 +221,7 @@ def best_of(belief: Any, x: np.ndarray, alpha: Any, available: np.ndarray) -> np
     p = floats(belief.best(x.copy(), alpha, available.copy()), what).copy()
     if p.shape != shape:
         raise ValueError(f"{what} must give {shape}; got {p.shape}")
-    total = p.sum(axis=1)
-    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= 1e-6 * max(1, shape[1])).all()):
-        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
-        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+    sums(p, what, slack=1e-6 * max(1, shape[1]))
     return p
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.machine.source import module_of, offer, plugin, plugins, said
+from bayesbandit.machine.source import hides, module_of, offer, plugin, plugins, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
@@ -66,12 +66,6 @@ def list_models() -> dict[str, str]:
     return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
 
 
-def path_of(name: str) -> Path | None:
-    """The file of the gallery in which a model of this name stands, if there is one."""
-    found = _entries().get(name)
-    return found[0].path if found else None
-
-
 def load(name: str | os.PathLike[str]) -> Declaration:
     """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
     text = os.fspath(name)
@@ -98,6 +92,7 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     if len(first) > 1:
         choices = " or ".join(f"'{e.path}:{e.name}'" for e in first)
         raise ValueError(f"{text!r} may be several models; load one by {choices}")
+    hides("models", text, first[0].path)
     return _one(first[0].path, first[0].name)
 
 

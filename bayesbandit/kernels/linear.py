@@ -7,6 +7,15 @@ them.
 import numpy as np
 from numba import njit
 
+from bayesbandit.kernels.algebra.dense import (
+    add_outer,
+    add_scaled,
+    dot,
+    factor_by,
+    invert,
+    solve,
+    symmetric_times,
+)
 from bayesbandit.kernels.arm_row import (
     D_,
     DF,
@@ -45,15 +54,6 @@ from bayesbandit.kernels.arm_row import (
     matrix,
     stride,
     theta_of,
-)
-from bayesbandit.kernels.dense import (
-    add_outer,
-    add_scaled,
-    dot,
-    factor_by,
-    invert,
-    solve,
-    symmetric_times,
 )
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
+from bayesbandit.kernels.algebra.dense import dot, half_times
 from bayesbandit.kernels.arm_row import SIGMA2, P_of, matrix, theta_of
-from bayesbandit.kernels.dense import dot, half_times
 
 
 @njit(cache=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -71,6 +72,13 @@ def plugin(kind: str, name: str) -> Any:
             f"{name!r} of bayesbandit.{kind}, offered by {offer(points[0])}, cannot be loaded: "
             f"{said(error)}"
         ) from error
+
+
+def hides(kind: str, name: str, found: object) -> None:
+    """Warns where what is found under a name hides what packages offer under it."""
+    if points := plugins(kind).get(name):
+        by = " and ".join(map(offer, points))
+        warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
 
 
 def offer(point: EntryPoint) -> str:

@@ -11,7 +11,7 @@ from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.exact import normal_inverse_gamma
 from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import Gibbs, match
-from bayesbandit.kernels.cholesky import padded
+from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
 from tests.cases import slow_but
 from tests.engines.declared import log_densities, rows

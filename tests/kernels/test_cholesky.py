@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesbandit.kernels import cholesky
+from bayesbandit.kernels.algebra import cholesky
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.one_of(st.integers(1, 23), st.sampled_from([63, 64, 65, 68, 129, 150]))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from bayesbandit.kernels import dense
+from bayesbandit.kernels.algebra import dense
 
 sizes = st.integers(1, 23)
 seeds = st.integers(0, 2**32 - 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from bayesbandit.kernels import tile
+from bayesbandit.kernels.algebra import tile
 
 SYSTEM = """
 import numpy as np
@@ -32,7 +32,7 @@ class Untaken(ir.VectorType):
 
 import numba
 taken, ir.VectorType = ir.VectorType, Untaken
-from bayesbandit.kernels import cholesky, tile
+from bayesbandit.kernels.algebra import cholesky, tile
 ir.VectorType = taken
 assert tile.subtract_tile is tile.plain_tile
 """
@@ -76,7 +76,7 @@ def test_a_factorisation_without_vectors(tmp_path):
     path = tmp_path / "factor.npy"
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script, str(path)], check=True, env=environment)
-    from bayesbandit.kernels import cholesky
+    from bayesbandit.kernels.algebra import cholesky
 
     names = {"cholesky": cholesky}
     exec(SYSTEM, names)

@@ -19,7 +19,7 @@ import numpy as np
 from bayesbandit.engines.base import Improper, Refusal
 from bayesbandit.engines.gibbs.propriety import fits
 from bayesbandit.engines.reading.quadratic import Data, Quadratic
-from bayesbandit.kernels.cholesky import padded
+from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.gibbs import mixture as gibbs
 
 SAME, LEAST = 1e-12, 1e-5  # sds next to the mean: below, rewards are all the same but for rounding;

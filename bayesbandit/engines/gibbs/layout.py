@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.engines.algebra.monomials import Sum
 from bayesbandit.engines.algebra.terms import Leaves, Term
-from bayesbandit.kernels.cholesky import padded, room
+from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
 SPARSE = 4  # coordinates that a square may have to be kept sparse

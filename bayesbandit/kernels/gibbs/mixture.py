@@ -14,7 +14,7 @@ same data or on newer ones. Same generator and same state, same chain.
 
 import numpy as np
 
-from bayesbandit.kernels.cholesky import padded, room
+from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import scales, sweeps
 from bayesbandit.kernels.gibbs.scales import (
     FIXED,

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bayesbandit.kernels.cholesky import add_gram, factor, room, solve_upper
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
 from bayesbandit.kernels.gibbs import log_scale
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from bayesbandit.kernels import dense
-from bayesbandit.kernels.cholesky import add_gram, factor, solve_lower, solve_upper
+from bayesbandit.kernels.algebra import dense
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
 from bayesbandit.kernels.gibbs.scales import Vector, bounded, draw_scales, fill_normal
 
 Matrix = NDArray[np.float64]

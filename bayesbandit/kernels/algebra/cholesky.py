@@ -1,7 +1,7 @@
 """Cholesky factorisation for loops that factor one small matrix after another.
 
 At d = 20 to 200 a call of LAPACK's dpotrf spends much of its time on packing and on narrow panels.
-Here everything is one register tile of 4 rows by 8 columns (`kernels/tile.py`), the same for every
+Here everything is one register tile of 4 rows by 8 columns (`tile.py`), the same for every
 size, cached by numba like any other kernel, and with the same bits whatever threads BLAS may use.
 
 Matrices are stored row after row in the shape `room(D, extra)`: rows up to a multiple of 4, columns
@@ -13,7 +13,7 @@ import math
 
 from numba import njit
 
-from bayesbandit.kernels.tile import LANES, ROWS, subtract_tile
+from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
 
 PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
 
