@@ -11,25 +11,31 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 
-@intrinsic
-def uncounted(context: Any, array: types.Array) -> Any:
-    """The array without a holder, as compiled code sees it."""
-
-    def view(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        view = context.make_array(array)(context, builder, args[0])
+def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """An array without a holder, or a tuple of them; anything else as it is."""
+    if isinstance(kind, types.Array):
+        view = context.make_array(kind)(context, builder, value)
         view.meminfo = view.meminfo.type(None)
         view.parent = view.parent.type(None)
         return view._getvalue()
+    for i, part in enumerate(kind if isinstance(kind, types.BaseTuple) else ()):
+        alone = _alone(context, builder, part, builder.extract_value(value, i))
+        value = builder.insert_value(value, alone, i)
+    return value
 
-    return array(array), view
+
+@intrinsic
+def uncounted(context: Any, held: Any) -> Any:
+    """`_alone`, in compiled code."""
+    return held(held), lambda c, builder, signature, args: _alone(c, builder, held, args[0])
 
 
 @njit(cache=True)
 def borrowed(array):
-    """The same array, whose slices nobody counts."""
+    """The same array, or tuple of arrays, whose slices nobody counts."""
     return uncounted(array)  # type: ignore[call-arg]  # numba puts the context in
 
 
 @njit(cache=True)
 def held(array):
-    """Does nothing: up to here an array is alive of which a part was borrowed."""
+    """Does nothing: up to here an array, or a tuple of them, is alive of which a part is lent."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from bayesbandit.kernels.borrowing import borrowed
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     FURTHEST,
@@ -153,6 +154,8 @@ def step(terms, moves, m, state, work, rng):
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """`tune` sweeps, then as many as there are rows in delta (S, D) and u (S, kept), which they
     fill. −1, or what is improper: an element, or P + a move."""
+    terms, moves, state, work = borrowed(terms), borrowed(moves), borrowed(state), borrowed(work)
+    delta, u, kept = borrowed(delta), borrowed(u), borrowed(kept)
     P = state.u.size
     for s in range(-tune, delta.shape[0]):
         if (s + tune) % FRESH == 0:

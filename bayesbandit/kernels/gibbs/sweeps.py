@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra import dense
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
+from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.gibbs.scales import Vector, bounded, draw_scales, fill_normal
 
 Matrix = NDArray[np.float64]
@@ -249,25 +250,30 @@ def keep(state, draws, s):
 @kernel
 def sweep_statistics(data, prior, state, draws, thin, scales_known, rng):
     """Fill `draws`, one of every `thin` sweeps; `scales_known`: σ² and θ alone are drawn."""
+    data, prior, state, draws = borrowed(data), borrowed(prior), borrowed(state), borrowed(draws)
     d, P = state.theta.size, data.A.shape[0]
-    shift, W = np.ones(P), np.zeros(data.A.shape)
-    first, second = np.empty(d), np.empty(d)
+    own = np.ones(P), np.zeros(data.A.shape), np.empty(d), np.empty(d)
+    shift, W, first, second = borrowed(own)
     for s in range(draws.theta.shape[0]):
         for _ in range(thin):
             if not scales_known:
                 draw_scales(prior, state, first, second, rng)
             draw_from_statistics(data, prior, state, shift, W, first, second, rng)
         keep(state, draws, s)
+    held(own)
 
 
 @kernel
 def sweep_rows(data, prior, state, draws, thin, scales_known, rng):
     """As `sweep_statistics`, from rows."""
-    d, work = state.theta.size, rows_work(data, state)
-    first, second = np.empty(d), np.empty(d)
+    data, prior, state, draws = borrowed(data), borrowed(prior), borrowed(state), borrowed(draws)
+    d, own = state.theta.size, rows_work(data, state)
+    work, pair = borrowed(own), (np.empty(d), np.empty(d))
+    first, second = borrowed(pair)
     for s in range(draws.theta.shape[0]):
         for _ in range(thin):
             if not scales_known:
                 draw_scales(prior, state, first, second, rng)
             draw_from_rows(data, prior, state, work, rng)
         keep(state, draws, s)
+    held(own), held(pair)
