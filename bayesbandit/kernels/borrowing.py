@@ -18,7 +18,7 @@ def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         view.meminfo = view.meminfo.type(None)
         view.parent = view.parent.type(None)
         return view._getvalue()
-    for i, part in enumerate(kind if isinstance(kind, types.BaseTuple) else ()):
+    for i, part in enumerate(getattr(kind, "types", ())):
         alone = _alone(context, builder, part, builder.extract_value(value, i))
         value = builder.insert_value(value, alone, i)
     return value

@@ -41,7 +41,7 @@ def test_a_path_is_its_solutions_one_by_one():
     made = replicates.standardised(x, reward, weight)
     counts = np.random.default_rng(1).multinomial(120, np.full(120, 1 / 120), size=4)
     G, q, _ = replicates.moments(made, counts * weight)
-    lams = replicates.penalties(q[0], 12, "lasso")
+    lams = replicates.penalties(q[0], 120, 12, "lasso")
     whole = replicates.along(G, q, lams, "lasso")
     for i, lam in enumerate(lams):
         alone = replicates.along(G, q, lams[[i]], "lasso")[:, 0]
@@ -68,11 +68,21 @@ def test_the_penalty_is_that_of_scikit_learns_cross_validation():
     x, reward, _ = rows()
     made = replicates.standardised(x, reward, np.ones(120))
     q = replicates.moments(made, np.ones((1, 120)))[1][0]
-    lams = replicates.penalties(q, 15, "lasso")
+    lams = replicates.penalties(q, 120, 15, "lasso")
     folds = [(np.flatnonzero(np.arange(120) % 5 != f), np.flatnonzero(np.arange(120) % 5 == f))
              for f in range(5)]  # fmt: skip
     fit = LassoCV(alphas=lams, cv=folds, tol=1e-10, max_iter=100_000).fit(made.Z, made.r)
     assert replicates.chosen(made, lams, 5, "lasso") == pytest.approx(fit.alpha_)
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+def test_a_path_ends_earlier_where_replicates_have_fewer_rows_than_columns(penalty):
+    """As `lambda.min.ratio` has it in glmnet: at a hundredth, and not at a thousandth."""
+    q = np.linspace(-1.0, 0.5, 20)
+    short, long = (replicates.penalties(q, n, 7, penalty) for n in (31, 32))
+    assert short[0] == pytest.approx(long[0])
+    assert short[-1] == pytest.approx(0.01)
+    assert long[-1] == pytest.approx(0.001)
 
 
 def learned(n=60, **settings):

@@ -140,7 +140,7 @@ class BootstrapBelief(ByDraws):
         lam = spec.lam
         if isinstance(lam, str):
             [q] = moments(rows, rows.weight[None])[1]
-            lams = penalties(q, spec.n_lams, spec.penalty)
+            lams = penalties(q, n, spec.n_lams, spec.penalty)
             lam = chosen(rows, lams, min(spec.folds, n), spec.penalty)
         counts = rng.multinomial(n, np.full(n, 1.0 / n), size=spec.replicates)
         G, q, centre = moments(rows, counts * rows.weight)

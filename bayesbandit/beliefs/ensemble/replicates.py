@@ -17,7 +17,8 @@ Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]
 
 TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
-REACH = 1e-3  # the smallest λ of a path, relative to that at which the LASSO is 0
+REACH, SHORT = 1e-3, 1e-2  # the smallest λ of a path, relative to that at which the LASSO is 0
+DISTINCT = 1.0 - np.exp(-1.0)  # the share of rows that a replicate draws
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,13 @@ def standardised(z: Array, reward: Array, weight: Array) -> Rows:
     return Rows((z - shift) / width, (reward - level) / unit, weight, shift, width, level, unit)
 
 
-def penalties(q: Array, count: int, penalty: Penalty) -> Array:
-    """λ's (L,), largest first: from where the LASSO is 0 down to a thousandth, on a logarithmic
-    scale; of ridge, from a thousand times as much, as in glmnet."""
+def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
+    """λ's (L,) for n rows, largest first: from where the LASSO is 0 down to a thousandth, on a
+    logarithmic scale, or as in glmnet to a hundredth, where replicates have fewer rows than
+    columns; of ridge, from a thousand times as much."""
     largest = max(float(np.abs(q).max(initial=0.0)), 1e-8)
     begin = largest / REACH if penalty == "ridge" else largest
-    return np.geomspace(begin, largest * REACH, count)
+    return np.geomspace(begin, largest * (REACH if DISTINCT * n >= q.size else SHORT), count)
 
 
 def moments(rows: Rows, v: Array) -> tuple[Array, Array, Array]:
@@ -73,6 +75,8 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
     """Solutions (m, L, p) of problems G (m, p, p), q (m, p) along penalties (L,), largest first.
     start (m, p): where to begin."""
     m, p = q.shape
+    if penalty == "ridge" and len(lams) == 1:
+        return np.linalg.solve(G + lams * np.eye(p), q[..., None])[..., 0][:, None]
     if penalty == "ridge":
         values, vectors = np.linalg.eigh(G)
         turned = np.einsum("mij,mi->mj", vectors, q)

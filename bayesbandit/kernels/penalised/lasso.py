@@ -9,11 +9,16 @@ paths for generalized linear models via coordinate descent, section 2.2 (covaria
 import numpy as np
 from numba import njit
 
+from bayesbandit.kernels.algebra.dense import add_scaled
+from bayesbandit.kernels.borrowing import borrowed, held
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
 SWEEPS = 10_000  # over the coordinates, at most
-FEW = 8  # sweeps over those that are not 0 between two over all
+FEW = 9  # sweeps, the first over all coordinates and the others over those that are not 0
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@kernel
 def violation(g, theta, lam):
     """By how much the subgradient misses 0: |g_j − λ sign θ_j| where θ_j ≠ 0, else |g_j| − λ, with
     g (p,) = q − Gθ."""
@@ -24,7 +29,7 @@ def violation(g, theta, lam):
     return worst
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@kernel
 def sweep(G, g, theta, lam, active_only):
     """Each coordinate at its best given the others."""
     p = theta.size
@@ -46,34 +51,43 @@ def sweep(G, g, theta, lam, active_only):
                 g[i] -= row[i] * change
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
-def descend(G, q, theta, lam, tolerance):
-    """θ (p,), improved until its subgradient is within `tolerance` of 0; what it misses 0 by."""
-    g = q - G @ theta
+@kernel
+def descend(G, q, theta, lam, tolerance, g):
+    """θ (p,), improved until its subgradient is within `tolerance` of 0; what it misses 0 by. g
+    (p,) is scratch."""
+    for i in range(q.size):
+        g[i] = q[i]
+    for j in range(q.size):
+        if theta[j] != 0.0:
+            add_scaled(g, -theta[j], G[j])
     off = violation(g, theta, lam)
     for k in range(SWEEPS):
         if off <= tolerance:
             break
-        sweep(G, g, theta, lam, k % (FEW + 1) != 0)
-        if k % (FEW + 1) == FEW:
+        sweep(G, g, theta, lam, k % FEW != 0)
+        if k % FEW == FEW - 1:
             off = violation(g, theta, lam)
     return off
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@kernel
 def paths(G, q, lams, tolerance, out):
     """Of problems G (m, p, p), q (m, p), the solutions along penalties (L,), largest first: out
     (m, L, p); each begins at the one before, the first of each at out[:, 0]."""
-    worst = 0.0
+    G, q, lams, out = borrowed(G), borrowed(q), borrowed(lams), borrowed(out)
+    p, worst = q.shape[1], 0.0
+    own = np.empty(p)
+    g = borrowed(own)
     for b in range(G.shape[0]):
         for i in range(lams.size):
             if i > 0:
                 out[b, i] = out[b, i - 1]
-            worst = max(worst, descend(G[b], q[b], out[b, i], lams[i], tolerance))
+            worst = max(worst, descend(G[b], q[b], out[b, i], lams[i], tolerance, g))
+    held(own)
     return worst
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@kernel
 def moments(Z, r, v, G, q):
     """Weighted second moments about weighted means of rows Z (n, p), r (n,) under weights v (m, n):
     fills G (m, p, p) and q (m, p); means (m, p + 1), of Z and, last, of r."""
