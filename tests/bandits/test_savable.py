@@ -1,5 +1,6 @@
 """Settings of one's own classes come back from a file as they were, or it says what it lacks."""
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +98,20 @@ def test_other_settings_than_the_files_are_refused(tmp_path):
         bb.Bandit.load(tmp_path / "bandit", balance=Even(np.arange(4.0)))
 
 
-@pytest.mark.parametrize("name", ["kind", "foreign"])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(("kind", "method"), [(Even, "weights"), (Inner, "power")])
+def test_code_that_has_changed_since_is_said(kind, method, given, tmp_path, monkeypatch):
+    """Of the balance's class, and of a class that is one of its settings."""
+    made(balance=Even((Inner(3.0),))).save(tmp_path / "bandit")
+    again = {"balance": Even((Inner(3.0),))} if given else {}
+    with warnings.catch_warnings(action="error"):
+        bb.Bandit.load(tmp_path / "bandit", **again)
+    monkeypatch.setattr(kind, method, lambda self, history, belief: 1.0 + history.reward)
+    with pytest.warns(UserWarning, match=rf"the code of the balance, .*{kind.__name__}, has ch"):
+        bb.Bandit.load(tmp_path / "bandit", **again)
+
+
+@pytest.mark.parametrize("name", ["kind", "foreign", "code"])
 def test_names_that_files_use(name):
     kind = dataclass(type("Own", (), {"__annotations__": {name: str}, name: ""}))
     with pytest.raises(ValueError, match=f"files have another use for a field '{name}'"):

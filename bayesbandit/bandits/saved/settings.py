@@ -7,6 +7,7 @@ file's word is never enough to import or to run something.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle
+from bayesbandit.machine.code import fingerprint
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, Boltzmann, EpsilonGreedy, Greedy, Thompson, TopTwo
 
@@ -32,6 +34,7 @@ KINDS: dict[str, type] = {
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )
 }
+META = {"kind", "foreign", "code"}  # what a file says beside the fields
 NUMBERS = "biufU"  # kinds of arrays that a setting may be
 
 
@@ -40,7 +43,7 @@ def savable[T](kind: type[T]) -> type[T]:
     its fields, and loaded wherever the class has been imported."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         raise TypeError(f"only a dataclass is stored by its fields; got {kind!r}")
-    if taken := {"kind", "foreign"} & {f.name for f in fields(kind)}:
+    if taken := META & {f.name for f in fields(kind)}:
         raise ValueError(f"{kind.__name__}: files have another use for a field {taken.pop()!r}")
     KINDS[_name(kind)] = kind
     return kind
@@ -58,6 +61,8 @@ def encode(value: Any) -> dict[str, Any]:
         return {"kind": _name(kind), "foreign": True}
     settings = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
     stored = {name: _stored(setting) for name, setting in settings.items()}
+    if ":" in _name(kind):
+        stored["code"] = fingerprint(kind)
     return {"kind": DECLARED if kind.__name__ == DECLARED else _name(kind), **stored}
 
 
@@ -90,9 +95,10 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
     where a file does not hold it."""
     kind = encoded["kind"]
     if given is not None:
-        same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        if not (same and _agree(encode(given), encoded)):
+        same, own = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
+        if not (same and _agree(own, encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
+        _unchanged(encoded, own, part)
         return given
     if encoded.get("foreign"):
         raise ValueError(
@@ -101,14 +107,33 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
         )
     if kind not in KINDS:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
+    if "code" in encoded:
+        _unchanged(encoded, {"code": fingerprint(KINDS[kind])}, part)
     lost = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
     for name, setting in lost.items():
         raise ValueError(
             f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
             f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…))"
         )
-    settings = {name: _restored(v, part) for name, v in encoded.items() if name != "kind"}
+    settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
     return KINDS[kind](**settings)
+
+
+def _unchanged(saved: Any, now: Any, part: str) -> None:
+    """Warns where a class of one's own does something else than when its settings were saved."""
+    if isinstance(saved, list) and isinstance(now, list):
+        for one, other in zip(saved, now, strict=True):
+            _unchanged(one, other, part)
+    if not (isinstance(saved, dict) and isinstance(now, dict)):
+        return
+    if saved.get("code", now.get("code")) != now.get("code"):
+        warnings.warn(
+            f"the code of the {part}, a {saved['kind']}, has changed since the file was saved, or "
+            "the Python that compiles it: it goes on by the new one",
+            stacklevel=4,
+        )
+    for name in saved.keys() & now.keys():
+        _unchanged(saved[name], now[name], part)
 
 
 def _restored(stored: Any, part: str) -> Any:
@@ -144,7 +169,8 @@ def _agree(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         if one.get("foreign") or other.get("foreign"):
             return one.get("kind") == other.get("kind")
-        return one.keys() == other.keys() and all(_agree(one[k], other[k]) for k in one)
+        names = one.keys() - {"code"}
+        return names == other.keys() - {"code"} and all(_agree(one[k], other[k]) for k in names)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_agree, one, other))
     return bool(one == other or (one != one and other != other))
