@@ -23,6 +23,8 @@ _HOME = {
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
+    "PolicyTreeTS": "bandits.policy_tree",
+    "PolicyTreeUCB": "bandits.policy_tree",
     "SuperBLUCB": "bandits.presets",
     "SuperLinUCB": "bandits.presets",
     "Prior": "declaring.priors",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
     from bayesbandit.bandits.base import Choice, Player
     from bayesbandit.bandits.decision import Decision
+    from bayesbandit.bandits.policy_tree import PolicyTreeTS, PolicyTreeUCB
     from bayesbandit.bandits.presets import (
         BLTS,
         BLUCB,

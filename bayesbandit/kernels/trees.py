@@ -108,13 +108,13 @@ def descend(x, feature, threshold, left, right):
 
 
 @njit(cache=True, nogil=True)
-def tally(leaf, arm, mean, reward, weight, seen, plays, centre, spread, noise):
+def tally(leaf, mean, arm, reward, weight, seen, plays, centre, spread, noise):
     """Rows one by one into leaves, by Welford's recurrence.
 
-    leaf, arm (n,): numbers, an arm that is gone −1; mean (n, K): an outcome model's, NaN of an arm
-    that was not there; reward, weight (n,): an inverse propensity. Of each leaf and arm (L, K):
-    rows that were seen and plays, the mean of the scores and their sum of squares about it. noise:
-    rounds, and their squared residuals.
+    leaf (n,); mean (n, K): an outcome model's, NaN of an arm that was not there; arm (n,), −1 of
+    one that is gone; reward, weight (n,): an inverse propensity. Of each leaf and arm (L, K): rows
+    that were seen and plays, the mean of the scores and their sum of squares about it. noise:
+    rounds, and the sum of their squared residuals.
     """
     for i in range(leaf.size):
         node = leaf[i]

@@ -20,11 +20,12 @@ class Leaves:
         self.seen, self.plays, self.centre, self.spread = np.zeros((4, n_leaves, n_arms))
         self.noise = np.zeros(2)
 
-    def learn(self, leaf: Array, rows: dict[str, Array], means: Array) -> None:
-        """Rows by role (arm, reward, weight: (n,)), the leaves where they fall (n,) and an outcome
-        model's means (n, K), NaN of arms that were not there."""
+    def learn(self, leaf: Array, means: Array, arm: Array, reward: Array, weight: Array) -> None:
+        """Rounds that fell into these leaves, with an outcome model's means (n, K), NaN of arms
+        that were not there, arm numbers, −1 of arms that are gone, rewards and inverse
+        propensities (n,)."""
         kernel.tally(
-            leaf, rows["arm"], means, rows["reward"], rows["weight"],
+            leaf, means, arm, reward, weight,
             self.seen, self.plays, self.centre, self.spread, self.noise,
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -48,7 +48,9 @@ class Tree:
         nodes = kernel.descend(x, self.feature, self.threshold, self.left, self.right)
         return self.number[nodes]
 
-    def text(self, leaves: Sequence[str] | None = None, features: Sequence[str] | None = None) -> str:
+    def text(
+        self, leaves: Sequence[str] | None = None, features: Sequence[Any] | None = None
+    ) -> str:
         """One line a node. leaves: what to say of each; features: their names."""
         lines: list[str] = []
         number = self.number
@@ -114,7 +116,8 @@ def grown(
     x: Array, score: Array, arm: Array, depth: int, least: int, cuts: int | None,
     by: Literal["value", "classification"] = "value",
 ) -> Tree:  # fmt: skip
-    """A tree for contexts x (n, d) with scores (n, K), of which the arms (n,) were played.
+    """A tree for contexts x (n, d) with scores (n, K), of which the arms (n,) were played, −1 one
+    that is gone.
 
     by: "value", the tree of largest value with leaves of `least` rows, exactly so up to two levels
     of splits among the cut points; a deeper one takes the first split of the best two levels, and
@@ -164,7 +167,7 @@ def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
 def _classified(code: Array, weight: Array, arm: Array, depth: int, least: int) -> Nodes:
     from sklearn.tree import DecisionTreeClassifier
 
-    told = weight > 0.0
+    told = (weight > 0.0) & (arm >= 0)
     if told.sum() < 2 * least:
         return [LEAF]
     fit = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
