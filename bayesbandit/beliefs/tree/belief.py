@@ -197,7 +197,8 @@ class TreeBelief(Belief):
     def _grow(self) -> None:
         """The tree of all rounds. An arm's score in a round before it came is what is now its
         mean."""
-        x, score, arm, reward, weight = self._rounds()
+        x, means, arm, reward, weight = self._rounds()
+        score = means.copy()
         if np.isnan(score).any():
             score = np.where(np.isnan(score), self.inner.mean(x), score)
         played = np.flatnonzero(arm >= 0)

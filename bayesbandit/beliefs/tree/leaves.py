@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from bayesbandit.kernels import trees as kernel
+from bayesbandit.kernels.trees.leaves import tally
 
 Array = np.ndarray
 
@@ -24,7 +24,7 @@ class Leaves:
         """Rounds that fell into these leaves, with an outcome model's means (n, K), NaN of arms
         that were not there, arm numbers, −1 of arms that are gone, rewards and inverse
         propensities (n,)."""
-        kernel.tally(
+        tally(
             leaf, means, arm, reward, weight,
             self.seen, self.plays, self.centre, self.spread, self.noise,
         )  # fmt: skip

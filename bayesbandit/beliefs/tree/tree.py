@@ -8,7 +8,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.kernels import trees as kernel
+from bayesbandit.kernels.trees.leaves import descend
+from bayesbandit.kernels.trees.search import first_split
 
 Array = np.ndarray
 ROUNDING = 1e-12  # of the sum of all scores' sizes: a split is worth more than this
@@ -45,7 +46,7 @@ class Tree:
 
     def leaf(self, x: Array) -> Array:
         """Numbers of the leaves of contexts x (n, d): (n,)."""
-        nodes = kernel.descend(x, self.feature, self.threshold, self.left, self.right)
+        nodes = descend(x, self.feature, self.threshold, self.left, self.right)
         return self.number[nodes]
 
     def text(
@@ -151,7 +152,7 @@ def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
         node = len(nodes)
         nodes.append(LEAF)
         if levels > 0 and len(rows) >= 2 * least:
-            found = kernel.first_split(code[rows], score[rows], C, levels > 1, least, slack)
+            found = first_split(code[rows], score[rows], C, levels > 1, least, slack)
             _, feature, cut = found
             if feature >= 0:
                 here = code[rows, feature] <= cut
