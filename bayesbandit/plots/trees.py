@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -32,7 +33,8 @@ def policy_tree(
     names = [f"x{j}" for j in range(bandit.n_features)] if features is None else list(features)
     across, down = places(tree)
     height = 1.2 * int(down.max())
-    figure = Figure(figsize=(max(1.9 * L, 4.0) + 0.5, 2.9 + height), layout="constrained")
+    width = max(L * max(1.9, 0.45 * len(bandit.arms)), 4.0) + 0.5
+    figure = Figure(figsize=(width, 2.9 + height), layout="constrained")
     grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), 2.0])
     top = figure.add_subplot(grid[0, :])
     top.set(xlim=(0, L), ylim=(-down.max() - 0.1, 0.4))
@@ -47,31 +49,31 @@ def policy_tree(
             top.text(*middle, word, fontsize=8, color=GREY, ha="center", backgroundcolor="white")
         question = f"{names[tree.feature[node]]} ≤ {tree.threshold[node]:.3g}"
         top.text(x, y, question, ha="center", va="center", fontsize=9, bbox=BOX)
-    _leaves(figure, [figure.add_subplot(grid[1, leaf]) for leaf in range(L)], belief)
+    _leaves([figure.add_subplot(grid[1, leaf]) for leaf in range(L)], belief)
     figure.suptitle(title)
-    arms = range(min(len(bandit.arms), len(PALETTE)))
-    keys = [
-        Line2D([], [], ls="", color=PALETTE[k], marker=MARKERS[k], label=str(bandit.arms[k]))
-        for k in arms
-    ]
+    keys = [Line2D([], [], ls="", label=str(arm), **look(k)) for k, arm in enumerate(bandit.arms)]
     legend(figure, keys, handle=1.2)
     return figure
 
 
-def _leaves(figure: Figure, axes: list[Any], belief: TreeBelief) -> None:
+def _leaves(axes: list[Axes], belief: TreeBelief) -> None:
     mean, sd = belief.of_leaves()
     sd = np.where(np.isfinite(sd), sd, 0.0)
     low, high = (mean - sd).min(), (mean + sd).max()
     room = 0.1 * (high - low) or 1.0
     for leaf, ax in enumerate(axes):
         for k in range(mean.shape[1]):
-            look = {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
-            ax.errorbar(k, mean[leaf, k], sd[leaf, k], ms=6, lw=1.2, capsize=3, **look)
+            ax.errorbar(k, mean[leaf, k], sd[leaf, k], ms=6, lw=1.2, capsize=3, **look(k))
         dress(ax, f"leaf {leaf}", "rounds of each arm", "mean reward ± sd")
         ax.set(xlim=(-0.6, mean.shape[1] - 0.4), ylim=(low - room, high + room))
         ax.set_xticks(range(mean.shape[1]), [f"{int(n)}" for n in belief.leaves.plays[leaf]])
         if leaf:
             ax.set_yticklabels([])
+
+
+def look(k: int) -> dict[str, Any]:
+    """Colour and marker of arm k."""
+    return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
 
 
 def places(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
