@@ -199,7 +199,7 @@ def test_the_tree_is_grown_on_its_schedule():
 def test_scores_have_no_bias_whatever_the_model_says():
     """Contexts that a linear model cannot use, propensities that depend on them."""
     found = []
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         x = rng.uniform(-1, 1, size=(120, 1))
         mean = np.column_stack([x[:, 0] ** 2, 0.5 - x[:, 0] ** 2])
@@ -210,16 +210,16 @@ def test_scores_have_no_bias_whatever_the_model_says():
         leaves = belief.leaves
         found.append((leaves.seen * leaves.centre).sum(axis=0) / leaves.seen.sum(axis=0))
     off = np.mean(found, axis=0) - [1 / 3, 1 / 6]
-    assert (np.abs(off) < 4 * np.std(found, axis=0) / np.sqrt(60)).all()
+    assert (np.abs(off) < 4 * np.std(found, axis=0) / np.sqrt(40)).all()
 
 
 def test_estimated_propensities_are_in_the_scores_with_hindsight():
-    bandit = played(120, bb.PolicyTreeUCB)
+    bandit = played(60, bb.PolicyTreeUCB)
     weight = bandit.history.weight
     assert (weight > 1.01).any()
     np.testing.assert_array_equal(bandit.belief.log.of()["weight"], weight)
     x, means, arm, reward, weight = bandit.belief._rounds()
-    means[np.arange(120), arm] += weight * (reward - means[np.arange(120), arm])
+    means[np.arange(60), arm] += weight * (reward - means[np.arange(60), arm])
     leaf = bandit.belief.tree.leaf(x)
     for one in range(bandit.belief.tree.n_leaves):
         wanted = means[leaf == one].mean(axis=0)
@@ -243,7 +243,7 @@ def test_an_arm_that_a_leaf_never_played_is_not_certain():
 
 
 def test_rewards_have_no_units():
-    x, reward = world(200)
+    x, reward = world(100)
     for c in (2.0**-20, 2.0**20):
         one, other = bb.PolicyTreeTS(3, 2, seed=1), bb.PolicyTreeTS(3, 2, seed=1)
         a, b = one.play(x, reward), other.play(x, c * reward)
@@ -251,7 +251,7 @@ def test_rewards_have_no_units():
         np.testing.assert_allclose(a[1], b[1], atol=1e-9)
 
 
-@pytest.mark.parametrize("preset", [bb.PolicyTreeTS, bb.PolicyTreeUCB])
+@pytest.mark.parametrize("preset", slow_but([bb.PolicyTreeTS], [bb.PolicyTreeTS, bb.PolicyTreeUCB]))
 def test_arms_come_and_go_between_trees(preset, tmp_path):
     bandit = played(make=preset, refit_every=10_000)
     belief, plays = bandit.belief, bandit.belief.leaves.plays.copy()
@@ -311,6 +311,8 @@ def test_any_belief_is_an_outcome_model(base, tmp_path):
 def test_a_declared_model_is_one_too(tmp_path):
     from bayesbandit.beliefs.declared import Declared
 
+    with pytest.raises(TypeError, match=r"Declared\(model\) or have a method"):
+        PolicyTree(base=bb.load_model("laplace"))
     model = PolicyTree(base=Declared(bb.load_model("laplace"), "gibbs", 0.5, 20))
     bandit = bb.Bandit(ARMS, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
     bandit.play(*world(40))
@@ -394,7 +396,7 @@ def test_settings_that_are_refused(settings, match):
 
 
 def test_what_is_no_outcome_model_is_named():
-    for wrong in ("ridge", bb.Ridge, bb.load_model("ridge")):
+    for wrong in ("ridge", bb.Ridge):
         with pytest.raises(TypeError, match="base must be Ridge"):
             PolicyTree(base=wrong)
     with pytest.raises(ValueError, match="inverse propensities, not of mean 1"):

@@ -13,7 +13,7 @@ from tests.players import Constant
 PLAYERS = BANDITS | {"Neighbours": RECIPE["player"].Neighbours}
 SLOW = (
     *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
-    *("BootstrapRidgeUCB", "SuperBLUCB"),
+    *("BootstrapRidgeUCB", "SuperBLUCB", "PolicyTreeUCB"),
 )
 every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")
