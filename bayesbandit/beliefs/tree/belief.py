@@ -42,7 +42,7 @@ class PolicyTree:
     depth: levels of splits. by: "value", the tree whose best arms have the largest sum of scores,
         exactly so up to depth 2 (`tree.grown`); "classification", the paper's words: a
         classification tree of the arms that were played, weighed by |Γ_i(a_i)|, which takes an arm
-        that does badly for one that is wanted.
+        that does badly for one that is wanted. Leaves are filled alike.
     cuts: quantiles of each feature at which it may be split, at most; None: between all values.
     least: rounds of a leaf, at least.
     refit_every: when the tree is grown anew: each time rounds have grown by a share (a float, .25 =
@@ -51,10 +51,11 @@ class PolicyTree:
         at first; 0: the plain variance of the scores, by which such an arm may be certain.
     balanced: whether the outcome model, too, learns by the weights.
 
-    Where the paper is silent: the same rounds grow the tree and fill its leaves, so that the best
+    Where the paper is silent: a leaf's moments are those of all its rounds' scores, not of the
+    rounds that played the arm; the same rounds grow the tree and fill its leaves, so that the best
     arm's mean is a little too large just after; the propensity is that of the decision, exact, and
     clipped by the balance. Weights of a balance that are no inverse propensities are taken as if
-    they were.
+    they were. When it pays: docs/policy_tree.md.
     """
 
     base: Any = field(default_factory=Ridge)
