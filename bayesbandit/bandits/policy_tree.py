@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
+
+import numpy as np
 
 from bayesbandit.balance.propensity import InversePropensity
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import UCB_ROWS, Arms, Seed
 from bayesbandit.beliefs.tree.belief import PolicyTree
+from bayesbandit.checks import Name
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 __all__ = ["PolicyTreeTS", "PolicyTreeUCB"]
 
+UCB_ROWS = 16.0  # of `PolicyTree.prior_rows`, as of `LinUCB`: it looks one sd up, never further
+
+Arms = int | Iterable[Name]
+Seed = int | np.random.SeedSequence
 Propensity = Literal["decision", "estimated"]
 
 
