@@ -23,6 +23,8 @@ _HOME = {
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
     "LinUCB": "bandits.presets",
+    "PolicyTreeTS": "bandits.presets",
+    "PolicyTreeUCB": "bandits.presets",
     "SuperBLUCB": "bandits.presets",
     "SuperLinUCB": "bandits.presets",
     "Prior": "declaring.priors",
@@ -82,6 +84,8 @@ if TYPE_CHECKING:
         LinGreedy,
         LinTS,
         LinUCB,
+        PolicyTreeTS,
+        PolicyTreeUCB,
         SuperBLUCB,
         SuperLinUCB,
     )

@@ -13,6 +13,7 @@ from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise
 from bayesbandit.plots import style
@@ -298,3 +299,31 @@ def test_no_global_state() -> None:
     assert pyplot.get_fignums() == []
     assert figure.canvas.manager is None
     assert dict(pyplot.rcParams) == before
+
+
+def test_policy_tree() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 2))
+    best = np.where(x[:, 0] > 0, np.where(x[:, 1] > 0, 0, 1), 2)
+    reward = 1.0 * (np.arange(3) == best[:, None])
+    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 2)
+    assert len(rendered(plots.policy_tree(bandit)).axes) == 2  # one leaf
+    bandit.play(x, reward)
+    figure = rendered(plots.policy_tree(bandit, ["age", "income"], "Ages"))
+    tree, leaves = bandit.belief.tree, bandit.belief.leaves
+    top, *panels = figure.axes
+    assert figure.get_suptitle() == "Ages"
+    assert legend(figure) == ["red", "green", "blue"]
+    asked = [text.get_text() for text in top.texts if "≤" in text.get_text()]
+    names = [("age", "income")[j] for j in tree.feature if j >= 0]
+    assert [text.split(" ≤ ")[0] for text in asked] == names
+    assert [ax.get_title() for ax in panels] == [f"leaf {i}" for i in range(tree.n_leaves)]
+    mean = bandit.belief.of_leaves()[0]
+    for leaf, ax in enumerate(panels):
+        assert [line.lines[0].get_ydata()[0] for line in ax.containers] == mean[leaf].tolist()
+        plays = [int(text.get_text()) for text in ax.get_xticklabels()]
+        assert plays == leaves.plays[leaf].tolist()
+    with pytest.raises(TypeError, match="needs a bandit with one"):
+        plots.policy_tree(bb.LinTS(2, 1))
+    with pytest.raises(ValueError, match="features must be 2 names"):
+        plots.policy_tree(bandit, ["age"])

@@ -10,6 +10,7 @@ from bayesbandit.plots.results import (
     regret_curves,
 )
 from bayesbandit.plots.style import BLUE, GREY, PALETTE, VERMILLION
+from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
     "BLUE",
@@ -22,6 +23,7 @@ __all__ = [
     "bias",
     "optimal_share",
     "pairwise_scatter",
+    "policy_tree",
     "propensities",
     "regret_curves",
 ]

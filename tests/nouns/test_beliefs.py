@@ -7,12 +7,14 @@ import bayesbandit as bb
 from bayesbandit.bandits.saved.settings import KINDS
 from bayesbandit.beliefs import base
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.cases import slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
 
 MODELS = {name: kind() for name, kind in KINDS.items() if hasattr(kind, "belief")} | {
     "PolicyMixture": PolicyMixture(rewards=(-20.0, 20.0), refit_every=0.25, psi=1.0),
+    "PolicyTree": PolicyTree(depth=6),  # one of fewer leaves cannot be near a linear truth
     "nig": bb.Ridge(variance="nig"),
     "cv": bb.Ridge("cv"),
     **{name: bb.load_model(name) for name in bb.list_models()},

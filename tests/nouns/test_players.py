@@ -5,16 +5,15 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.bandits import presets
+from bayesbandit.competitors import BANDITS
 from tests.cases import quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
-PLAYERS = {name: getattr(presets, name) for name in presets.__all__}
-PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
+PLAYERS = BANDITS | {"Neighbours": RECIPE["player"].Neighbours}
 SLOW = (
     *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
-    *("BootstrapRidgeUCB", "SuperBLUCB"),
+    *("BootstrapRidgeUCB", "SuperBLUCB", "PolicyTreeUCB"),
 )
 every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")

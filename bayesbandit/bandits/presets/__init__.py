@@ -17,6 +17,10 @@ from bayesbandit.bandits.presets.linear import (
     LinTS,
     LinUCB,
 )
+from bayesbandit.bandits.presets.policy_tree import (
+    PolicyTreeTS,
+    PolicyTreeUCB,
+)
 from bayesbandit.bandits.presets.theory import (
     ILTCB,
     SuperBLUCB,
@@ -36,6 +40,8 @@ __all__ = [
     "LinGreedy",
     "LinTS",
     "LinUCB",
+    "PolicyTreeTS",
+    "PolicyTreeUCB",
     "SuperBLUCB",
     "SuperLinUCB",
 ]

@@ -21,6 +21,7 @@ from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle
+from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.machine.code import fingerprint
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import UCB, Boltzmann, EpsilonGreedy, Greedy, Thompson, TopTwo
@@ -29,7 +30,7 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Ridge, Bootstrap, Levels, PolicyMixture, LinearOracle),
+        *(Ridge, Bootstrap, Levels, PolicyMixture, LinearOracle, PolicyTree),
         *(Unweighted, InversePropensity, ResidualBalance, KernelBalance),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )

@@ -1,0 +1,1 @@
+"""Policy trees: how they are searched, and what their leaves learn."""
