@@ -1,5 +1,7 @@
 """The laws of a player, for every one: the presets, and a stranger's."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
@@ -10,7 +12,9 @@ from tests.cases import quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
-PLAYERS = BANDITS | {"Neighbours": RECIPE["player"].Neighbours}
+THEORY = ("SuperLinUCB", "SuperBLUCB")  # whose own α explores for longer than these tests play
+PLAYERS = BANDITS | {name: partial(BANDITS[name], alpha=0.1) for name in THEORY}
+PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
 SLOW = (
     *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
     *("BootstrapRidgeUCB", "SuperBLUCB", "PolicyTreeUCB"),

@@ -62,9 +62,9 @@ def encode(value: Any) -> dict[str, Any]:
         return {"kind": _name(kind), "foreign": True}
     settings = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
     stored = {name: _stored(setting) for name, setting in settings.items()}
-    if ":" in _name(kind):
-        stored["code"] = fingerprint(kind)
-    return {"kind": DECLARED if kind.__name__ == DECLARED else _name(kind), **stored}
+    name = DECLARED if kind.__name__ == DECLARED else _name(kind)
+    own = {"code": fingerprint(kind)} if ":" in name else {}
+    return {"kind": name, **stored, **own}
 
 
 def _stored(setting: Any) -> Any:
