@@ -11,6 +11,7 @@ from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.base import shared
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
@@ -113,7 +114,7 @@ def _by_policy(
     belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
     new = belief.new
     asked = Among(belief, available & ~new, x)
-    p = rules.shared(new, available, lambda _: chosen(bandit.policy, asked, t))
+    p = shared(new, available, lambda _: chosen(bandit.policy, asked, t))
     mean, sd = asked.known()  # of the draws that it has seen
     rows[:, bandit.n_features : bandit.layout.n_columns] = 1.0
     rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)

@@ -8,7 +8,7 @@ else a bandit may ask has a default here, or says which method is missing.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import put_moments, shared
+from bayesbandit.kernels.rules import put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known
@@ -213,6 +213,19 @@ def moments_of(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (sd >= 0.0).all():  # NaN: neither; infinite where next to nothing is known
         raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
     return finite(mean, f"the means of {what}"), sd
+
+
+def shared(
+    new: np.ndarray, available: np.ndarray, among: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives those of
+    the others (n, A) among themselves."""
+    count, fresh = int(available.sum()), available & new
+    old = available & ~new
+    p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
+    out = np.zeros((len(p), new.size))
+    out[:, fresh], out[:, old] = 1.0 / count, p
+    return out
 
 
 def best_of(belief: Any, x: np.ndarray, alpha: Any, available: np.ndarray) -> np.ndarray:

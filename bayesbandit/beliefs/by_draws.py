@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, widened
+from bayesbandit.beliefs.base import Belief, shared, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import put_moments, shared
+from bayesbandit.kernels.rules import put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
 IMPROPER = "the posterior is not proper before there are more rewards"

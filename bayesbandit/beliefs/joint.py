@@ -11,10 +11,11 @@ import numpy as np
 from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.beliefs.affine import AffineBelief
+from bayesbandit.beliefs.base import shared
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import HUGE, put_moments, shared, spread
+from bayesbandit.kernels.rules import HUGE, put_moments, spread
 from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 

@@ -119,13 +119,21 @@ def place(mean: Vector, extent: Vector) -> tuple[float, Vector, Mask]:
     shift_k is the mean of arm k seen from the narrowest arm alive, hence exact to the rounding of
     extent_k for all that are alive; the floor is max_k (shift_k - extent_k).
     """
-    alive = mean > -np.inf
-    floor, shift = -np.inf, mean
-    for _ in range(mean.size):  # each round drops its origin, or is the last
-        origin = np.argmin(np.where(alive, extent, np.inf))
-        shift = mean - mean[origin]
-        floor = np.max(np.where(alive, shift - extent, -np.inf))
-        alive &= shift + extent >= floor
+    K, floor = mean.size, -np.inf
+    shift, alive = np.empty(K), np.empty(K, np.bool_)
+    for k in range(K):
+        alive[k] = mean[k] > -np.inf
+    for _ in range(K):  # each round drops its origin, or is the last
+        origin, least, floor = 0, np.inf, -np.inf
+        for k in range(K):
+            if alive[k] and extent[k] < least:
+                origin, least = k, extent[k]
+        for k in range(K):
+            shift[k] = mean[k] - mean[origin]
+            if alive[k]:
+                floor = max(floor, shift[k] - extent[k])
+        for k in range(K):
+            alive[k] = alive[k] and shift[k] + extent[k] >= floor
         if alive[origin]:
             break
     return floor, shift, alive
@@ -189,6 +197,15 @@ def panel(x: float, length: float, arms: Arms, alive: Mask, first: int, out: Vec
 
 
 @kernel
+def any_of(alive: Mask, first: int, count: int) -> bool:
+    """Whether one of `count` arms from the first one on is alive."""
+    for k in range(first, first + count):
+        if alive[k]:
+            return True
+    return False
+
+
+@kernel
 def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out with P(arm a is best) for a = first, first + 1, ..., whatever the beliefs.
 
@@ -202,15 +219,20 @@ def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector)
         extent[k] = reach(df[k]) * scale[k]
     x, shift, alive = place(mean, extent)
     arms = shift, scale, df, top
-    points = alive & (scale == 0.0)  # all of them at x, if there are any
-    alive &= scale > 0.0
-    share = all_below(x, arms, alive) / max(np.sum(points), 1)
-    asked = slice(first, first + out.size)
-    out[:] = np.where(points, share, 0.0)[asked]
-    while x < np.inf and np.any(alive[asked]):
+    points = 0  # all of them at x, if there are any
+    for a in range(out.size):
+        out[a] = alive[first + a] and scale[first + a] == 0.0
+    for k in range(mean.size):
+        points += alive[k] and scale[k] == 0.0
+        alive[k] = alive[k] and scale[k] > 0.0
+    share = all_below(x, arms, alive) / max(points, 1)
+    for a in range(out.size):
+        out[a] *= share
+    while x < np.inf and any_of(alive, first, out.size):
         length, two = settle(x, arms, alive, tail)
         if two < NEGLIGIBLE:
-            out += np.where(alive, tail, 0.0)[asked]
+            for a in range(out.size):
+                out[a] += tail[first + a] if alive[first + a] else 0.0
             break
         if all_below(x + length, arms, alive) > NEGLIGIBLE:
             panel(x, length, arms, alive, first, out)

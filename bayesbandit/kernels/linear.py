@@ -10,6 +10,7 @@ from numba import njit
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
     add_scaled,
+    copy_into,
     dot,
     factor_by,
     invert,
@@ -189,7 +190,8 @@ def cross_validated(arm, settings, work):
             for j in range(D):
                 others[i, j] = (G_all[i, j] - G_f[i, j]) / arm[W_BAR]
         for k in range(grid.size):
-            U[:] = others
+            for i in range(D):
+                copy_into(U[i], others[i])
             for j in range(penalised):
                 U[j, j] += grid[k]
             factor_by(U, diagonal)
@@ -230,8 +232,9 @@ def factorise(arm, settings, work):
         U[j, j] += arm[LAM]
     if has_prior(settings):
         prior = settings[GRID + 1 :]
-        U += prior[: D * D].reshape(D, D)
-        b += prior[D * D : D * D + D]
+        for i in range(D):
+            add_scaled(U[i], 1.0, prior[i * D : (i + 1) * D])
+        add_scaled(b, 1.0, prior[D * D : D * D + D])
         rr += prior[D * D + D]
     factor_by(U, diagonal)
     invert(U, matrix(P_of(arm, D), D))

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.checks import LARGEST
+from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
@@ -192,7 +193,7 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
         return FULL
     v = np.empty(stride(D) + row.size)
     logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
-    logged[:] = row
+    copy_into(logged, row)
     logged[tail_at(D, K) + REWARD] = reward
     observe_into(logged, arms, settings, source, clip, borrowed(v)[: stride(D)])
     held(v)

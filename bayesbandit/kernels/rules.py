@@ -160,7 +160,10 @@ def uniformly(row, D, K, which, count, stream):
 @njit(cache=True)
 def pick(probabilities, stream):
     """An arm, each with its probability; rounding never picks one of probability 0."""
-    rest, last = normal_cdf(normal(stream)) * np.sum(probabilities), 0
+    total, last = 0.0, 0
+    for p in probabilities:
+        total += p
+    rest = normal_cdf(normal(stream)) * total
     for k in range(probabilities.size):
         if probabilities[k] > 0.0:
             last = k
@@ -219,12 +222,36 @@ def by_score(row, a, D, K, kind, param):
 
 
 @njit(cache=True)
+def scaled(scale, alpha):
+    """α times the scales (K,)."""
+    out = np.empty(scale.size)
+    for k in range(out.size):
+        out[k] = alpha * scale[k]
+    return out
+
+
+@njit(cache=True)
+def best_among_old(row, a, D, K, alpha):
+    """Probability that Thompson sampling picks the old arm a among the old ones."""
+    seen, out = np.empty((3, K)), np.empty(K)
+    for k in range(K):
+        is_new = row[df_at(D, K) + k] < 0.0
+        seen[0, k] = -np.inf if is_new else row[D + k]
+        seen[1, k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
+        seen[2, k] = abs(row[df_at(D, K) + k])
+    best_probabilities(seen[0], seen[1], seen[2], out)
+    return out[a]
+
+
+@njit(cache=True)
 def chance(row, a, D, K):
     """Probability that arm a is picked, given the row's moments and rule."""
     tail = row[tail_at(D, K) :]
     if int(tail[KIND]) == THOMPSON and tail[FLOOR] == 0.0 and new_in(row, D, K) == 0:
         mean, scale, df = moments_in(row, D, K)
-        return 0.0 if mean[a] == -np.inf else best_probability(a, mean, tail[PARAM] * scale, df)
+        if mean[a] == -np.inf:
+            return 0.0
+        return best_probability(a, mean, scaled(scale, tail[PARAM]), df)
     return chance_among(row, a, D, K)
 
 
@@ -241,10 +268,7 @@ def chance_among(row, a, D, K):
     if row[df_at(D, K) + a] < 0.0:
         return 1.0 / count
     if kind == THOMPSON:
-        (mean, scale, df), out = moments_in(row, D, K), np.empty(K)
-        mean, scale = np.where(df < 0.0, -np.inf, mean), np.where(df < 0.0, 0.0, scale)
-        best_probabilities(mean, param * scale, np.abs(df), out)
-        p = out[a]
+        p = best_among_old(row, a, D, K, param)
     else:
         p = by_score(row, a, D, K, kind, param)
     return floor + (1.0 - count * floor) * (p * (1.0 - new / count))
@@ -267,21 +291,10 @@ def all_chances(rows, D, K, out):
         if int(row[tail_at(D, K) + KIND]) == THOMPSON and new_in(row, D, K) == 0:
             mean, scale, df = moments_in(row, D, K)
             floor = row[tail_at(D, K) + FLOOR]
-            best_probabilities(mean, row[tail_at(D, K) + PARAM] * scale, df, out[i])
+            best_probabilities(mean, scaled(scale, row[tail_at(D, K) + PARAM]), df, out[i])
             for k in range(K):
                 if mean[k] > -np.inf:
                     out[i, k] = floor + (1.0 - count * floor) * out[i, k]
         else:
             for k in range(K):
                 out[i, k] = chance(row, k, D, K)
-
-
-def shared(new, available, among):
-    """Probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives those of
-    the others (n, A) among themselves."""
-    count, fresh = int(available.sum()), available & new
-    old = available & ~new
-    p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
-    out = np.zeros((len(p), new.size))
-    out[:, fresh], out[:, old] = 1.0 / count, p
-    return out

@@ -82,6 +82,13 @@ def add_scaled(v, c, z):
 
 
 @njit(cache=True)
+def copy_into(v, z):
+    """v = z. Compiled sooner than a slice, which may broadcast."""
+    for i in range(v.size):
+        v[i] = z[i]
+
+
+@njit(cache=True)
 def add_outer(A, M, scale, z):
     """A += scale · z z' for A stored row after row of length M, as far as z goes."""
     for i in range(A.size // M):
@@ -124,7 +131,7 @@ def factor_by(A, diagonal):
 def solve(U, b, theta):
     """theta = (U'U)⁻¹ b by two triangles."""
     D = b.size
-    theta[:] = b
+    copy_into(theta, b)
     for j in range(D):
         theta[j] /= U[j, j]
         c = theta[j]
