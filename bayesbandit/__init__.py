@@ -19,6 +19,8 @@ _HOME = {
     "BootstrapLassoUCB": "bandits.presets",
     "BootstrapRidgeTS": "bandits.presets",
     "BootstrapRidgeUCB": "bandits.presets",
+    "ForestTS": "bandits.forests",
+    "ForestUCB": "bandits.forests",
     "ILTCB": "bandits.presets",
     "LinGreedy": "bandits.presets",
     "LinTS": "bandits.presets",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
     from bayesbandit.bandits.base import Choice, Player
     from bayesbandit.bandits.decision import Decision
+    from bayesbandit.bandits.forests import ForestTS, ForestUCB
     from bayesbandit.bandits.presets import (
         BLTS,
         BLUCB,

@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bayesbandit.bandits import presets
+from bayesbandit.bandits import forests, presets
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.bandits.base import Factory, Player
 from bayesbandit.machine.source import module_of, offer, plugin, plugins
 from bayesbandit.policies import Thompson
 
-BANDITS = {name: getattr(presets, name) for name in presets.__all__}
+BANDITS = {name: getattr(home, name) for home in (presets, forests) for name in home.__all__}
 
 # What `compare` plays unless told otherwise, each as the preset of its name is by default.
 PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")

@@ -1,0 +1,243 @@
+"""Honest forests (Wager and Athey 2018; Athey, Tibshirani and Wager 2019; paper, section 2.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.by_draws import ByNormal
+from bayesbandit.beliefs.forest.trees import Growth, Ranked, Trees, Weighing, joined
+from bayesbandit.checks import integer, number, one_of
+from bayesbandit.kernels.trees import honest
+from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.schedule import Schedule
+
+Array = np.ndarray
+NODES = tuple(f.name for f in fields(Trees))
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A model: each arm's generalized random forest, of regression, on its own rounds.
+
+    trees: how many, in little bags of `bag`. A bag shares a half-sample of the arm's rounds, a tree
+    has a subsample of it, `share` of all rounds (½ at most): one half of that grows the tree and
+    the other fills its leaves. min_leaf: rounds that grow a leaf at least; a leaf that fewer fill
+    has the average of the nearest node above with as many. tried: features at each split; None:
+    min(d, ⌈√d + 20⌉), as grf has it.
+    weights: what a balance's weights w do. "sample_weight": they weigh rounds where trees grow and
+    where they are filled. "replicate": each round counts [w] times in its half (paper, section
+    2.3), so that no copy is on both sides. "covariate": 1/w, the propensity, is one more feature,
+    and trees are averaged over it.
+    floor: an arm's variance is at least so many times that of a mean of all of its rounds, with the
+    variance of all arms' rewards; else an arm whose first rewards are alike were locked out.
+    refit_every: when an arm's forest is grown anew: each time its rounds have grown by a share (a
+    float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
+
+    The paper has grf's defaults and 200 trees. Other than in grf, no child need have a share of its
+    parent (alpha = .05), bags are of 4 and not of 2, and trees see features by rank.
+    """
+
+    trees: int = 200
+    bag: int = 4
+    share: float = 0.5
+    min_leaf: int = 5
+    tried: int | None = None
+    weights: Weighing = "sample_weight"
+    floor: float = 1.0
+    refit_every: float | int = 0.1
+    least: int = 10
+
+    def __post_init__(self) -> None:
+        integer(self.bag, "bag", least=2)
+        if integer(self.trees, "trees", least=2 * self.bag) % self.bag:
+            raise ValueError(f"trees must come in bags of {self.bag}; got {self.trees}")
+        if number(self.share, "share", above=0) > 0.5:
+            raise ValueError(f"share must be ½ at most; got {self.share}")
+        integer(self.min_leaf, "min_leaf", least=1)
+        if self.tried is not None:
+            integer(self.tried, "tried", least=1)
+        one_of(self.weights, "weights", ("sample_weight", "replicate", "covariate"))
+        number(self.floor, "floor", least=0)
+        Schedule(self.refit_every)
+        integer(self.least, "least", least=4)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> ForestBelief:  # fmt: skip
+        """The belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
+        return ForestBelief(self, n_arms, n_features, normalize, seed)
+
+    def due(self, fitted: int, n: int) -> int:
+        """The last number of rounds up to n at which a forest was due, after one of `fitted`: the
+        same whether rounds came one by one or together."""
+        schedule, next_due = Schedule(self.refit_every), fitted
+        while next_due <= n:
+            fitted, next_due = next_due, max(self.least, schedule.next_due(next_due))
+        return fitted
+
+
+def grown(
+    spec: Forest, x: Array, reward: Array, weight: Array, rng: np.random.Generator
+) -> tuple[Trees, float, float]:
+    """A forest of rounds x (n, d), rewards and weights (n,), and the rewards' mean and standard
+    deviation, by which its values are standardised."""
+    n, level = len(x), float(np.average(reward, weights=weight))
+    sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
+    sd = 0.0 if sd <= 1e-12 * (1.0 + abs(level)) else sd
+    columns = np.column_stack([x, 1.0 / weight]) if spec.weights == "covariate" else x
+    p = columns.shape[1]
+    tried = spec.tried or math.ceil(math.sqrt(p) + 20)
+    growth = Growth(
+        Ranked.of(columns), (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_leaf,
+        min(p, tried),
+    )  # fmt: skip
+    size, trees = max(2, math.floor(spec.share * n)), []
+    for _ in range(spec.trees // spec.bag):
+        half = rng.permutation(n)[: n // 2]
+        for _ in range(spec.bag):
+            some = rng.permutation(half)[:size]
+            grow, fill = np.sort(some[: len(some) // 2]), some[len(some) // 2 :]
+            trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
+    return joined(trees), level, sd
+
+
+class ForestBelief(ByNormal):
+    """Each arm's forest, of which Thompson sampling draws N(mean, variance by little bags).
+
+    trees: of each arm, None before the first. level, sd (K,): mean and standard deviation of the
+    rewards that its forest is of. fitted (K,): how many these are. All are replaced and not
+    changed, so that forks share them.
+    """
+
+    def __init__(
+        self, spec: Forest, n_arms: int, n_features: int, normalize: bool,
+        seed: np.random.SeedSequence | None,
+    ) -> None:  # fmt: skip
+        super().__init__(n_arms, n_features, normalize, seed)
+        self.spec = spec
+        self.trees: tuple[Trees | None, ...] = (None,) * n_arms
+        self.level, self.sd, self.fitted = np.zeros((3, n_arms))
+
+    @property
+    def new(self) -> Array:
+        """Arms without a forest (K,)."""
+        return self.fitted == 0
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def moments(self, x: Array) -> tuple[Array, Array]:
+        mean, variance = np.zeros((2, len(x), len(self.n)))
+        for k, trees in enumerate(self.trees):
+            if trees is None:
+                variance[:, k] = np.inf
+                continue
+            step = max(1, AT_ONCE // (2 * self.spec.trees))
+            for i in range(0, len(x), step):
+                m, v = np.empty((2, min(step, len(x) - i)))
+                honest.little_bags(trees.ask(x[i : i + step]), self.spec.bag, m, v)
+                mean[i : i + step, k] = self.level[k] + self.sd[k] * m
+                variance[i : i + step, k] = self.sd[k] ** 2 * v
+        return mean, np.sqrt(np.maximum(variance, self._least_variance()))
+
+    def _least_variance(self) -> Array:
+        """The floor under each arm's variance (K,)."""
+        n = np.maximum(self.fitted, 1.0)
+        centre = (self.fitted @ self.level) / max(self.fitted.sum(), 1.0)
+        spread = self.fitted @ (self.sd**2 + (self.level - centre) ** 2)
+        return np.asarray(self.spec.floor * spread / max(self.fitted.sum(), 1.0) / n)
+
+    def values(self, x: Array) -> Array:
+        """Means of the bags (n, K, S): what the variance is computed of."""
+        out = np.full((len(x), len(self.n), self.spec.trees // self.spec.bag), np.nan)
+        for k, trees in enumerate(self.trees):
+            if trees is not None:
+                bags = trees.ask(x).reshape(-1, self.spec.bag, len(x), 2).sum(axis=1)
+                out[:, k] = self.level[k] + self.sd[k] * (bags[:, :, 1] / bags[:, :, 0]).T
+        return out
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def learn(self, arms: Iterable[int]) -> None:
+        for k in arms:
+            n, fitted = int(self.n[k]), int(self.fitted[k])
+            due = self.spec.due(0 if n < fitted else fitted, n)
+            if due != fitted:
+                self._refit(k, due)
+
+    def _refit(self, k: int, n: int) -> None:
+        """The forest of an arm's first n rounds."""
+        trees, level, sd, fitted = None, 0.0, 0.0, 0
+        if n >= self.spec.least:
+            rounds = {role: column[:n] for role, column in self.rounds.of(k).items()}
+            if self.normalize:
+                rounds["weight"] = rounds["weight"] / rounds["weight"].mean()
+            trees, level, sd = grown(
+                self.spec, rounds["x"], rounds["reward"], rounds["weight"], self.rng(k, n)
+            )
+            fitted = n
+        self.trees = (*self.trees[:k], trees, *self.trees[k + 1 :])
+        for name, number in (("level", level), ("sd", sd), ("fitted", fitted)):
+            fresh = getattr(self, name).copy()
+            fresh[k] = number
+            setattr(self, name, fresh)
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        super().reweigh((), x, arm, reward, weight)
+        for k in due:
+            self._refit(k, int(self.n[k]))
+
+    def add_arm(self) -> None:
+        self.trees = (*self.trees, None)
+        for name in ("level", "sd", "fitted"):
+            setattr(self, name, np.append(getattr(self, name), 0.0))
+        super().add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        self.trees = (*self.trees[:k], *self.trees[k + 1 :])
+        for name in ("level", "sd", "fitted"):
+            setattr(self, name, np.delete(getattr(self, name), k))
+        super().remove_arm(k)
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError("a forest has no posterior; its trees are in belief.trees")
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        twin = copy(self)
+        twin.rounds, twin.n = self.rounds.fork(), self.n.copy()
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """Rounds and trees, as arrays; those of arm k are named `k.…`."""
+        state = super().state() | {"level": self.level, "sd": self.sd, "fitted": self.fitted}
+        for k, trees in enumerate(self.trees):
+            if trees is not None:
+                state |= {f"{k}.{name}": getattr(trees, name) for name in NODES}
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        K = len(self.n)
+        for name in ("level", "sd", "fitted"):
+            if state[name].shape != (K,) or not np.isfinite(state[name]).all():
+                raise ValueError(f"{name} must be finite, {(K,)}; got {state[name]}")
+        trees = []
+        for k in range(K):
+            known = state["fitted"][k] > 0
+            trees.append(Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if known else None)
+        for one in trees:
+            if one is not None:
+                one.check(self.spec.trees, self.n_features)
+        self.trees = tuple(trees)
+        self.level, self.sd, self.fitted = (state[name] for name in ("level", "sd", "fitted"))
+        self.rounds.restore(state["rounds"])
+        self._count(K)

@@ -1,0 +1,1 @@
+"""Honest trees in flat arrays: filled, and asked."""
