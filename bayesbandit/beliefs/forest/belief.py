@@ -27,8 +27,9 @@ class Forest:
 
     trees: how many, in little bags of `bag`. A bag shares a half-sample of the arm's rounds, a tree
     has a subsample of it, `share` of all rounds (½ at most): one half of that grows the tree and
-    the other fills its leaves. min_leaf: rounds that grow a leaf at least; a leaf that fewer fill
-    has the average of the nearest node above with as many. tried: features at each split; None:
+    the other fills its leaves. min_node: a node of so many growing rounds is not split further.
+    min_leaf: growing rounds on either side of a split at least; a leaf that fewer fill has the
+    average of the nearest node above with as many. tried: features at each split; None:
     min(d, ⌈√d + 20⌉), as grf has it.
     weights: what a balance's weights w do. "sample_weight": they weigh rounds where trees grow and
     where they are filled. "replicate": each round counts [w] times in its half (paper, section
@@ -46,7 +47,8 @@ class Forest:
     trees: int = 200
     bag: int = 4
     share: float = 0.5
-    min_leaf: int = 5
+    min_node: int = 5
+    min_leaf: int = 1
     tried: int | None = None
     weights: Weighing = "sample_weight"
     floor: float = 1.0
@@ -59,6 +61,7 @@ class Forest:
             raise ValueError(f"trees must come in bags of {self.bag}; got {self.trees}")
         if number(self.share, "share", above=0) > 0.5:
             raise ValueError(f"share must be ½ at most; got {self.share}")
+        integer(self.min_node, "min_node", least=1)
         integer(self.min_leaf, "min_leaf", least=1)
         if self.tried is not None:
             integer(self.tried, "tried", least=1)
@@ -88,23 +91,26 @@ def grown(
 ) -> tuple[Trees, float, float]:
     """A forest of rounds x (n, d), rewards and weights (n,), and the rewards' mean and standard
     deviation, by which its values are standardised."""
+    from sklearn import config_context  # takes a second to load
+
     n, level = len(x), float(np.average(reward, weights=weight))
     sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
     sd = 0.0 if sd <= 1e-12 * (1.0 + abs(level)) else sd
     columns = np.column_stack([x, 1.0 / weight]) if spec.weights == "covariate" else x
+    columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one to look at
     p = columns.shape[1]
     tried = spec.tried or math.ceil(math.sqrt(p) + 20)
     growth = Growth(
-        Ranked.of(columns), (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_leaf,
-        min(p, tried),
+        Ranked.of(columns), (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_node,
+        spec.min_leaf, min(p, tried),
     )  # fmt: skip
     size, trees = max(2, math.floor(spec.share * n)), []
-    for _ in range(spec.trees // spec.bag):
-        half = rng.permutation(n)[: n // 2]
-        for _ in range(spec.bag):
-            some = rng.permutation(half)[:size]
-            grow, fill = np.sort(some[: len(some) // 2]), some[len(some) // 2 :]
-            trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
+    with config_context(skip_parameter_validation=True):
+        for _ in range(spec.trees // spec.bag):
+            half = rng.permutation(n)[: n // 2]
+            for _ in range(spec.bag):
+                grow, fill = np.array_split(rng.permutation(half)[:size], 2)
+                trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
     return joined(trees), level, sd
 
 
@@ -183,9 +189,9 @@ class ForestBelief(ByNormal):
             )
             fitted = n
         self.trees = (*self.trees[:k], trees, *self.trees[k + 1 :])
-        for name, number in (("level", level), ("sd", sd), ("fitted", fitted)):
+        for name, value in (("level", level), ("sd", sd), ("fitted", fitted)):
             fresh = getattr(self, name).copy()
-            fresh[k] = number
+            fresh[k] = value
             setattr(self, name, fresh)
 
     def reweigh(

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from bayesbandit.kernels.trees import honest
 
@@ -33,7 +32,10 @@ class Trees:
     def ask(self, x: Array) -> Array:
         """Each tree's two values at contexts x (n, d): (T, n, 2)."""
         out = np.empty((len(self.roots) - 1, len(x), 2))
-        honest.ask(np.ascontiguousarray(x), *(getattr(self, f.name) for f in fields(self)), out)
+        honest.ask(
+            np.ascontiguousarray(x), self.feature, self.threshold, self.left, self.right,
+            self.value, self.roots, out,
+        )  # fmt: skip
         return out
 
     def check(self, n_trees: int, n_features: int) -> None:
@@ -65,7 +67,8 @@ def joined(trees: list[Trees]) -> Trees:
     """All of these as one."""
     nodes = np.cumsum([0, *(len(one.feature) for one in trees)])
     ends = [one.roots[1:] + at for one, at in zip(trees, nodes, strict=False)]
-    arrays = {f.name: np.concatenate([getattr(one, f.name) for one in trees]) for f in fields(Trees)}
+    names = [f.name for f in fields(Trees)]
+    arrays = {name: np.concatenate([getattr(one, name) for one in trees]) for name in names}
     for name in ("left", "right"):
         arrays[name] = arrays[name] + np.repeat(nodes[:-1], np.diff(nodes))
     return Trees(**arrays | {"roots": np.concatenate([np.zeros(1, np.int64), *ends])})
@@ -76,11 +79,13 @@ class Ranked:
     """Columns by the ranks of their values, which is all that a tree can see of them: neither units
     nor float32, in which scikit-learn compares, change anything.
 
-    codes (n, p): float32. values: each column's distinct values, in order.
+    codes (n, p): float32. values: all columns' distinct values, in order, one column after the
+    other. begin (p,): where each begins.
     """
 
     codes: Array
-    values: list[Array]
+    values: Array
+    begin: Array
 
     @staticmethod
     def of(x: Array) -> Ranked:
@@ -89,17 +94,17 @@ class Ranked:
         codes = np.empty(x.shape, np.float32)
         for j, (_, code) in enumerate(pairs):
             codes[:, j] = code
-        return Ranked(codes, [values for values, _ in pairs])
+        begin = np.cumsum([0, *(len(values) for values, _ in pairs)])
+        return Ranked(codes, np.concatenate([v for v, _ in pairs]), begin[:-1])
 
     def thresholds(self, feature: Array, code: Array) -> Array:
-        """Half-way between the two values on either side of thresholds (N,) among the codes."""
-        found = np.zeros(len(code))
-        for j, values in enumerate(self.values):
-            at = feature == j
-            below = np.floor(code[at]).astype(np.int64)
-            low, high = values[below], values[below + 1]
-            half = low + 0.5 * (high - low)
-            found[at] = np.where(half < high, half, low)
+        """Half-way between the two values on either side of thresholds (N,) among the codes; 0 of
+        feature −1."""
+        inner, found = feature >= 0, np.zeros(len(code))
+        below = self.begin[feature[inner]] + np.floor(code[inner]).astype(np.int64)
+        low, high = self.values[below], self.values[below + 1]
+        half = low + 0.5 * (high - low)
+        found[inner] = np.where(half < high, half, low)
         return found
 
 
@@ -111,22 +116,27 @@ class Growth:
     reward: Array
     weight: Array
     how: Weighing
+    min_node: int
     min_leaf: int
     tried: int  # features at each split
 
     def tree(self, grow: Array, fill: Array, seed: int) -> Trees:
         """One tree, grown by some rows and filled by others."""
+        from sklearn.tree import DecisionTreeRegressor  # takes a second to load
+
         if self.how == "replicate":
             grow = np.repeat(grow, self.copies[grow])
-        weight = self.weight[grow] if self.how == "sample_weight" else None
+        alike = self.how != "sample_weight" or np.ptp(self.weight) == 0.0
+        weight = None if alike else self.weight[grow]
         tree = DecisionTreeRegressor(
-            min_samples_leaf=self.min_leaf, max_features=self.tried, random_state=seed
-        )
+            min_samples_split=max(2, self.min_node + 1), min_samples_leaf=self.min_leaf,
+            max_features=self.tried, random_state=seed,
+        )  # fmt: skip
         tree.fit(self.ranked.codes[grow], self.reward[grow], weight, check_input=False)
         grown, inner = tree.tree_, tree.tree_.children_left >= 0
+        columns = (grown.feature, -1), (grown.children_left, 0), (grown.children_right, 0)
         feature, left, right = (
-            np.where(inner, column, end).astype(np.int64)
-            for column, end in ((grown.feature, -1), (grown.children_left, 0), (grown.children_right, 0))
+            np.where(inner, column, end).astype(np.int64) for column, end in columns
         )
         code, averages = np.ascontiguousarray(grown.threshold), np.empty((len(feature), 3))
         rows = self.ranked.codes[fill], self.sums[fill]
@@ -142,7 +152,7 @@ class Growth:
     ) -> None:
         """Where a tree splits on the propensity, the left side's share of the population instead:
         of inverse propensities, `mass` (N,)."""
-        [at] = np.nonzero(feature == len(self.ranked.values) - 1)
+        [at] = np.nonzero(feature == len(self.ranked.begin) - 1)
         both = mass[left[at]] + mass[right[at]]
         threshold[at] = np.where(both > 0.0, mass[left[at]] / np.where(both > 0.0, both, 1.0), 0.5)
 

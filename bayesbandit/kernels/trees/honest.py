@@ -16,7 +16,7 @@ SURE = -30.0  # below it φ/Φ is its asymptote
 
 @njit(cache=True, error_model="numpy")
 def fill(x, sums, feature, threshold, left, right, least, out):
-    """Averages out (N, m − 1) in the nodes of a tree, of rows x (n, d) with numbers sums (n, m), the
+    """Averages out (N, m − 1), in a tree's nodes, of rows x (n, d) with numbers sums (n, m), the
     first of which is how many rows a row stands for; a node with fewer than `least` of them has its
     parent's. Returns the sums (N, m)."""
     N, m = feature.size, sums.shape[1]
@@ -72,10 +72,10 @@ def ask(x, feature, threshold, left, right, value, roots, out):
 def little_bags(asked, size, mean, variance):
     """Means and variances (n,) of a forest whose trees say asked (T, n, 2), weights W and totals Y.
 
-    The mean is μ = ΣY / ΣW. Bags of `size` trees share a half-sample. With ψ = Y − μW of a tree, the
-    variance between bags' means of ψ, less what the trees within a bag vary by divided by its size,
-    and by W̄², is the variance of μ; that it is > 0 is known, so that of N(estimate, its error²) the
-    part above 0 is averaged (grf's `ObjectiveBayesDebiaser`).
+    The mean is μ = ΣY / ΣW. Bags of `size` trees share a half-sample. With ψ = (Y − μW) / W̄ of a
+    tree, the variance of μ is that between bags' means of ψ, less what comes of the bags being
+    small: the trees' variance within a bag by its size. As it is known to be > 0, the part above 0
+    of N(estimate, its error²) is averaged (grf's `ObjectiveBayesDebiaser`).
     """
     T, n = asked.shape[0], asked.shape[1]
     bags = T // size
