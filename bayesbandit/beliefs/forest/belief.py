@@ -95,7 +95,7 @@ def grown(
 
     n, level = len(x), float(np.average(reward, weights=weight))
     sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
-    sd = 0.0 if sd <= 1e-12 * (1.0 + abs(level)) else sd
+    sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # of rewards that are alike
     columns = np.column_stack([x, 1.0 / weight]) if spec.weights == "covariate" else x
     columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one to look at
     p = columns.shape[1]
@@ -236,14 +236,19 @@ class ForestBelief(ByNormal):
         for name in ("level", "sd", "fitted"):
             if state[name].shape != (K,) or not np.isfinite(state[name]).all():
                 raise ValueError(f"{name} must be finite, {(K,)}; got {state[name]}")
-        trees = []
-        for k in range(K):
-            known = state["fitted"][k] > 0
-            trees.append(Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if known else None)
-        for one in trees:
-            if one is not None:
-                one.check(self.spec.trees, self.n_features)
-        self.trees = tuple(trees)
-        self.level, self.sd, self.fitted = (state[name] for name in ("level", "sd", "fitted"))
         self.rounds.restore(state["rounds"])
         self._count(K)
+        fitted, sd = state["fitted"], state["sd"]
+        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n)).all():
+            raise ValueError(f"forests must be of {self.n} rounds at most; got {fitted}")
+        if not (sd >= 0.0).all():
+            raise ValueError(f"standard deviations must be ≥ 0; got {sd}")
+        self.level, self.sd, self.fitted = state["level"], sd, fitted
+        self.trees = tuple(self._restored(state, k) for k in range(K))
+
+    def _restored(self, state: dict[str, Any], k: int) -> Trees | None:
+        if self.fitted[k] == 0:
+            return None
+        trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES})
+        trees.check(self.spec.trees, self.n_features)
+        return trees
