@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByNormal
-from bayesbandit.beliefs.forest.trees import Growth, Ranked, Trees, Weighing, joined
+from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.kernels.trees import honest
 from bayesbandit.machine.memory import AT_ONCE
@@ -101,7 +101,7 @@ def grown(
     p = columns.shape[1]
     tried = spec.tried or math.ceil(math.sqrt(p) + 20)
     growth = Growth(
-        Ranked.of(columns), (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_node,
+        columns, (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_node,
         spec.min_leaf, min(p, tried),
     )  # fmt: skip
     size, trees = max(2, math.floor(spec.share * n)), []

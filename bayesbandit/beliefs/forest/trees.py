@@ -74,45 +74,18 @@ def joined(trees: list[Trees]) -> Trees:
     return Trees(**arrays | {"roots": np.concatenate([np.zeros(1, np.int64), *ends])})
 
 
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """Columns by the ranks of their values, which is all that a tree can see of them: neither units
-    nor float32, in which scikit-learn compares, change anything.
-
-    codes (n, p): float32. values: all columns' distinct values, in order, one column after the
-    other. begin (p,): where each begins.
-    """
-
-    codes: Array
-    values: Array
-    begin: Array
-
-    @staticmethod
-    def of(x: Array) -> Ranked:
-        """Columns x (n, p)."""
-        pairs = [np.unique(column, return_inverse=True) for column in x.T]
-        codes = np.empty(x.shape, np.float32)
-        for j, (_, code) in enumerate(pairs):
-            codes[:, j] = code
-        begin = np.cumsum([0, *(len(values) for values, _ in pairs)])
-        return Ranked(codes, np.concatenate([v for v, _ in pairs]), begin[:-1])
-
-    def thresholds(self, feature: Array, code: Array) -> Array:
-        """Half-way between the two values on either side of thresholds (N,) among the codes; 0 of
-        feature −1."""
-        inner, found = feature >= 0, np.zeros(len(code))
-        below = self.begin[feature[inner]] + np.floor(code[inner]).astype(np.int64)
-        low, high = self.values[below], self.values[below + 1]
-        half = low + 0.5 * (high - low)
-        found[inner] = np.where(half < high, half, low)
-        return found
+def ranks(x: Array) -> Array:
+    """Columns x (n, p) by the ranks of their values, float32: as trees see nothing else, neither
+    units nor float32, in which scikit-learn compares, change anything."""
+    codes = [np.unique(column, return_inverse=True)[1] for column in x.T]
+    return np.ascontiguousarray(np.column_stack(codes), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What one arm's trees are grown of: n rows by rank, rewards (n,), weights (n,), and how."""
+    """What one arm's trees are grown of: columns x (n, p), rewards and weights (n,), and how."""
 
-    ranked: Ranked
+    x: Array
     reward: Array
     weight: Array
     how: Weighing
@@ -132,16 +105,17 @@ class Growth:
             min_samples_split=max(2, self.min_node + 1), min_samples_leaf=self.min_leaf,
             max_features=self.tried, random_state=seed,
         )  # fmt: skip
-        tree.fit(self.ranked.codes[grow], self.reward[grow], weight, check_input=False)
+        tree.fit(self.codes[grow], self.reward[grow], weight, check_input=False)
         grown, inner = tree.tree_, tree.tree_.children_left >= 0
         columns = (grown.feature, -1), (grown.children_left, 0), (grown.children_right, 0)
         feature, left, right = (
             np.where(inner, column, end).astype(np.int64) for column, end in columns
         )
-        code, averages = np.ascontiguousarray(grown.threshold), np.empty((len(feature), 3))
-        rows = self.ranked.codes[fill], self.sums[fill]
-        total = honest.fill(*rows, feature, code, left, right, self.min_leaf, averages)
-        threshold = self.ranked.thresholds(feature, code)
+        threshold, averages = np.empty(len(feature)), np.empty((len(feature), 3))
+        code = np.ascontiguousarray(grown.threshold)
+        honest.halfway(self.codes[grow], self.x[grow], feature, code, left, right, threshold)
+        nodes = feature, threshold, left, right
+        total = honest.fill(self.x[fill], self.sums[fill], *nodes, self.min_leaf, averages)
         if self.how == "covariate":
             self._share(feature, threshold, left, right, total[:, -1])
         roots = np.array([0, len(feature)])
@@ -152,9 +126,14 @@ class Growth:
     ) -> None:
         """Where a tree splits on the propensity, the left side's share of the population instead:
         of inverse propensities, `mass` (N,)."""
-        [at] = np.nonzero(feature == len(self.ranked.begin) - 1)
+        [at] = np.nonzero(feature == self.x.shape[1] - 1)
         both = mass[left[at]] + mass[right[at]]
         threshold[at] = np.where(both > 0.0, mass[left[at]] / np.where(both > 0.0, both, 1.0), 0.5)
+
+    @cached_property
+    def codes(self) -> Array:
+        """Ranks (n, p)."""
+        return ranks(self.x)
 
     @cached_property
     def copies(self) -> Array:

@@ -15,6 +15,27 @@ SURE = -30.0  # below it φ/Φ is its asymptote
 
 
 @njit(cache=True, error_model="numpy")
+def halfway(codes, x, feature, code, left, right, out):
+    """The thresholds of a tree that was grown by rows of ranks codes (n, d), as values out (N,):
+    half-way between the two nearest of x (n, d) on either side."""
+    N = feature.size
+    low, high = np.full(N, -np.inf), np.full(N, np.inf)
+    for r in range(codes.shape[0]):
+        i = 0
+        while feature[i] >= 0:
+            j = feature[i]
+            if codes[r, j] <= code[i]:
+                low[i] = max(low[i], x[r, j])
+                i = left[i]
+            else:
+                high[i] = min(high[i], x[r, j])
+                i = right[i]
+    for i in range(N):
+        half = low[i] + 0.5 * (high[i] - low[i])
+        out[i] = 0.0 if feature[i] < 0 else half if half < high[i] else low[i]
+
+
+@njit(cache=True, error_model="numpy")
 def fill(x, sums, feature, threshold, left, right, least, out):
     """Averages out (N, m − 1), in a tree's nodes, of rows x (n, d) with numbers sums (n, m), the
     first of which is how many rows a row stands for; a node with fewer than `least` of them has its
