@@ -215,8 +215,11 @@ class ByNormal(ByDraws):
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
     ) -> np.ndarray:
         mean, sd = self.moments(x)
-        values = mean + sd * rng.standard_normal((size, 1, len(self.n)))
-        return values if available is None else values[:, :, available]
+        which = slice(None) if available is None else available
+        if not np.isfinite(sd[:, which]).all():
+            raise ValueError(f"{self!r}: {IMPROPER}")
+        values: np.ndarray = mean + sd * rng.standard_normal((size, 1, len(self.n)))
+        return values[:, :, which]
 
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -292,7 +292,12 @@ def test_forests_wait_for_growth():
     fresh = Forest(**FEW, least=12).belief(2, 3)
     fresh.update(x[:23], arm[:23], reward[:23])
     assert fresh.new.tolist() == [False, True]
-    assert np.isinf(fresh.moments(x[:1])[1][0, 1])
+    mean, sd = fresh.moments(x[:1])
+    assert np.isinf(sd[0, 1])
+    assert mean[0, 1] == pytest.approx(reward[1:23:2].mean())  # what `greedy` goes by so far
+    with pytest.raises(ValueError, match="not proper before there are more rewards"):
+        fresh.draw(x, 5, np.random.default_rng(0))
+    assert fresh.draw(x, 5, np.random.default_rng(0), ~fresh.new).shape == (5, 60, 1)
 
 
 @pytest.mark.parametrize("n", [4, 5, 10])

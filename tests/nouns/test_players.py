@@ -5,16 +5,16 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.bandits import presets
+from bayesbandit.bandits import forests, presets
 from tests.cases import quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
-PLAYERS = {name: getattr(presets, name) for name in presets.__all__}
+PLAYERS = {name: getattr(home, name) for home in (presets, forests) for name in home.__all__}
 PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
 SLOW = (
     *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
-    *("BootstrapRidgeUCB", "SuperBLUCB"),
+    *("BootstrapRidgeUCB", "ForestTS", "ForestUCB", "SuperBLUCB"),
 )
 every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")

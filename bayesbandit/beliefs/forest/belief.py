@@ -118,8 +118,9 @@ class ForestBelief(ByNormal):
     """Each arm's forest, of which Thompson sampling draws N(mean, variance by little bags).
 
     trees: of each arm, None before the first. level, sd (K,): mean and standard deviation of the
-    rewards that its forest is of. fitted (K,): how many these are. All are replaced and not
-    changed, so that forks share them.
+    rewards that its forest is of; before the first, the mean of those that there are, and 0.
+    fitted (K,): how many rounds a forest is of. All are replaced and not changed, so that forks
+    share them.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class ForestBelief(ByNormal):
         mean, variance = np.zeros((2, len(x), len(self.n)))
         for k, trees in enumerate(self.trees):
             if trees is None:
-                variance[:, k] = np.inf
+                mean[:, k], variance[:, k] = self.level[k], np.inf
                 continue
             step = max(1, AT_ONCE // (2 * self.spec.trees))
             for i in range(0, len(x), step):
@@ -174,22 +175,22 @@ class ForestBelief(ByNormal):
         for k in arms:
             n, fitted = int(self.n[k]), int(self.fitted[k])
             due = self.spec.due(0 if n < fitted else fitted, n)
-            if due != fitted:
+            if due != fitted or due == 0:
                 self._refit(k, due)
 
     def _refit(self, k: int, n: int) -> None:
-        """The forest of an arm's first n rounds."""
-        trees, level, sd, fitted = None, 0.0, 0.0, 0
-        if n >= self.spec.least:
-            rounds = {role: column[:n] for role, column in self.rounds.of(k).items()}
-            if self.normalize:
-                rounds["weight"] = rounds["weight"] / rounds["weight"].mean()
-            trees, level, sd = grown(
-                self.spec, rounds["x"], rounds["reward"], rounds["weight"], self.rng(k, n)
-            )
-            fitted = n
+        """The forest of an arm's first n rounds; where these are too few, the mean of all."""
+        rounds = self.rounds.of(k)
+        if n < self.spec.least:
+            weight, n = rounds["weight"], 0
+            level = float(np.average(rounds["reward"], weights=weight)) if weight.size else 0.0
+            trees, sd = None, 0.0
+        else:
+            x, reward, weight = (rounds[role][:n] for role in ("x", "reward", "weight"))
+            weight = weight / weight.mean() if self.normalize else weight
+            trees, level, sd = grown(self.spec, x, reward, weight, self.rng(k, n))
         self.trees = (*self.trees[:k], trees, *self.trees[k + 1 :])
-        for name, value in (("level", level), ("sd", sd), ("fitted", fitted)):
+        for name, value in (("level", level), ("sd", sd), ("fitted", n)):
             fresh = getattr(self, name).copy()
             fresh[k] = value
             setattr(self, name, fresh)
