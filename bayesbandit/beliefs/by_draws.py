@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, widened
+from bayesbandit.beliefs.base import Belief, moments_of, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
 from bayesbandit.kernels import winners
@@ -201,7 +201,7 @@ class ByNormal(ByDraws):
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
     ) -> None:
-        mean, sd = self.moments(rows[:, : self.n_features])
+        mean, sd = moments_of(self, rows[:, : self.n_features])
         last = np.where(self.new, -np.inf, np.inf)
         put_moments(rows, self.n_features, available, mean, sd, last)
 

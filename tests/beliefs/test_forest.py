@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import bayesbandit as bb
 from bayesbandit.beliefs.forest import trees as honest_trees
-from bayesbandit.beliefs.forest.belief import Forest, grown
+from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.forest.trees import Growth, Trees
 from bayesbandit.kernels.trees import honest
 
@@ -100,8 +100,9 @@ def test_mean_and_variance_are_those_of_little_bags():
     """The formula of grf and econml, straight."""
     x, reward, weight, _ = rows()
     spec = Forest(**FEW)
-    made, level, sd = grown(spec, x, reward, weight, np.random.default_rng(1))
-    asked = made.ask(x[:9])
+    made = spec.grown(x, reward, weight, np.random.default_rng(1))
+    assert made.trees is not None
+    asked = made.trees.ask(x[:9])
     mean, variance = np.empty((2, 9))
     honest.little_bags(asked, 3, mean, variance)
     W, Y = asked[:, :, 0], asked[:, :, 1]
@@ -116,8 +117,8 @@ def test_mean_and_variance_are_those_of_little_bags():
     for i in range(9):
         kept = above[above[:, i] > 0, i]
         np.testing.assert_allclose(variance[i], kept.mean(), atol=6 * kept.std() / len(kept) ** 0.5)
-    assert sd == pytest.approx(np.sqrt(np.cov(reward, aweights=weight, ddof=0)))
-    assert level == pytest.approx(np.average(reward, weights=weight))
+    assert made.sd == pytest.approx(np.sqrt(np.cov(reward, aweights=weight, ddof=0)))
+    assert made.level == pytest.approx(np.average(reward, weights=weight))
 
 
 def test_the_part_above_0_far_below_it():
@@ -284,9 +285,9 @@ def test_rounds_one_by_one_or_together(refit_every):
 def test_forests_wait_for_growth():
     belief, x, arm, reward = learned(60, refit_every=10, least=10)
     assert belief.fitted.tolist() == [30.0, 30.0]
-    before = belief.trees
+    before = belief.forests
     belief.update(x[:18], arm[:18], reward[:18])
-    assert belief.trees is before
+    assert belief.forests is before
     belief.update(x[18:20], arm[18:20], reward[18:20])
     assert belief.fitted.tolist() == [40.0, 40.0]
     fresh = Forest(**FEW, least=12).belief(2, 3)
@@ -353,6 +354,11 @@ def test_a_draw_is_normal_and_its_propensity_exact():
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
     np.testing.assert_allclose(belief.best(x[:4]), bb.choice_probabilities(mean, sd), atol=1e-6)
+    posterior = belief.posterior(1, {})
+    np.testing.assert_array_equal(posterior.mean(x[:4]), mean[:, 1])
+    np.testing.assert_array_equal(posterior.sd(x[:4]), sd[:, 1])
+    draws = posterior.draw(x[:4], 20_000, np.random.default_rng(1))
+    np.testing.assert_allclose(draws.mean(axis=0), mean[:, 1], atol=5 * sd.max() / 140)
     bandit = bb.ForestTS(2, 3, alpha=2.0, **FEW)
     bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
     decision = bandit.choose(x[:4])

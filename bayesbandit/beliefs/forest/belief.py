@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByNormal
+from bayesbandit.beliefs.forest.arm import ArmForest
 from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.checks import integer, number, one_of
-from bayesbandit.kernels.trees import honest
-from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.checks import contexts, integer, number, one_of
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -85,42 +84,59 @@ class Forest:
             fitted, next_due = next_due, max(self.least, schedule.next_due(next_due))
         return fitted
 
+    def grown(self, x: Array, reward: Array, weight: Array, rng: np.random.Generator) -> ArmForest:
+        """The forest of rounds x (n, d), rewards and weights (n,)."""
+        from sklearn import config_context  # takes a second to load
 
-def grown(
-    spec: Forest, x: Array, reward: Array, weight: Array, rng: np.random.Generator
-) -> tuple[Trees, float, float]:
-    """A forest of rounds x (n, d), rewards and weights (n,), and the rewards' mean and standard
-    deviation, by which its values are standardised."""
-    from sklearn import config_context  # takes a second to load
+        n, level = len(x), float(np.average(reward, weights=weight))
+        sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
+        sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # of rewards that are alike
+        columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
+        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one
+        p = columns.shape[1]
+        growth = Growth(
+            columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,
+            self.min_leaf, min(p, self.tried or math.ceil(math.sqrt(p) + 20)),
+        )  # fmt: skip
+        size, trees = max(2, math.floor(self.share * n)), []
+        with config_context(skip_parameter_validation=True):
+            for _ in range(self.trees // self.bag):
+                half = rng.permutation(n)[: n // 2]
+                for _ in range(self.bag):
+                    grow, fill = np.array_split(rng.permutation(half)[:size], 2)
+                    trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
+        return ArmForest(self.bag, n, level, sd, joined(trees))
 
-    n, level = len(x), float(np.average(reward, weights=weight))
-    sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
-    sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # of rewards that are alike
-    columns = np.column_stack([x, 1.0 / weight]) if spec.weights == "covariate" else x
-    columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one to look at
-    p = columns.shape[1]
-    tried = spec.tried or math.ceil(math.sqrt(p) + 20)
-    growth = Growth(
-        columns, (reward - level) / (sd or 1.0), weight, spec.weights, spec.min_node,
-        spec.min_leaf, min(p, tried),
-    )  # fmt: skip
-    size, trees = max(2, math.floor(spec.share * n)), []
-    with config_context(skip_parameter_validation=True):
-        for _ in range(spec.trees // spec.bag):
-            half = rng.permutation(n)[: n // 2]
-            for _ in range(spec.bag):
-                grow, fill = np.array_split(rng.permutation(half)[:size], 2)
-                trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
-    return joined(trees), level, sd
+
+@dataclass(frozen=True, eq=False)
+class ForestPosterior:
+    """What a belief knows of arm k: N(mean, sd²) of its mean reward at a context."""
+
+    belief: ForestBelief
+    k: int
+
+    def mean(self, x: Any) -> Array:
+        """(n,) at contexts x (n, d)."""
+        return self._moments(x)[0]
+
+    def sd(self, x: Any) -> Array:
+        """(n,) at contexts x (n, d)."""
+        return self._moments(x)[1]
+
+    def draw(self, x: Any, size: int, rng: np.random.Generator) -> Array:
+        """(size, n); one draw spans all contexts."""
+        mean, sd = self._moments(x)
+        return np.asarray(mean + sd * rng.standard_normal((size, 1)))
+
+    def _moments(self, x: Any) -> tuple[Array, Array]:
+        mean, sd = self.belief.moments(contexts(x, self.belief.n_features))
+        return mean[:, self.k], sd[:, self.k]
 
 
 class ForestBelief(ByNormal):
     """Each arm's forest, of which Thompson sampling draws N(mean, variance by little bags).
 
-    trees: of each arm, None before the first. level, sd (K,): mean and standard deviation of the
-    rewards that its forest is of; before the first, the mean of those that there are, and 0.
-    fitted (K,): how many rounds a forest is of. All are replaced and not changed, so that forks
-    share them.
+    forests: one for each arm; replaced and not changed, so that forks share them.
     """
 
     def __init__(
@@ -129,8 +145,12 @@ class ForestBelief(ByNormal):
     ) -> None:  # fmt: skip
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec = spec
-        self.trees: tuple[Trees | None, ...] = (None,) * n_arms
-        self.level, self.sd, self.fitted = np.zeros((3, n_arms))
+        self.forests = (ArmForest(spec.bag),) * n_arms
+
+    @property
+    def fitted(self) -> Array:
+        """How many rounds each arm's forest is of (K,); 0 before the first."""
+        return np.array([forest.n for forest in self.forests], np.float64)
 
     @property
     def new(self) -> Array:
@@ -140,40 +160,29 @@ class ForestBelief(ByNormal):
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def moments(self, x: Array) -> tuple[Array, Array]:
-        mean, variance = np.zeros((2, len(x), len(self.n)))
-        for k, trees in enumerate(self.trees):
-            if trees is None:
-                mean[:, k], variance[:, k] = self.level[k], np.inf
-                continue
-            step = max(1, AT_ONCE // (2 * self.spec.trees))
-            for i in range(0, len(x), step):
-                m, v = np.empty((2, min(step, len(x) - i)))
-                honest.little_bags(trees.ask(x[i : i + step]), self.spec.bag, m, v)
-                mean[i : i + step, k] = self.level[k] + self.sd[k] * m
-                variance[i : i + step, k] = self.sd[k] ** 2 * v
+        found = [forest.moments(x) for forest in self.forests]
+        mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
         return mean, np.sqrt(np.maximum(variance, self._least_variance()))
 
     def _least_variance(self) -> Array:
         """The floor under each arm's variance (K,)."""
-        n = np.maximum(self.fitted, 1.0)
-        centre = (self.fitted @ self.level) / max(self.fitted.sum(), 1.0)
-        spread = self.fitted @ (self.sd**2 + (self.level - centre) ** 2)
-        return np.asarray(self.spec.floor * spread / max(self.fitted.sum(), 1.0) / n)
+        n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
+        share = n / max(n.sum(), 1.0)
+        spread = share @ (sd**2 + (level - share @ level) ** 2)
+        return np.asarray(self.spec.floor * spread / np.maximum(n, 1.0))
 
     def values(self, x: Array) -> Array:
         """Means of the bags (n, K, S): what the variance is computed of."""
         out = np.full((len(x), len(self.n), self.spec.trees // self.spec.bag), np.nan)
-        for k, trees in enumerate(self.trees):
-            if trees is not None:
-                bags = trees.ask(x).reshape(-1, self.spec.bag, len(x), 2).sum(axis=1)
-                out[:, k] = self.level[k] + self.sd[k] * (bags[:, :, 1] / bags[:, :, 0]).T
+        for k in np.flatnonzero(~self.new):
+            out[:, k] = self.forests[k].bags(x)
         return out
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def learn(self, arms: Iterable[int]) -> None:
         for k in arms:
-            n, fitted = int(self.n[k]), int(self.fitted[k])
+            n, fitted = int(self.n[k]), self.forests[k].n
             due = self.spec.due(0 if n < fitted else fitted, n)
             if due != fitted or due == 0:
                 self._refit(k, due)
@@ -181,19 +190,15 @@ class ForestBelief(ByNormal):
     def _refit(self, k: int, n: int) -> None:
         """The forest of an arm's first n rounds; where these are too few, the mean of all."""
         rounds = self.rounds.of(k)
-        if n < self.spec.least:
-            weight, n = rounds["weight"], 0
-            level = float(np.average(rounds["reward"], weights=weight)) if weight.size else 0.0
-            trees, sd = None, 0.0
-        else:
-            x, reward, weight = (rounds[role][:n] for role in ("x", "reward", "weight"))
+        x, reward, weight = rounds["x"], rounds["reward"], rounds["weight"]
+        if n >= self.spec.least:
+            x, reward, weight = x[:n], reward[:n], weight[:n]
             weight = weight / weight.mean() if self.normalize else weight
-            trees, level, sd = grown(self.spec, x, reward, weight, self.rng(k, n))
-        self.trees = (*self.trees[:k], trees, *self.trees[k + 1 :])
-        for name, value in (("level", level), ("sd", sd), ("fitted", n)):
-            fresh = getattr(self, name).copy()
-            fresh[k] = value
-            setattr(self, name, fresh)
+            forest = self.spec.grown(x, reward, weight, self.rng(k, n))
+        else:
+            level = float(np.average(reward, weights=weight)) if weight.size else 0.0
+            forest = ArmForest(self.spec.bag, level=level)
+        self.forests = (*self.forests[:k], forest, *self.forests[k + 1 :])
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -203,19 +208,15 @@ class ForestBelief(ByNormal):
             self._refit(k, int(self.n[k]))
 
     def add_arm(self) -> None:
-        self.trees = (*self.trees, None)
-        for name in ("level", "sd", "fitted"):
-            setattr(self, name, np.append(getattr(self, name), 0.0))
+        self.forests = (*self.forests, ArmForest(self.spec.bag))
         super().add_arm()
 
     def remove_arm(self, k: int) -> None:
-        self.trees = (*self.trees[:k], *self.trees[k + 1 :])
-        for name in ("level", "sd", "fitted"):
-            setattr(self, name, np.delete(getattr(self, name), k))
+        self.forests = (*self.forests[:k], *self.forests[k + 1 :])
         super().remove_arm(k)
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError("a forest has no posterior; its trees are in belief.trees")
+    def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
+        return ForestPosterior(self.fork(), k)
 
     # ---- all that is known -----------------------------------------------------------------------
 
@@ -226,10 +227,11 @@ class ForestBelief(ByNormal):
 
     def state(self) -> dict[str, Any]:
         """Rounds and trees, as arrays; those of arm k are named `k.…`."""
-        state = super().state() | {"level": self.level, "sd": self.sd, "fitted": self.fitted}
-        for k, trees in enumerate(self.trees):
-            if trees is not None:
-                state |= {f"{k}.{name}": getattr(trees, name) for name in NODES}
+        level, sd = np.array([(forest.level, forest.sd) for forest in self.forests]).T
+        state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
+        for k, forest in enumerate(self.forests):
+            if forest.trees is not None:
+                state |= {f"{k}.{name}": getattr(forest.trees, name) for name in NODES}
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -244,12 +246,11 @@ class ForestBelief(ByNormal):
             raise ValueError(f"forests must be of {self.n} rounds at most; got {fitted}")
         if not (sd >= 0.0).all():
             raise ValueError(f"standard deviations must be ≥ 0; got {sd}")
-        self.level, self.sd, self.fitted = state["level"], sd, fitted
-        self.trees = tuple(self._restored(state, k) for k in range(K))
+        self.forests = tuple(self._restored(state, k) for k in range(K))
 
-    def _restored(self, state: dict[str, Any], k: int) -> Trees | None:
-        if self.fitted[k] == 0:
-            return None
-        trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES})
-        trees.check(self.spec.trees, self.n_features)
-        return trees
+    def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
+        n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
+        trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if n else None
+        if trees is not None:
+            trees.check(self.spec.trees, self.n_features)
+        return ArmForest(self.spec.bag, int(n), level, sd, trees)
