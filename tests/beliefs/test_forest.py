@@ -11,6 +11,8 @@ from bayesbandit.beliefs.forest import trees as honest_trees
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.forest.trees import Growth, Trees
 from bayesbandit.kernels.trees import honest
+from tests.cases import slow_but
+from tests.nouns.stage import ARMS, D, played, same
 
 FEW = {"trees": 12, "bag": 3}
 
@@ -391,6 +393,28 @@ def test_weights_that_change_grow_a_forest_anew():
     assert not np.array_equal(after[:, 0], before[:, 0])
     np.testing.assert_array_equal(after[:, 1], before[:, 1])
     assert belief.fitted[0] == 30
+
+
+BALANCES = {
+    "decision": bb.InversePropensity(),
+    "normalised": bb.InversePropensity(normalize=True),
+    "estimated": bb.InversePropensity(propensity="estimated"),
+    "residual": bb.ResidualBalance(),
+}
+
+
+@pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
+@pytest.mark.parametrize("balance", slow_but(["decision"], BALANCES))
+@pytest.mark.parametrize("make", slow_but([bb.ForestTS], [bb.ForestTS, bb.ForestUCB]))
+def test_every_balance_plays_and_is_kept(make, balance, weights, tmp_path):
+    made = make(ARMS, D, balance=BALANCES[balance], weights=weights, least=5, **FEW)
+    played(made, 40)
+    assert not made.belief.new.any()
+    assert (made.history.weight > 0).all()
+    assert len(np.unique(made.history.weight)) > 1
+    np.testing.assert_allclose(made.choose(np.ones((2, D))).probabilities.sum(axis=1), 1.0)
+    made.save(tmp_path / "bandit")
+    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
 
 
 # ---- the door ------------------------------------------------------------------------------------
