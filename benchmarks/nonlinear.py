@@ -19,7 +19,6 @@ from bayesbandit.beliefs.forest.belief import Forest
 WORLD = bb.environments.NonLinear()
 PLAYERS = {
     "ForestTS": bb.ForestTS,
-    "ForestUCB": bb.ForestUCB,
     "BootstrapLassoTS": partial(bb.BootstrapLassoTS, degree=2),
     "BootstrapRidgeTS": partial(bb.BootstrapRidgeTS, degree=2),
 }
@@ -30,6 +29,7 @@ def regret(replications: int, horizon: int, jobs: int) -> None:
     """Each one's regret at the horizon, and what the others' is above the forest's."""
     table = bb.Experiment([WORLD], PLAYERS, horizon, replications).run(jobs)
     last = table[table["t"] == horizon].pivot(index="replication", columns="bandit")["regret"]
+    print(last.round(0).to_string())
     print(f"regret after {horizon} rounds, {replications} replications (standard errors)")
     for name in PLAYERS:
         print(f"{name:18} {_with_error(last[name])}")

@@ -324,14 +324,14 @@ def test_no_features_are_needed():
 
 def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
     """Ten zeros are no certainty where rewards of others vary."""
-    belief = Forest(**FEW, refit_every=1).belief(2, 1)
+    belief = Forest(**FEW, refit_every=1, floor=2.0).belief(2, 1)
     x, arm = np.linspace(-1, 1, 30)[:, None], np.repeat([0, 1], [10, 20])
     reward = np.where(arm == 1, np.arange(30) % 2, 0.0)
     belief.update(x, arm, reward)
     mean, sd = belief.moments(np.zeros((1, 1)))
-    spread = reward.var()
     assert mean[0, 0] == 0.0
-    assert sd[0, 0] == pytest.approx(np.sqrt(spread / 10))
+    assert sd[0, 0] == pytest.approx(np.sqrt(2.0 * reward.var() / 10))
+    assert sd[0, 1] >= np.sqrt(2.0 * reward[10:].var() / 20) * (1 - 1e-9)
     flat = Forest(**FEW).belief(2, 1)
     flat.update(x, arm, np.zeros(30))
     np.testing.assert_array_equal(np.stack(flat.moments(x)), 0.0)

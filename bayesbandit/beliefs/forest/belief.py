@@ -34,23 +34,26 @@ class Forest:
     where they are filled. "replicate": each round counts [w] times in its half (paper, section
     2.3), so that no copy is on both sides. "covariate": 1/w, the propensity, is one more feature,
     and trees are averaged over it.
-    floor: an arm's variance is at least so many times that of a mean of all of its rounds, with the
-    variance of all arms' rewards; else an arm whose first rewards are alike were locked out.
+    floor: a context has at most one in so many of the arm's rounds near it, so that the variance is
+    at least floor s² / n, s² the variance of the arm's rewards or of all arms', whichever is
+    larger. Else an arm whose first rewards are alike were locked out, as one whose first few trees
+    cannot tell contexts apart.
     refit_every: when an arm's forest is grown anew: each time its rounds have grown by a share (a
     float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
 
-    The paper has grf's defaults and 200 trees. Other than in grf, no child need have a share of its
-    parent (alpha = .05), bags are of 4 and not of 2, and trees see features by rank.
+    The paper has 200 trees and grf's defaults. Other than there, trees are fully grown (grf:
+    min_node=5, with which no tree has a split before 24 rounds), the variance has a floor, no child
+    need have a share of its parent (grf: 5 %), and bags are of 4 (grf: 2).
     """
 
     trees: int = 200
     bag: int = 4
     share: float = 0.5
-    min_node: int = 5
+    min_node: int = 1
     min_leaf: int = 1
     tried: int | None = None
     weights: Weighing = "sample_weight"
-    floor: float = 1.0
+    floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
 
@@ -169,7 +172,7 @@ class ForestBelief(ByNormal):
         n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
         share = n / max(n.sum(), 1.0)
         spread = share @ (sd**2 + (level - share @ level) ** 2)
-        return np.asarray(self.spec.floor * spread / np.maximum(n, 1.0))
+        return np.asarray(self.spec.floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
 
     def values(self, x: Array) -> Array:
         """Means of the bags (n, K, S): what the variance is computed of."""
