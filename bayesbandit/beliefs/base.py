@@ -215,9 +215,7 @@ def moments_of(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return finite(mean, f"the means of {what}"), sd
 
 
-def shared(
-    new: np.ndarray, available: np.ndarray, among: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def shared(new: np.ndarray, available: np.ndarray, among: Callable[..., np.ndarray]) -> np.ndarray:
     """Probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives those of
     the others (n, A) among themselves."""
     count, fresh = int(available.sum()), available & new

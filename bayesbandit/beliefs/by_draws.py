@@ -6,15 +6,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from copy import copy, deepcopy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, shared, widened
+from bayesbandit.beliefs.base import Belief, moments_of, shared, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
 from bayesbandit.kernels import winners
-from bayesbandit.kernels.rules import put_moments
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
 IMPROPER = "the posterior is not proper before there are more rewards"
@@ -56,9 +57,10 @@ class ByDraws(Belief):
         self.seed = seed
         self.learn(range(len(self.n)))
 
-    def rng(self, k: int) -> np.random.Generator:
-        """Random numbers for arm k and the rounds that it has now: the same after a reload."""
-        key = (*self.seed.spawn_key, k, int(self.n[k]))
+    def rng(self, k: int, n: int | None = None) -> np.random.Generator:
+        """Random numbers for arm k and n rounds (None: those that it has now): the same after a
+        reload."""
+        key = (*self.seed.spawn_key, k, int(self.n[k]) if n is None else n)
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
     def rows(self, k: int | None = None) -> dict[str, np.ndarray]:
@@ -189,6 +191,35 @@ class ByDraws(Belief):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"])
         self._change(len(self.n))
+
+
+class ByNormal(ByDraws):
+    """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""
+
+    tabulates: ClassVar[bool] = False
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> None:
+        mean, sd = moments_of(self, rows[:, : self.n_features])
+        last = np.where(self.new, -np.inf, np.inf)
+        put_moments(rows, self.n_features, available, mean, sd, last)
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        mean, sd = self.moments(x)
+        which = slice(None) if available is None else available
+        scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
+        return best_of_location_scale(mean[:, which], scale, np.full_like(scale, np.inf))
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        mean, sd = self.moments(x)
+        which = slice(None) if available is None else available
+        if not np.isfinite(sd[:, which]).all():
+            raise ValueError(f"{self!r}: {IMPROPER}")
+        values: np.ndarray = mean + sd * rng.standard_normal((size, 1, len(self.n)))
+        return values[:, :, which]
 
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

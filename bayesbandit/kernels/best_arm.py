@@ -197,12 +197,12 @@ def panel(x: float, length: float, arms: Arms, alive: Mask, first: int, out: Vec
 
 
 @kernel
-def any_of(alive: Mask, first: int, count: int) -> bool:
-    """Whether one of `count` arms from the first one on is alive."""
+def living(alive: Mask, first: int, count: int) -> int:
+    """How many of `count` arms from the first one on are alive."""
+    found = 0
     for k in range(first, first + count):
-        if alive[k]:
-            return True
-    return False
+        found += alive[k]
+    return found
 
 
 @kernel
@@ -228,7 +228,7 @@ def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector)
     share = all_below(x, arms, alive) / max(points, 1)
     for a in range(out.size):
         out[a] *= share
-    while x < np.inf and any_of(alive, first, out.size):
+    while x < np.inf and living(alive, first, out.size) > 0:
         length, two = settle(x, arms, alive, tail)
         if two < NEGLIGIBLE:
             for a in range(out.size):

@@ -108,6 +108,7 @@ DECLARED = {
     "the appendix's LASSO": Kind(
         partial(bb.BayesianLassoUCB, draws=20, sigma2=0.5, history=None), most=4, slow=True
     ),
+    "forest": Kind(partial(bb.ForestTS, trees=8, bag=2, least=4, history=None), most=4, slow=True),
     "one prior an arm": Kind(_declared(one_prior_an_arm, history=None), d=1, most=3, exact=True),
     "NUTS": Kind(_declared(NUTS, history=None), d=2, most=3, slow=True),
 }

@@ -6,6 +6,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandits.saved.settings import KINDS
 from bayesbandit.beliefs import base
+from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.cases import slow_but
@@ -15,6 +16,7 @@ from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
 MODELS = {name: kind() for name, kind in KINDS.items() if hasattr(kind, "belief")} | {
     "PolicyMixture": PolicyMixture(rewards=(-20.0, 20.0), refit_every=0.25, psi=1.0),
     "PolicyTree": PolicyTree(depth=6),  # one of fewer leaves cannot be near a linear truth
+    "Forest": Forest(least=5),
     "nig": bb.Ridge(variance="nig"),
     "cv": bb.Ridge("cv"),
     **{name: bb.load_model(name) for name in bb.list_models()},

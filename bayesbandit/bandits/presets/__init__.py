@@ -10,6 +10,10 @@ from bayesbandit.bandits.presets.bootstrap import (
     BootstrapRidgeTS,
     BootstrapRidgeUCB,
 )
+from bayesbandit.bandits.presets.forest import (
+    ForestTS,
+    ForestUCB,
+)
 from bayesbandit.bandits.presets.linear import (
     BLTS,
     BLUCB,
@@ -37,6 +41,8 @@ __all__ = [
     "BootstrapLassoUCB",
     "BootstrapRidgeTS",
     "BootstrapRidgeUCB",
+    "ForestTS",
+    "ForestUCB",
     "LinGreedy",
     "LinTS",
     "LinUCB",

@@ -17,6 +17,7 @@ from bayesbandit.balance.kernel import KernelBalance
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.balance.residual import ResidualBalance
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
@@ -30,7 +31,7 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Ridge, Bootstrap, Levels, PolicyMixture, LinearOracle, PolicyTree),
+        *(Ridge, Bootstrap, Forest, Levels, PolicyMixture, LinearOracle, PolicyTree),
         *(Unweighted, InversePropensity, ResidualBalance, KernelBalance),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import ByDraws
+from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
 from bayesbandit.beliefs.ensemble.replicates import (
     Penalty,
     along,
@@ -21,8 +21,6 @@ from bayesbandit.beliefs.ensemble.replicates import (
 )
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.engines.base import one_thread
-from bayesbandit.kernels.best_arm import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -191,23 +189,5 @@ class BootstrapBelief(ByDraws):
         self._count(len(self.n))
 
 
-class NormalBootstrap(BootstrapBelief):
+class NormalBootstrap(ByNormal, BootstrapBelief):
     """Of which Thompson sampling draws N(mean, sd²) of the replicates."""
-
-    tabulates: ClassVar[bool] = False
-
-    def describe(self, rows: Array, available: Array, alpha: Array | None = None) -> None:
-        mean, sd = self.moments(rows[:, : self.n_features])
-        last = np.where(self.new, -np.inf, np.inf)
-        put_moments(rows, self.n_features, available, mean, sd, last)
-
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        which = slice(None) if available is None else available
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
-        return best_of_location_scale(mean[:, which], scale, np.full_like(scale, np.inf))
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        values = mean + sd * rng.standard_normal((size, 1, len(self.n)))
-        return values if available is None else values[:, :, available]

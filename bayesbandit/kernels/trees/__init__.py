@@ -1,1 +1,1 @@
-"""Policy trees: how they are searched, and what their leaves learn."""
+"""Trees in flat arrays: honest ones filled and asked, policy trees searched and learned from."""

@@ -1,0 +1,1 @@
+"""Honest forests: trees that are grown by some rows and filled by others."""

@@ -1,0 +1,133 @@
+"""Honest trees: filled by the rows that did not grow them, and asked at contexts.
+
+Node i of a tree sends a row to left[i] where its number feature[i] is ≤ threshold[i], else to
+right[i]; feature −1 ends there. Children stand behind their parents. A split on the propensity,
+which no context has, is one on feature d = the number of columns: there threshold[i] is the share
+of the left side, and what comes is an average over both.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+SURE = -30.0  # below it φ/Φ is its asymptote
+
+
+@njit(cache=True, error_model="numpy")
+def halfway(codes, x, feature, code, left, right, out):
+    """The thresholds of a tree that was grown by rows of ranks codes (n, d), as values out (N,):
+    half-way between the two nearest of x (n, d) on either side."""
+    N = feature.size
+    low, high = np.full(N, -np.inf), np.full(N, np.inf)
+    for r in range(codes.shape[0]):
+        i = 0
+        while feature[i] >= 0:
+            j = feature[i]
+            if codes[r, j] <= code[i]:
+                low[i] = max(low[i], x[r, j])
+                i = left[i]
+            else:
+                high[i] = min(high[i], x[r, j])
+                i = right[i]
+    for i in range(N):
+        half = low[i] + 0.5 * (high[i] - low[i])
+        out[i] = 0.0 if feature[i] < 0 else half if half < high[i] else low[i]
+
+
+@njit(cache=True, error_model="numpy")
+def fill(x, sums, feature, threshold, left, right, least, out):
+    """Averages out (N, m − 1), in a tree's nodes, of rows x (n, d) with numbers sums (n, m), the
+    first of which is how many rows a row stands for; a node with fewer than `least` of them has its
+    parent's. Returns the sums (N, m)."""
+    N, m = feature.size, sums.shape[1]
+    total = np.zeros((N, m))
+    for r in range(x.shape[0]):
+        i = 0
+        total[i] += sums[r]
+        while feature[i] >= 0:
+            i = left[i] if x[r, feature[i]] <= threshold[i] else right[i]
+            total[i] += sums[r]
+    out[0] = total[0, 1:] / total[0, 0]
+    for i in range(N):
+        if feature[i] < 0:
+            continue
+        for child in (left[i], right[i]):
+            if total[child, 0] >= least:
+                out[child] = total[child, 1:] / total[child, 0]
+            else:
+                out[child] = out[i]
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def ask(x, feature, threshold, left, right, value, roots, out):
+    """The values (N, 2) of trees at contexts x (n, d): out (T, n, 2)."""
+    n, d = x.shape
+    deepest = 0
+    for t in range(roots.size - 1):
+        deepest = max(deepest, roots[t + 1] - roots[t])
+    nodes, shares = np.empty(deepest, np.int64), np.empty(deepest)
+    for t in range(roots.size - 1):
+        for r in range(n):
+            nodes[0], shares[0], waiting = roots[t], 1.0, 1
+            weight, total = 0.0, 0.0
+            while waiting > 0:
+                waiting -= 1
+                i, share = nodes[waiting], shares[waiting]
+                while feature[i] >= 0:
+                    j = feature[i]
+                    if j < d:
+                        i = left[i] if x[r, j] <= threshold[i] else right[i]
+                    else:
+                        nodes[waiting], shares[waiting] = right[i], share * (1.0 - threshold[i])
+                        waiting += 1
+                        share *= threshold[i]
+                        i = left[i]
+                weight += share * value[i, 0]
+                total += share * value[i, 1]
+            out[t, r, 0], out[t, r, 1] = weight, total
+
+
+@njit(cache=True, error_model="numpy")
+def little_bags(asked, size, mean, variance):
+    """Means and variances (n,) of a forest whose trees say asked (T, n, 2), weights W and totals Y.
+
+    The mean is μ = ΣY / ΣW. Bags of `size` trees share a half-sample. With ψ = (Y − μW) / W̄ of a
+    tree, the variance of μ is that between bags' means of ψ, less what comes of the bags being
+    small: the trees' variance within a bag by its size. As it is known to be > 0, the part above 0
+    of N(estimate, its error²) is averaged (grf's `ObjectiveBayesDebiaser`).
+    """
+    T, n = asked.shape[0], asked.shape[1]
+    bags = T // size
+    for r in range(n):
+        weight, total = 0.0, 0.0
+        for t in range(T):
+            weight += asked[t, r, 0]
+            total += asked[t, r, 1]
+        mu = total / weight
+        between, within = 0.0, 0.0
+        for b in range(bags):
+            bag = 0.0
+            for t in range(b * size, (b + 1) * size):
+                psi = asked[t, r, 1] - mu * asked[t, r, 0]
+                bag += psi
+                within += psi * psi
+            between += (bag / size) ** 2
+        scale = (weight / T) ** 2
+        between /= bags * scale
+        noise = (within / (T * scale) - between) / (size - 1)
+        mean[r], variance[r] = mu, positive(between - noise, max(between, noise), bags)
+
+
+@njit(cache=True, error_model="numpy")
+def positive(estimate, size, bags):
+    """The mean of N(estimate, (size √(2/bags))²) above 0."""
+    error = size * math.sqrt(2.0 / bags)
+    if not error > 0.0:
+        return 0.0
+    z = estimate / error
+    if z < SURE:
+        return -error / z
+    density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return estimate + error * density / (0.5 * math.erfc(-z / math.sqrt(2.0)))
