@@ -10,7 +10,7 @@ from bayesbandit.bandits.saved.settings import KINDS
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, played, same, world
 
-FOUND = {name: kind for name, kind in KINDS.items() if hasattr(kind, "weights")}
+FOUND = {name: kind for name, kind in KINDS.items() if callable(getattr(kind, "weights", None))}
 BALANCES = {name: kind() for name, kind in FOUND.items()} | {
     "pooled": bb.InversePropensity(propensity="pooled"),
     "estimated": bb.InversePropensity(propensity="estimated", refit_every=3),
