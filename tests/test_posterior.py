@@ -106,6 +106,13 @@ def test_deterministic_quantities_are_coefficients():
     assert set(posterior.to_datatree(2, 50)["posterior"]) == {"theta_offset", "theta"}
 
 
+def test_trees_of_other_numbers_of_rows_warn_of_nothing():
+    x = np.random.default_rng(0).normal(size=(7, 2))
+    with warnings.catch_warnings(action="error"):
+        for n in (7, 0, 3):
+            fit(declared.known, x[:n], x[:n].sum(axis=1), seed=0).to_datatree()
+
+
 @pytest.mark.parametrize(
     "model",
     slow_but([declared.pooled], [declared.known, declared.conjugate, declared.pooled]),

@@ -117,7 +117,7 @@ class Plan:
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
-        """A copy of the built model with other rows, by role; without weights, they are 1."""
+        """A copy of the built model with other rows, by role; weights are 1 unless given."""
         import pymc as pm
         from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
 
@@ -128,8 +128,8 @@ class Plan:
                     own = view_op(v.owner.inputs[0])
                     graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
-            n = len(rows["x"])
-            given = {"weight": np.ones(n)} | {k: v for k, v in rows.items() if v is not None}
+            given = {"x": rows["x"], "weight": np.ones(len(rows["x"]))}  # x sets how many they are
+            given |= {k: v for k, v in rows.items() if v is not None}
             with model:
                 pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
         return model

@@ -17,8 +17,8 @@ PLAYERS = BANDITS | {name: partial(BANDITS[name], alpha=0.1) for name in THEORY}
 PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
 SLOW = (
     *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
-    *("BootstrapRidgeUCB", "SuperBLUCB", "PolicyTreeUCB", "ForestTS"),
-    "ForestUCB",
+    *("BootstrapRidgeTS", "BootstrapRidgeUCB", "ForestTS", "ForestUCB", "PolicyTreeTS"),
+    *("PolicyTreeUCB", "SuperBLUCB"),
 )
 every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")
