@@ -23,8 +23,8 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import COMPILE, Compiled, Refusal
+from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.reading.density import distribution, lengths
 from bayesbandit.engines.reading.quadratic import PYTHON
@@ -230,15 +230,6 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def set_rows(model: pm.Model, data: Mapping[str, np.ndarray]) -> None:
-    """Give a built model other rows, by role."""
-    import pymc as pm
-
-    known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}
-    with model:
-        pm.set_data(known)
 
 
 def _chains(draws: dict[str, np.ndarray], chains: int) -> SampledDraws:

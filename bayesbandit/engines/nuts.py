@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import COMPILE, Refusal
+from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.reading.density import containers, distribution, row_dimension
 
@@ -121,17 +122,15 @@ class Nuts:
             if key not in self._compiled:
                 if self.by_row:
                     self._compiled.clear()
-                self._compiled[key] = self._compile(rows)
+                self._compiled[key] = self._compile(data)
             compiled = self._compiled[key]
         known = {v.name for v in compiled.shared_var_keys}
         return compiled.with_data(**{k: v for k, v in rows.items() if k in known})
 
-    def _compile(self, rows: Mapping[str, np.ndarray]) -> Any:
+    def _compile(self, data: Mapping[str, np.ndarray]) -> Any:
         import nutpie
-        import pymc as pm
 
-        with self.model:
-            pm.set_data(dict(rows))
+        set_rows(self.model, data)
         try:  # of the free variables only: those with a value for each row would be of fixed length
             return nutpie.compile_pymc_model(self.model, var_names=list(self.names))
         except (KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -18,8 +18,9 @@ from pytensor.compile.ops import view_op
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, shown
-from bayesbandit.declaring.declaration import DATA, Declaration
+from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.outcomes import Outcomes
@@ -118,7 +119,6 @@ class Plan:
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
         """A copy of the built model with other rows, by role; weights are 1 unless given."""
-        import pymc as pm
         from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
 
         with COMPILE:
@@ -128,10 +128,8 @@ class Plan:
                     own = view_op(v.owner.inputs[0])
                     graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
-            given = {"x": rows["x"], "weight": np.ones(len(rows["x"]))}  # x sets how many they are
-            given |= {k: v for k, v in rows.items() if v is not None}
-            with model:
-                pm.set_data({DATA[k]: v for k, v in given.items() if DATA[k] in model.named_vars})
+            given = {k: v for k, v in rows.items() if v is not None}
+            set_rows(model, {"weight": np.ones(len(rows["x"]))} | given)
         return model
 
     def of_arms(self, n_arms: int) -> Plan:
