@@ -1,0 +1,91 @@
+"""What single steps of the other systems take: balances of an arm, ILTCB's optimisation.
+
+    uv run benchmarks/systems.py [--repeats N]
+
+CPU time of one thread, median over repeats. Residual balancing: an arm's 1,000 rounds of 20
+features, against SLSQP on the primal problem at 100 rounds. Kernel balancing: its 1,000 rounds
+among 3,000. ILTCB: the policies of 1,000 rounds of 10 features and 3 arms.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from statistics import median
+
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
+import numpy as np  # noqa: E402
+from scipy.optimize import minimize  # noqa: E402
+
+import bayesbandit as bb  # noqa: E402
+from bayesbandit.balance.residual import residual_weights  # noqa: E402
+from bayesbandit.beliefs.mixture.optimisation import solve  # noqa: E402
+from bayesbandit.beliefs.mixture.oracle import LinearOracle  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(1000, 20)) + 0.4
+CONTEXTS, TRUTH = RNG.normal(size=(1000, 10)), RNG.normal(size=(10, 3))
+ARM = RNG.integers(3, size=1000)
+GAINS = np.zeros((1000, 3))
+GAINS[np.arange(1000), ARM] = 3.0 * (
+    RNG.random(1000) < 1.0 / (1.0 + np.exp(-(CONTEXTS @ TRUTH)[np.arange(1000), ARM]))
+)
+
+
+def residual(n: int) -> np.ndarray:
+    return residual_weights(X[:n], np.zeros(20))
+
+
+def primal(n: int) -> np.ndarray:
+    """The same problem by sequential quadratic programming, in (w, largest imbalance)."""
+    x, most = X[:n], n ** (-2 / 3)
+    slack = [
+        {"type": "eq", "fun": lambda v: v[:-1].sum() - 1.0},
+        {"type": "ineq", "fun": lambda v: v[-1] - x.T @ v[:-1]},
+        {"type": "ineq", "fun": lambda v: v[-1] + x.T @ v[:-1]},
+    ]
+    begin = np.append(np.full(n, 1.0 / n), np.abs(x.mean(axis=0)).max())
+    found = minimize(
+        lambda v: 0.5 * (v[:-1] @ v[:-1]) + 0.5 * v[-1] ** 2, begin, method="SLSQP",
+        bounds=[(0.0, most)] * n + [(0.0, None)], constraints=slack,
+        options={"maxiter": 500, "ftol": 1e-14},
+    )  # fmt: skip
+    return n * found.x[:-1]
+
+
+def kernel() -> np.ndarray:
+    arm = np.arange(3000) % 3
+    bandit = bb.LinTS(3, 20)
+    bandit.update(RNG.normal(size=(3000, 20)), arm, RNG.normal(size=3000), np.full(3000, 1 / 3))
+    return bb.KernelBalance().of_arm(np.flatnonzero(arm == 0), bandit.history)
+
+
+def taken(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def main(repeats: int) -> None:
+    gap = np.abs(residual(100) - primal(100)).max()
+    print(f"weights of 100 rounds differ from those of the primal problem by {gap:.1g} at most")
+    steps = {
+        "residual balance, n = 1,000, d = 20 (target 15 ms)": lambda: residual(1000),
+        "residual balance, n = 100": lambda: residual(100),
+        "the same by SLSQP": lambda: primal(100),
+        "kernel balance, an arm of 3": kernel,
+        "ILTCB, t = 1,000, K = 3 (target 15 ms)": lambda: solve(
+            CONTEXTS, GAINS, 0.03, LinearOracle()
+        ),
+    }
+    for name, work in steps.items():
+        work()
+        print(f"{name:52} {1e3 * median(taken(work) for _ in range(repeats)):9.1f} ms")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=7)
+    main(parser.parse_args().repeats)
