@@ -28,7 +28,11 @@ RENDERED = HERE.parent / "docs" / "notebooks"
 SOURCES = sorted(HERE.glob("*.ipynb"))
 VARIABLE, SIZES = "BAYESBANDIT_SIZE", ("toy", "full")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-PLACES = ((r"\S*ipykernel_\d+\S*\.py", "cell"), (r"\S*site-packages/", ""))  # in warnings
+PLACES = (  # in warnings
+    (r"\S*ipykernel_\d+\S*\.py", "cell"),
+    (r"\S*site-packages/", ""),
+    (re.escape(f"{HERE.parent}/"), ""),
+)
 SHOWN = ["image/png", "text/markdown", "text/plain"]  # a table as plain text, which diffs well
 
 
