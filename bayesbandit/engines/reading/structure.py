@@ -45,7 +45,10 @@ FIXED = {
     *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
     *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
 }  # whose outputs are as large as the shapes of their inputs say
-SMOOTH = {"Sqrt", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Sigmoid", "Softplus", "Tanh"}
+SMOOTH = {
+    *("Sqrt", "Exp", "Expm1", "Log", "Log1p", "Log1mexp", "Reciprocal", "Sigmoid", "Softplus"),
+    *("Tanh", "Erf", "Erfc", "Erfcx"),
+}
 
 
 def operation(node: Apply) -> tuple[Any, str]:
@@ -175,14 +178,16 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
 
     def sure(v: Variable) -> bool:
         if isinstance(v, Constant):
-            return bool(np.all(np.asarray(v.data) > 0))
+            return lower_bound(v) > 0.0
         return v in positive or (v.owner is None and v.name == "weight")
 
     op, name = operation(node)
     if isinstance(op, Elemwise):
         name = type(op.scalar_op).__name__
-        if name == "Exp":
+        if name in ("Exp", "Sigmoid", "Softplus", "Erfc"):
             return True
+        if name == "Sub" and below_one(node.inputs[1]):
+            return lower_bound(node.inputs[0]) >= 1.0
         if name == "Pow":
             return sure(node.inputs[0])
         kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
@@ -190,6 +195,26 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     if isinstance(op, CAReduce):
         return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
     return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
+
+
+def lower_bound(variable: Variable) -> float:
+    """The least number of a constant, −∞ of what is none."""
+    while (node := variable.owner) is not None and (
+        operation(node)[1] in ("DimShuffle", "ExpandDims")
+        or (
+            isinstance(node.op, Elemwise)
+            and type(node.op.scalar_op).__name__ == "Cast"
+            and node.outputs[0].type.dtype == "float64"
+        )
+    ):
+        [variable] = node.inputs
+    return float(np.min(variable.data)) if isinstance(variable, Constant) else -math.inf
+
+
+def below_one(variable: Variable) -> bool:
+    """Whether a node is a sigmoid."""
+    op = variable.owner.op if variable.owner is not None else None
+    return isinstance(op, Elemwise) and type(op.scalar_op).__name__ == "Sigmoid"
 
 
 def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
@@ -205,7 +230,8 @@ def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
 class Degrees:
     """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none.
 
-    rule: `polynomial`, or `analytic` with degrees 0 (constant) and 1.
+    rule: `polynomial`, or `analytic` with degrees 0 (constant) and 1. positive: which seeds are,
+    by the rule `analytic`; None: all.
     """
 
     def __init__(
@@ -213,13 +239,15 @@ class Degrees:
         outputs: Sequence[Variable],
         seeds: Mapping[Variable, float],
         rule: Callable[..., Outcome] = polynomial,
+        positive: Collection[Variable] | None = None,
     ) -> None:
         self.seeds = dict(seeds)
         self.rule = rule
         self.degree: dict[Variable, float] = dict(seeds)
         self.faults: dict[Apply, str] = {}
         self.ragged: set[Variable] = set()  # whose shape depends on values
-        self.positive = {v for v, k in seeds.items() if k} if rule is analytic else set()
+        signed = {v for v, k in seeds.items() if k} if positive is None else set(positive)
+        self.positive = signed if rule is analytic else set()
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
         for node in self.nodes:
             self._visit(node)
