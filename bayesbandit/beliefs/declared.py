@@ -10,12 +10,14 @@ import numpy as np
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
+from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
+from bayesbandit.engines.glm.regression import regression
 from bayesbandit.engines.plan import Plan, plan
 
 
@@ -70,12 +72,22 @@ class Declared(Sampling):
         found = self.plan(n_arms, n_features)
         if self.frozen and found.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
+        if found.engine == "laplace" and linearized(found):
+            return LinearizedBelief(self, found, n_arms, normalize)
         if streams(found, normalize):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
             return kind(found, n_arms, normalize)
         return SampledBelief(self, n_arms, n_features, normalize, seed)
+
+
+def linearized(found: Plan) -> bool:
+    """Whether a model is a generalised linear one, with a mode that rewards move one by one."""
+    try:
+        return regression(found.built, found.engine).block.streams
+    except NotThisEngine:
+        return False
 
 
 def streams(found: Plan, normalize: bool = False) -> bool:

@@ -19,7 +19,6 @@ from bayesbandit.engines.exact import gaussian, normal_inverse_gamma
 from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.glm import augmented
 
-
 if TYPE_CHECKING:
     import pymc as pm
 

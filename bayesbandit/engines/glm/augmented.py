@@ -66,11 +66,13 @@ class Augmented:
                 if start is None:
                     theta = self.glm.near_mode(A, b, rows, rng)
                 else:
-                    theta = self.block.stacked({k: v[None] for k, v in start[i % len(start)].items()})[0]
+                    theta = self.block.stacked(
+                        {k: v[None] for k, v in start[i % len(start)].items()}
+                    )[0]
                 found = np.empty((tune + draws, theta.size))
                 sweep(theta, found, rng)
                 kept.append(found[tune:])
-                last.append({k: v for k, v in self.block.split(theta).items()})
+                last.append(self.block.split(theta))
             self.glm.check(rows, A @ theta + b)
         return SampledDraws(self.block.split(np.stack(kept)), state=last)
 
@@ -96,9 +98,7 @@ class Augmented:
             factor(joint, padding, joint)
             sign = np.where(reward > 0.5, 1.0, -1.0)
             expands = not (b.any() or prior.shift.any())
-            return partial(
-                sweeps.albert_chib, wide, b, sign, weight, joint, prior.shift, expands
-            )
+            return partial(sweeps.albert_chib, wide, b, sign, weight, joint, prior.shift, expands)
         shape, kappa, shift = weight * family.number, weight * (reward - 0.5 * family.number), 0.0
         if family.kind == NEGATIVE_BINOMIAL:
             shape = weight * (reward + family.number)

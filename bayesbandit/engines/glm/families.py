@@ -12,6 +12,7 @@ from bayesbandit.kernels.glm import families as kernel
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
 GRID = np.arange(-40.0, 40.0 + 0.125, 0.25)  # of log odds
 
 Slope = Callable[[float, float], float]  # of the log likelihood: of η and a reward
@@ -54,16 +55,16 @@ class Family:
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
-        if self.kind == PROBIT:  # Φ₂(h, h; ρ) by Owen's T (1956)
-            h = eta / np.sqrt(1.0 + sd**2)
-            mean = ndtr(h)
-            both = mean - 2.0 * owens_t(h, 1.0 / np.sqrt(1.0 + 2.0 * sd**2))
-            return mean, np.sqrt(np.maximum(both - mean**2, 0.0))
         mean, out = np.empty(eta.size), np.empty(eta.size)
         flat = np.ascontiguousarray(eta).ravel(), np.ascontiguousarray(sd).ravel()
-        weights = WEIGHTS / WEIGHTS.sum()
-        kernel.mean_and_sd(self.kind, self.number, *flat, NODES, weights, GRID, mean, out)
-        return mean.reshape(eta.shape), out.reshape(eta.shape)
+        kernel.mean_and_sd(self.kind, self.number, *flat, NODES, WEIGHTS, GRID, mean, out)
+        mean, out = mean.reshape(eta.shape), out.reshape(eta.shape)
+        if self.kind == PROBIT and (far := sd >= 1.0).any():  # Φ₂(h, h; ρ) by Owen's T (1956)
+            h = eta[far] / np.sqrt(1.0 + sd[far] ** 2)
+            mean[far] = ndtr(h)
+            both = mean[far] - 2.0 * owens_t(h, 1.0 / np.sqrt(1.0 + 2.0 * sd[far] ** 2))
+            out[far] = np.sqrt(np.maximum(both - mean[far] ** 2, 0.0))
+        return mean, out
 
     def total(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
         """Σ w log p(r | η), but for what does not depend on η."""

@@ -1,1 +1,1 @@
-"""Kernels of generalised linear models: likelihoods of a linear predictor, and how they are used."""
+"""Generalised linear models: their likelihoods, modes, and Gibbs sweeps."""

@@ -11,7 +11,6 @@ but for what does not depend on η. All are concave.
 
 import math
 
-import numpy as np
 from numba import njit
 
 BINOMIAL, PROBIT, POISSON, NEGATIVE_BINOMIAL = range(4)
@@ -94,29 +93,48 @@ def totals(kind, number, eta, reward, weight):
 
 
 @kernel
-def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
-    """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,).
+def success(kind, eta):
+    """P(a trial succeeds)."""
+    return logistic(eta) if kind == BINOMIAL else 0.5 * math.erfc(-eta * math.sqrt(0.5))
 
-    BINOMIAL: by Gauss–Hermite nodes; where η is wide, by integrals of P(η > t) over σ(t), whose
-    derivative is entire in a strip about the line, on the uniform grid `steps`.
-    """
+
+@kernel
+def narrow(kind, m, s, nodes, weights):
+    """Mean and variance of the chance of success under η ~ N(m, s²), by Gauss–Hermite nodes."""
+    mean = variance = 0.0
+    for j in range(nodes.size):
+        mean += weights[j] * success(kind, m + s * nodes[j])
+    for j in range(nodes.size):
+        variance += weights[j] * (success(kind, m + s * nodes[j]) - mean) ** 2
+    return mean, variance
+
+
+@kernel
+def wide(m, s, steps):
+    """The same of log odds, by integrals of P(η > t) over the chance at t, whose derivatives are
+    analytic in a strip about the line: a uniform grid."""
+    first = second = 0.0
+    h = steps[1] - steps[0]
+    for t in steps:
+        p = logistic(t)
+        above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * p * (1.0 - p)
+        first += above
+        second += 2.0 * p * above
+    return first, max(second - first * first, 0.0)
+
+
+@kernel
+def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
+    """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,); of a
+    probit one for sd < 1 alone."""
     for i in range(eta.size):
         m, s = eta[i], sd[i]
-        if kind == BINOMIAL:
-            first = second = 0.0
-            if s < 2.0:
-                for j in range(nodes.size):
-                    p = logistic(m + s * nodes[j])
-                    first += weights[j] * p
-                    second += weights[j] * p * p
-            else:
-                h = steps[1] - steps[0]
-                for t in steps:
-                    p = logistic(t)
-                    above = 0.5 * math.erfc((t - m) / s * math.sqrt(0.5))
-                    first += h * above * p * (1.0 - p)
-                    second += h * above * 2.0 * p * p * (1.0 - p)
-            mean[i], out[i] = number * first, number * math.sqrt(max(second - first * first, 0.0))
-        else:
+        if kind == POISSON or kind == NEGATIVE_BINOMIAL:
             mean[i] = math.exp(min(m + 0.5 * s * s, MOST))
             out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MOST)))
+        else:
+            if s < 1.0 or kind == PROBIT:
+                first, variance = narrow(kind, m, s, nodes, weights)
+            else:
+                first, variance = wide(m, s, steps)
+            mean[i], out[i] = number * first, number * math.sqrt(variance)

@@ -9,14 +9,22 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.kernels import arm_row, linear
-from bayesbandit.kernels.algebra.dense import add_outer, dot, factor_by, solve, symmetric_times
+from bayesbandit.kernels.algebra.dense import (
+    add_outer,
+    add_scaled,
+    dot,
+    factor_by,
+    solve,
+    symmetric_times,
+)
+from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.families import (
     log_likelihood,
     slope_and_curvature,
 )
 
 STEPS, HALVINGS = 100, 40
-CLOSE = 1e-12  # the squared size of Newton's next step, in posterior sds, from which it is the last
+CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
 ROUNDING = 1e-12  # of a log density, relative
 FLAT = 1e-100  # the least curvature of a row
 
@@ -48,10 +56,12 @@ def mode(z, offset, reward, weight, kind, number, phi):
     concave, and the mode is the only point where that ends.
     """
     n, D = z.shape
-    eta, tried, step = np.empty(n), np.empty(D), np.empty(D)
-    gradient, H, diagonal = np.empty(D), np.empty((D, D)), np.empty(D)
+    own = np.empty(n), np.empty(D), np.empty(D), np.empty(D), np.empty((D, D)), np.empty(D)
+    eta, tried, step, gradient, H, diagonal = borrowed(own)
+    z, phi = borrowed(z), borrowed(phi)
+    flat = H.reshape(D * D)
     predict(z, offset, phi, eta)
-    at = value(kind, number, eta, reward, weight, phi)
+    at, last = value(kind, number, eta, reward, weight, phi), np.nan
     for _ in range(STEPS):
         for j in range(D):
             gradient[j] = -phi[j]
@@ -59,15 +69,14 @@ def mode(z, offset, reward, weight, kind, number, phi):
                 H[j, k] = 1.0 if j == k else 0.0
         for i in range(n):
             slope, curvature = slope_and_curvature(kind, number, eta[i], reward[i])
-            c = weight[i] * slope
-            for j in range(D):
-                gradient[j] += c * z[i, j]
-            add_outer(H.reshape(D * D), D, weight[i] * curvature, z[i])
+            row = z[i]
+            add_scaled(gradient, weight[i] * slope, row)
+            add_outer(flat, D, weight[i] * curvature, row)
         factor_by(H, diagonal)
         solve(H, gradient, step)
         size = dot(gradient, step)
         if not size < np.inf:
-            return np.nan
+            break
         scale, found = 1.0, False
         for _ in range(HALVINGS):
             for j in range(D):
@@ -79,20 +88,23 @@ def mode(z, offset, reward, weight, kind, number, phi):
                 break
             scale *= 0.5
         if not found:
-            return np.nan
+            break
         at = new
         for j in range(D):
             phi[j] = tried[j]
         if size <= CLOSE:
-            return math.sqrt(max(size, 0.0))
-    return np.nan
+            last = math.sqrt(max(size, 0.0))
+            break
+    held(own)
+    return last
 
 
 @kernel
 def settled(eta, variance, kind, number, r, w):
     """The mode of N(η' | eta, variance) p(r | η')^w: where (eta − η')/variance + w ℓ'(η') = 0.
 
-    Newton's method, kept between two points where the derivative has either sign.
+    Newton's method, kept between two points where the derivative has either sign; their middle is
+    next where it does not halve what is left.
     """
     slope, _ = slope_and_curvature(kind, number, eta, r)
     if variance <= 0.0 or slope == 0.0:
@@ -100,8 +112,8 @@ def settled(eta, variance, kind, number, r, w):
     low, high = eta, eta + variance * w * slope  # ℓ' falls: it ends before
     if high < low:
         low, high = high, low
-    x = eta
-    for _ in range(200):
+    x, before = eta, np.inf
+    for _ in range(2000):
         slope, curvature = slope_and_curvature(kind, number, x, r)
         excess = eta - x + variance * w * slope
         if excess > 0.0:
@@ -109,8 +121,9 @@ def settled(eta, variance, kind, number, r, w):
         else:
             high = x
         new = x + excess / (1.0 + variance * w * curvature)
-        if not low <= new <= high:
+        if not low <= new <= high or abs(excess) > 0.5 * before:
             new = 0.5 * (low + high)
+        before = abs(excess)
         if abs(new - x) <= 1e-14 * (1.0 + abs(new)):
             return new
         x = new

@@ -8,7 +8,6 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 
 import math
 
-import numpy as np
 from numba import njit
 
 from bayesbandit.kernels.student import normal_cdf

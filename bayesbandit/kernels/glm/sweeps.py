@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from bayesbandit.kernels.algebra.cholesky import add_gram, factor, padded, solve_lower, solve_upper
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.polya_gamma import draw
