@@ -129,7 +129,7 @@ def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
     probit one for sd < 1 alone."""
     for i in range(eta.size):
         m, s = eta[i], sd[i]
-        if kind == POISSON or kind == NEGATIVE_BINOMIAL:
+        if kind in (POISSON, NEGATIVE_BINOMIAL):
             mean[i] = math.exp(min(m + 0.5 * s * s, MOST))
             out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MOST)))
         else:

@@ -48,8 +48,9 @@ def polya_gamma(A, offset, shape, kappa, prior, padding, theta, draws, rng):
             for j in range(D):
                 left[j] = -omega * row[j]
             row[P] = kappa[i] / omega - offset[i] if omega > 0.0 else 0.0
-        add_gram(prior, scaled, A, W)
-        factor(W, padding, W)
+        if n > 0:
+            add_gram(prior, scaled, A, W)
+        factor(W if n > 0 else prior, padding, W)
         draw_theta(W, P, theta, rng)
         for j in range(D):
             draws[s, j] = theta[j]
