@@ -196,8 +196,7 @@ class LinearizedBelief(Belief):
     def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """Draws of arm k's variables; of arms that share the model, of all of them."""
         g, rng = 0 if self.joint else k, np.random.default_rng(0)
-        known = self.inner.known(g)
-        values = known.samples(self.plan, self.spec.draws, rng)
+        _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
         drawn = SampledDraws({name: v[None] for name, v in values.items()}, independent=True)
         return Posterior(self.plan, self.rounds.of(None if self.joint else k), drawn, 0)
 

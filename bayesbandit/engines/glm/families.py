@@ -55,10 +55,10 @@ class Family:
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
-        mean, out = np.empty(eta.size), np.empty(eta.size)
-        flat = np.ascontiguousarray(eta).ravel(), np.ascontiguousarray(sd).ravel()
-        kernel.mean_and_sd(self.kind, self.number, *flat, NODES, WEIGHTS, GRID, mean, out)
-        mean, out = mean.reshape(eta.shape), out.reshape(eta.shape)
+        mean, out = np.empty(eta.shape), np.empty(eta.shape)
+        flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
+        flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
+        kernel.mean_and_sd(self.kind, self.number, *flat)
         if self.kind == PROBIT and (far := sd >= 1.0).any():  # Φ₂(h, h; ρ) by Owen's T (1956)
             h = eta[far] / np.sqrt(1.0 + sd[far] ** 2)
             mean[far] = ndtr(h)
