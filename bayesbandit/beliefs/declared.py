@@ -79,6 +79,11 @@ class Declared(Sampling):
                 return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
             return kind(found, n_arms, normalize)
+        if why := found.likelihood.failure():
+            raise ValueError(
+                f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
+                f'them ({why}); what has a value for each row has dims="row"'
+            )
         return SampledBelief(self, n_arms, n_features, normalize, seed)
 
 

@@ -127,7 +127,14 @@ class Compiled:
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)
-        return [np.asarray(output) for output in function(*arguments)]
+        try:
+            return [np.asarray(output) for output in function(*arguments)]
+        except IndexError as error:
+            what = str(error).splitlines()[0]
+            raise ValueError(
+                f"the model takes an element that it does not have ({what}): a column of the "
+                "contexts, or the arm, is an index, and has a level that was not declared"
+            ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, self._graph

@@ -45,7 +45,7 @@ class Plan:
     declaration builds the same model (`digest`).
 
     kind: the engine. method: what it made of the model. refusals: one for each faster engine.
-    built: the PyMC model that the method was derived from.
+    built: the PyMC model that the method was derived from, and made its digest then.
     """
 
     model: Declaration
@@ -56,6 +56,7 @@ class Plan:
     method: Any = field(repr=False)
     refusals: tuple[Refusal, ...] = field(repr=False)
     built: pm.Model = field(repr=False)
+    made: str | None = field(repr=False)
 
     @property
     def closed_form(self) -> bool:
@@ -135,7 +136,7 @@ class Plan:
     def of_arms(self, n_arms: int) -> Plan:
         """The plan for another number of arms; the declaration must still build what it did."""
         now = digest(template(self.model, self.n_features, self.n_arms))
-        if now is None or now != digest(self.built):
+        if now is None or now != self.made:
             raise ValueError(
                 f"{self.model.name} builds another model than when the bandit was made: something "
                 "that it reads has changed, or cannot be seen"
@@ -179,8 +180,7 @@ class Plan:
         rows = None
         if self.reads_rows:
             rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
-        built = digest(self.built)
-        return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, built)
+        return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, self.made)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self  # nothing in it changes
@@ -218,7 +218,7 @@ def planned(
     with COMPILE:
         kept = None if found is None else _plans.get(key)
         if kept is None:
-            kept = _plan(model, built, engine, refusals)
+            kept = _plan(model, built, engine, refusals, found)
             if found is None:
                 return kept
             same = found, model.name, engine, kept.kind  # what was compiled is compiled once
@@ -274,7 +274,9 @@ def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> s
 
 
 @read_once()
-def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...]) -> Plan:
+def _plan(
+    model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...], made: str | None
+) -> Plan:
     check_mean(built, asked)
     check_random(built, asked)
     d = built["x"].get_value(borrow=True).shape[1]
@@ -290,7 +292,7 @@ def _plan(model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refus
                     f"{engine.name}: match must give a sampler, with a method `sample`, or a "
                     f"Refusal; got {shown(found)}"
                 )
-            return Plan(model, d, n_arms, asked, engine, found, refusals, built)
+            return Plan(model, d, n_arms, asked, engine, found, refusals, built, made)
         refusals = (*refusals, found)
     if len(refusals) == 1:
         raise NotThisEngine(refusals[0])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.approximate import silenced
@@ -55,7 +56,8 @@ def datatree(
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
         lp = Likelihood(model).log_density({k: flat[k] for k in names}, data)
         stats = {**stats, "lp": lp.reshape(draws[names[0]].shape[:2])}
-    dims |= {name: [row] for name in observed if model[name].ndim == 1}
+    rows = along_rows(model)
+    dims |= {name: [row] for name in rows}
     tree = az.from_dict(
         {
             "posterior": dict(draws),
@@ -105,7 +107,18 @@ def datatree(
                 tree, model=unweighted, extend_inferencedata=False, **quiet
             )
             groups["log_likelihood"] = likelihood
-    return _joined(tree, groups, coords, row)
+    return _joined(tree, groups, coords, {f"{name}_dim_0": row for name in rows})
+
+
+def along_rows(model: pm.Model) -> list[str]:
+    """The observed variables that have one value for each row: others, such as earlier measurements
+    that are given once and for all, have dimensions of their own."""
+    data = set(containers(model).values())
+    return [
+        str(v.name)
+        for v in model.observed_RVs
+        if v.ndim == 1 and not data.isdisjoint(ancestors([model.rvs_to_values[v]]))
+    ]
 
 
 def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTree:
@@ -118,20 +131,22 @@ def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTr
 
 
 def _joined(
-    tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray], row: str
-) -> xr.DataTree:
-    """The tree with more groups, whose observed variables all go along the rows."""
+    tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray],
+    names: Mapping[str, str],
+) -> xr.DataTree:  # fmt: skip
+    """The tree with more groups, in which dimensions of observed variables have these names."""
     import xarray as xr
 
     for group, data in groups.items():
         data = getattr(data, "dataset", data)  # of a node
+        rows = set(names.values())
+        own = {k: v for k, v in names.items() if group in OF_ROWS}
         parts = {
-            str(name): v.rename({f"{name}_dim_0": row}) if f"{name}_dim_0" in v.dims
-            and group in OF_ROWS else v
-            for name, v in data.data_vars.items()
-        }  # fmt: skip
+            str(k): v.rename({d: own[d] for d in v.dims if d in own})
+            for k, v in data.data_vars.items()
+        }
         data = xr.Dataset(
-            {k: v.drop_vars(row, errors="ignore") for k, v in parts.items()}, attrs=data.attrs
+            {k: v.drop_vars(rows, errors="ignore") for k, v in parts.items()}, attrs=data.attrs
         )
         missing = {k: v for k, v in coords.items() if k in data.dims and k not in data.coords}
         tree[group] = xr.DataTree(data.assign_coords(missing))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,20 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         **parts,
     }
     if isinstance(bandit.model, RewardModel):
-        meta["digest"] = _digest(bandit.model, meta)
+        meta["digest"] = _made(bandit, meta)
     return meta, arrays
+
+
+def _made(bandit: BanditState, meta: dict[str, Any]) -> str | None:
+    """What tells the declaration that the bandit was made with; warns where it has changed."""
+    made: str | None = bandit.belief.plan.made
+    if made != _digest(bandit.model, meta):
+        warnings.warn(
+            f"{bandit.model.name} builds another model now than when the bandit was made; what is "
+            "saved can be loaded with the model as it was",
+            stacklevel=4,
+        )
+    return made
 
 
 def _keyed_by_text(value: Any, name: str) -> Any:

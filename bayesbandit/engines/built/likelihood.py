@@ -98,6 +98,16 @@ class Likelihood:
                 out[s : s + step] += flat.sum(axis=1)
         return out
 
+    def failure(self) -> str:
+        """How the terms fail on other rows than the model was built on; "" where they do not."""
+        first = {k: v[:1] for k, v in self._points.items()}
+        more = {role: np.concatenate([v, v[-1:]]) for role, v in self.density.own.items()}
+        try:
+            self._all(*self._arguments(first, more))
+        except (ValueError, TypeError) as error:
+            return str(error).strip().splitlines()[0]
+        return ""
+
     def prepare(self) -> None:
         """Compile what `check` needs, before it is asked."""
         if self.judged:

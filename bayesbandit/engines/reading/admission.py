@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 def check_mean(built: pm.Model, asked: str) -> None:
     """Refuses a mean reward that depends on rewards or weights, whatever the engine."""
-    mean = lowered([built["mean_reward"]])[0]
-    found = Influence([mean], {v: (role,) for role, v in containers(built).items()}).of(mean)
+    mean, names = lowered([built["mean_reward"]])[0], dict.fromkeys(built.free_RVs, ())
+    found = Influence([mean], names | {v: (role,) for role, v in containers(built).items()}).of(
+        mean
+    )
     if why := found & {"reward", "weight"}:
         said = " and ".join(sorted(f"{role}s" for role in why))
         reason = f"'mean_reward': depends on the {said}, which no future row has"
