@@ -9,7 +9,6 @@ gives.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -110,7 +109,6 @@ class LinearizedBelief(Belief):
         group = np.zeros_like(arm) if self.joint else np.ascontiguousarray(arm)
         z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
         power = weight if self.glm.weighted else np.ones(len(x))
-        offset = np.broadcast_to(offset, len(x)).astype(np.float64)
         inner, family = self.inner.inner, self.glm.family
         while done < len(x):
             first, done = done, newton.observe(
@@ -134,7 +132,7 @@ class LinearizedBelief(Belief):
             self.due[g] = self.spec.schedule.next_due(n)
             power = weight * (n / weight.sum()) if self.normalize and n else weight
             z, offset = self.inner.features(rows["x"], rows.get("arm"))
-            z, offset = np.ascontiguousarray(z), np.broadcast_to(offset, n).astype(np.float64)
+            z = np.ascontiguousarray(z)
             phi = arm_row.theta_of(inner.arms[g], inner.n_columns).copy()
             with one_thread():
                 found = newton.mode(
@@ -186,9 +184,9 @@ class LinearizedBelief(Belief):
 
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
-        twin = copy(self)
+        twin = object.__new__(type(self))
         own = {"total": self.total.copy(), "due": self.due.copy(), "tested": self.tested.copy()}
-        vars(twin).update(own, inner=self.inner.fork(), rounds=self.rounds.fork())
+        vars(twin).update(vars(self), inner=self.inner.fork(), rounds=self.rounds.fork(), **own)
         return twin
 
     # ---- all that is known -----------------------------------------------------------------------

@@ -100,6 +100,9 @@ class Regression:
             theirs = self.cut.total(eta, data)
             gaps.append(theirs - ours)
             sizes.append(abs(theirs) + abs(ours))
+        if not np.isfinite(gaps).all():
+            reason = "on these rows the likelihood is 0, to rounding, where its posterior is"
+            raise self.block.quadratic.refusal(reason, of_rows=True)
         least = TOLERANCE * (max(sizes) + n)
         wrong = not np.ptp(gaps[:POINTS]) <= least
         wrong |= not np.ptp(gaps) <= least + NEAR * n
