@@ -17,7 +17,7 @@ from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
-from bayesbandit.engines.glm.regression import regression
+from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan, plan
 
 
@@ -72,8 +72,8 @@ class Declared(Sampling):
         found = self.plan(n_arms, n_features)
         if self.frozen and found.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
-        if found.engine == "laplace" and linearized(found):
-            return LinearizedBelief(self, found, n_arms, normalize)
+        if found.engine == "laplace" and (glm := linearized(found)):
+            return LinearizedBelief(self, found, glm, n_arms, normalize)
         if streams(found, normalize):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
@@ -87,12 +87,13 @@ class Declared(Sampling):
         return SampledBelief(self, n_arms, n_features, normalize, seed)
 
 
-def linearized(found: Plan) -> bool:
-    """Whether a model is a generalised linear one, with a mode that rewards move one by one."""
+def linearized(found: Plan) -> Regression | None:
+    """The generalised linear model that a model is, whose mode rewards move one by one."""
     try:
-        return regression(found.built, found.engine).block.streams
+        glm = regression(found.built, found.engine)
     except NotThisEngine:
-        return False
+        return None
+    return glm if glm.block.streams else None
 
 
 def streams(found: Plan, normalize: bool = False) -> bool:

@@ -12,6 +12,7 @@ from bayesbandit.engines.glm.augmented import Augmented, match
 from bayesbandit.engines.glm.regression import regression
 from bayesbandit.engines.plan import plan
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
+from tests.cases import slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 BY_ARM = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -107,7 +108,10 @@ RECOGNISED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RECOGNISED)
+FEW = ("gallery logistic", "gallery probit", "gallery poisson", "hierarchy", "negative binomial")
+
+
+@pytest.mark.parametrize("name", slow_but(FEW, RECOGNISED))
 def test_declarations_are_recognised_however_they_are_written(name):
     model, kind, weighted = RECOGNISED[name]
     glm = regression(template(model, 3, 2 if model.takes_arm else None), "gibbs")
@@ -115,6 +119,7 @@ def test_declarations_are_recognised_however_they_are_written(name):
     assert glm.block.streams
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [by_hand, exposed])
 def test_what_is_written_otherwise_is_recognised_or_left_alone(function):
     found = match(template(declared(function), 3, None))
@@ -198,7 +203,10 @@ UNLIKE = {
 }
 
 
-@pytest.mark.parametrize("name", UNLIKE)
+LEAST = ("clipped", "mixed with chance", "flipped", "rows in pairs", "a wall", "heavy prior")
+
+
+@pytest.mark.parametrize("name", slow_but(LEAST, UNLIKE))
 def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
     """What is sampled has the model's own log density, or it is not sampled."""
     model = UNLIKE[name]
@@ -343,7 +351,7 @@ def test_draws_go_on_from_a_state_and_are_the_same_again(rng):
 
 
 @pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e3])
+@pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
 @pytest.mark.parametrize("name", ["logistic", "probit"])
 def test_separated_rewards_of_contexts_of_any_scale(name, reward, scale, rng):
     """The prior holds θ where the likelihood does not."""

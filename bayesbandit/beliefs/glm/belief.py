@@ -41,15 +41,16 @@ class LinearizedBelief(Belief):
     likelihood was last compared on.
     """
 
-    def __init__(self, spec: Sampling, plan: Plan, n_arms: int, normalize: bool) -> None:
-        self.spec, self.plan, self.normalize = spec, plan, normalize
+    def __init__(
+        self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
+    ) -> None:
+        self.spec, self.plan, self.glm, self.normalize = spec, plan, glm, normalize
         self.n_features, self.joint = plan.n_features, plan.model.takes_arm
         self.rounds, self.n = Rounds(plan.n_features), np.zeros(n_arms)
         self._begin()
 
     def _begin(self) -> None:
         """The prior, and nothing learned."""
-        self.glm: Regression = regression(self.plan.built, self.plan.engine)
         working = replace(self.plan, method=self.glm.block)
         kind = JointBelief if self.joint else AffineBelief
         self.inner: AffineBelief = kind(working, len(self.n))
@@ -179,6 +180,7 @@ class LinearizedBelief(Belief):
     def _anew(self) -> None:
         """The model of so many arms, from the rounds."""
         self.plan = self.plan.of_arms(len(self.n))
+        self.glm = regression(self.plan.built, self.plan.engine)
         self._begin()
         self._settle([0] if len(self.rounds) else [])
 
