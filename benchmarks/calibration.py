@@ -39,10 +39,10 @@ def cases() -> list[Case]:
     learnt = arms.with_priors(sigma2=noise, tau2=noise)
     both, three = (False, True), {"n": 15, "d": 2, "n_arms": 3}
     sds = bb.load_model("ridge_known_noise").with_priors(sigma=bb.Prior("HalfNormal", sigma=1))
-    known, ridge, laplace, horseshoe, student, mixture, uneven, logistic, poisson = map(
+    known, ridge, laplace, horseshoe, student, mixture, uneven, logistic, probit, poisson = map(
         bb.load_model,
         ["ridge_known_noise", "ridge", "laplace", "horseshoe", "student_t", "student_t_mixture",
-         "heteroscedastic", "logistic", "poisson"],
+         "heteroscedastic", "logistic", "probit", "poisson"],
     )  # fmt: skip
     kernel, by_rows = {"thin": 50, "tune": 500}, {"by_rows": True, "thin": 50, "tune": 500}
     chain = {"thin": 8, "tune": 400}
@@ -59,6 +59,7 @@ def cases() -> list[Case]:
         *(Case("gibbs", mixture, w, **by_rows) for w in both),
         *(Case("gibbs", sds, w, "σ ~ HalfNormal", **by_rows) for w in both),
         *(Case("gibbs", learnt, w, "σ², τ² learnt", **three, **by_rows) for w in both),
+        *(Case("gibbs", m, False, thin=30, tune=300, n=20) for m in (logistic, probit)),
         Case("nuts", student, True, **chain),
         *(Case("nuts", uneven, w, **chain, n=20, d=2) for w in both),
         Case("nuts", logistic, False, **chain, n=20),
@@ -177,10 +178,10 @@ a quantity; dotted are the bands for one line, solid those for all of them. "by 
 of any conditionally Gaussian model, here also of two that have a kernel of their own.
 
 **What it does not say.** Weights are precision weights where the model has a noise to scale, and
-rewards are drawn with them. `logistic` and `poisson` take a weight as a power of the likelihood,
-which no rewards can be drawn from: they are calibrated with weights of 1 only. Few rows (12 to 20)
-let prior and data both matter. `laplace` and `advi` are approximations, which need not be
-calibrated.
+rewards are drawn with them. `logistic`, `probit` and `poisson` take a weight as a power of the
+likelihood, which no rewards can be drawn from: they are calibrated with weights of 1 only. Few rows
+(12 to 20) let prior and data both matter. `laplace` and `advi` are approximations, which need not
+be calibrated.
 
 Versions: {versions}.
 """

@@ -76,6 +76,7 @@ def models() -> dict[str, bb.RewardModel]:
         found[f"sd ~ {name}"] = deviation.with_priors(sigma=bb.Prior(name, **settings))
     scale = bb.Prior("Normal", mu=0, sigma=HALF_NORMAL, dims="feature")
     found["prior scale ~ HalfNormal"] = deviation.with_priors(theta=scale)
+    found |= {name: load(name) for name in ("logistic", "probit")}
     return found
 
 
@@ -85,6 +86,8 @@ def rows(model: bb.RewardModel) -> dict[str, np.ndarray]:
     x, beta = rng.normal(size=(N, D)), rng.normal(size=(K, D)) / 2 + 0.5
     arm = rng.integers(0, K, N)
     reward = (x * beta[arm]).sum(axis=1) + rng.standard_t(5, size=N)
+    if model.name in ("logistic", "probit"):
+        reward = (reward > 0.0).astype(float)
     data = {"x": x, "reward": reward, "weight": np.ones(N)}
     return data | ({"arm": arm.astype(np.int32)} if model.takes_arm else {})
 

@@ -96,7 +96,7 @@ class Simulation:
         if case.engine in {engine.name for engine in candidates("exact")}:
             fitted = bb.fit(self.told, **rows, engine=case.engine, n_arms=case.n_arms)
             return fitted.samples(DRAWS, rng)
-        options: dict[str, Any] = {"generic": case.by_rows} if case.engine == "gibbs" else {}
+        options: dict[str, Any] = {"generic": True} if case.by_rows else {}
         draws = self.plan.method.sample(
             rows, draws=DRAWS * case.thin, chains=1, tune=case.tune,
             seed=int(rng.integers(2**31)), **options,

@@ -136,8 +136,8 @@ def test_models_lists_the_gallery_with_engines():
 
 
 def test_explain_says_why_not_a_faster_engine(tmp_path):
-    result = run("explain", "logistic")
-    assert "logistic: nuts" in result.output
+    result = run("explain", "poisson")
+    assert "poisson: nuts" in result.output
     assert "not exact_gaussian: 'reward' ~ CustomDist" in result.output
     own = tmp_path / "own.py"
     own.write_text(

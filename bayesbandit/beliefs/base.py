@@ -218,6 +218,8 @@ def moments_of(belief: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def shared(new: np.ndarray, available: np.ndarray, among: Callable[..., np.ndarray]) -> np.ndarray:
     """Probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives those of
     the others (n, A) among themselves."""
+    if not new.any() and available.all():
+        return among(available)
     count, fresh = int(available.sum()), available & new
     old = available & ~new
     p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))

@@ -10,12 +10,14 @@ import numpy as np
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
+from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
+from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan, plan
 
 
@@ -70,6 +72,8 @@ class Declared(Sampling):
         found = self.plan(n_arms, n_features)
         if self.frozen and found.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
+        if found.engine == "laplace" and (glm := linearized(found)):
+            return LinearizedBelief(self, found, glm, n_arms, normalize)
         if streams(found, normalize):
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
@@ -81,6 +85,15 @@ class Declared(Sampling):
                 f'them ({why}); what has a value for each row has dims="row"'
             )
         return SampledBelief(self, n_arms, n_features, normalize, seed)
+
+
+def linearized(found: Plan) -> Regression | None:
+    """The generalised linear model that a model is, whose mode rewards move one by one."""
+    try:
+        glm = regression(found.built, found.engine)
+    except NotThisEngine:
+        return None
+    return glm if glm.block.streams else None
 
 
 def streams(found: Plan, normalize: bool = False) -> bool:

@@ -99,8 +99,7 @@ class LinearBelief(Belief):
         rows = np.empty((len(x), tail_at(D, K)))
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
-        mean, scale, df = np.split(rows[:, D:], 3, axis=1)
-        return mean, scale, np.abs(df)
+        return rows[:, D : D + K], rows[:, D + K : D + 2 * K], np.abs(rows[:, D + 2 * K :])
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None

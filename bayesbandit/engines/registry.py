@@ -10,11 +10,27 @@ A sampler's method has `sample(data, draws, chains, tune, seed, start) -> Sample
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bayesbandit.checks import one_of
 from bayesbandit.engines import approximate, nuts
-from bayesbandit.engines.base import Engine
+from bayesbandit.engines.base import Engine, Method, Refusal
 from bayesbandit.engines.exact import gaussian, normal_inverse_gamma
 from bayesbandit.engines.gibbs import sampler as gibbs
+from bayesbandit.engines.glm import augmented
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+def _gibbs(model: pm.Model) -> Method | Refusal:
+    """Of what is conditionally normal, or is so given the variables of an augmentation."""
+    found = gibbs.match(model)
+    if not isinstance(found, Refusal):
+        return found
+    other = augmented.match(model)
+    return found if isinstance(other, Refusal) else other
+
 
 ANY = ("auto", "exact")  # whichever fits
 CLOSED = "the fastest: a closed form, no draws"
@@ -22,7 +38,7 @@ engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/e
     Engine("exact_gaussian", gaussian.match, CLOSED, "exact"),
     Engine("normal_inverse_gamma", normal_inverse_gamma.match, CLOSED, "exact"),
     Engine(
-        "gibbs", gibbs.match,
+        "gibbs", _gibbs,
         "compiled conditionals: more effective draws a second than by gradients, no tuning",
         knobs=("tune",),
     ),

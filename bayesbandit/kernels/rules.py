@@ -64,9 +64,9 @@ def row_width(D, K):
 
 def put_moments(rows, D, available, mean, scale, last):
     """Every available arm's mean, scale, and degrees of freedom or probability (n, K) into rows."""
-    K = available.size
-    for which, (values, absent) in enumerate(((mean, -np.inf), (scale, 0.0), (last, 0.0))):
-        rows[:, D + which * K : D + (which + 1) * K] = np.where(available, values, absent)
+    K, all_ = available.size, available.all()
+    for at, values, absent in ((D, mean, -np.inf), (D + K, scale, 0.0), (D + 2 * K, last, 0.0)):
+        rows[:, at : at + K] = values if all_ else np.where(available, values, absent)
 
 
 @njit(cache=True)

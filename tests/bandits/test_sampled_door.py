@@ -172,25 +172,25 @@ def stubbed(monkeypatch, method):
 
 
 def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsys):
-    made = stubbed(monkeypatch, plan(LOGISTIC, 3).method)
+    made = stubbed(monkeypatch, plan(POISSON, 3).method)
     with caplog.at_level(logging.INFO, logger="bayesbandit"):
-        bandit = bb.Bandit(2, LOGISTIC, bb.Thompson(), n_features=3)
+        bandit = bb.Bandit(2, POISSON, bb.Thompson(), n_features=3)
     assert made == [1]
-    assert "compiling logistic for the no-U-turn sampler, once" in caplog.text
+    assert "compiling poisson for the no-U-turn sampler, once" in caplog.text
     bandit.choose(np.ones(3))
     bandit.copy().choose(np.ones(3))
-    bb.Bandit(5, LOGISTIC, bb.Thompson(), n_features=3)
+    bb.Bandit(5, POISSON, bb.Thompson(), n_features=3)
     assert made == [1]
     assert capsys.readouterr().err == ""
 
 
 def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
-    stubbed(monkeypatch, plan(LOGISTIC, 3).method)
+    stubbed(monkeypatch, plan(POISSON, 3).method)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    bb.Bandit(2, LOGISTIC, bb.Thompson(), n_features=3)
+    bb.Bandit(2, POISSON, bb.Thompson(), n_features=3)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("bayesbandit: compiling logistic for the no-U-turn sampler")
+    assert lines[0].startswith("bayesbandit: compiling poisson for the no-U-turn sampler")
 
 
 def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatch, caplog):

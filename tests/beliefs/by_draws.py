@@ -34,7 +34,9 @@ def context_noise(x, reward, weight, arm):
 
 
 D, K = 3, 3
-LOGISTIC = bb.load_model("logistic")
+LOGISTIC = bb.load_model("logistic").with_priors(  # a normal prior would stream
+    theta=bb.Prior("StudentT", nu=30, mu=0, sigma=1, dims="feature")
+)
 UNKNOWN = bb.Prior("InverseGamma", alpha=2, beta=1)
 GIBBS = bb.load_model("hierarchical_ridge").with_priors(tau2=UNKNOWN, sigma2=UNKNOWN)
 SHARED = RewardModel(context_noise, {})

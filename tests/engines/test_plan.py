@@ -42,7 +42,7 @@ def run(**around):
         (declared.potential, "exact_gaussian", 0),
         (declared.conjugate, "normal_inverse_gamma", 1),
         (declared.lasso, "gibbs", 2),
-        (declared.binary, "nuts", 3),
+        (declared.binary, "gibbs", 2),
         (declared.heavy, "nuts", 3),
     ],
 )

@@ -98,6 +98,27 @@ def seen(c: Choices) -> str:
     )  # fmt: skip
 
 
+def successes(c: Choices, draft: Draft) -> str:
+    """Rewards of 0 and 1, by links and likelihoods that are almost alike; what is returned."""
+    line = draft.lines.append
+    link = c.pick("sigmoid", "sigmoid", "sigmoid", "invprobit")
+    line(f"p = pm.math.{link}(mu)")
+    form = c.pick(
+        "p", "p", "p", "pt.clip(p, 1e-3, 1 - 1e-3)", "0.05 + 0.9 * p", f"pm.math.{link}(0.5 * mu)",
+        f"pm.math.{link}(mu + 0.3 * x[:, 0])", "1 - p",
+    )  # fmt: skip
+    line(
+        c.pick(
+            f'pm.Bernoulli("r", {form}, observed=reward)',
+            f'pm.Bernoulli("r", {form}, observed=reward)',
+            f'pm.Potential("r", weight * pm.logp(pm.Bernoulli.dist({form}), reward))',
+            f'pm.Potential("r", pt.minimum(weight, 2) * pm.logp(pm.Bernoulli.dist({form}), reward))',
+            f'pm.Binomial("r", n=3, p={form}, observed=2 * reward)',
+        )
+    )
+    return c.pick("p", "p", "p", "2 * p", "p ** 2")
+
+
 def likelihood(c: Choices, draft: Draft, mean: str) -> str:
     """The observed variable; what is returned as the mean."""
     line = draft.lines.append
@@ -147,12 +168,16 @@ def likelihood(c: Choices, draft: Draft, mean: str) -> str:
     elif kind == "power":
         line(f'pm.Potential("r", weight * pm.logp(pm.Normal.dist(mu, {draft.scale}), {seen(c)}))')
     elif kind == "bernoulli":
-        line("p = pm.math.sigmoid(mu)")
-        line('pm.Bernoulli("r", p, observed=reward)')
-        returned, draft.rewards = "p", "binary"
+        returned, draft.rewards = successes(c, draft), "binary"
     elif kind == "poisson":
         line("rate = pt.exp(pt.clip(mu, -5, 5))")
-        line('pm.Poisson("r", rate, observed=reward)')
+        line(
+            c.pick(
+                'pm.Poisson("r", rate, observed=reward)',
+                'rate = pt.exp(mu); pm.NegativeBinomial("r", mu=rate, alpha=2.5, observed=reward)',
+                'rate = pt.exp(mu); pm.NegativeBinomial("r", mu=rate, alpha=0.3, observed=pt.minimum(reward, 3))',
+            )
+        )
         returned, draft.rewards = "rate", "count"
     elif kind == "slice":
         part = c.pick("[-50:]", "[3:]", "[:40]", "[::2]")

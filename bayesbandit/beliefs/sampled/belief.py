@@ -139,12 +139,23 @@ class SampledBelief(ByDraws):
             draws = self.current(0)
             if not draws:
                 return np.full((n, K, S), np.nan)
-            return self.plan.mean_reward(draws, x).transpose(1, 2, 0)
+            return self._rewards(draws, x).transpose(1, 2, 0)
         out = np.full((n, K, S), np.nan)
         for k in range(K):
             if draws := self.current(k):
-                out[:, k] = self.plan.mean_reward(draws, x).T
+                out[:, k] = self._rewards(draws, x).T
         return out
+
+    def _rewards(self, draws: Draws, x: np.ndarray) -> np.ndarray:
+        """Mean rewards at x (n, d) under draws, (S, n) or (S, n, K), checked."""
+        found = self.plan.mean_reward(draws, x)
+        if not np.isfinite(found).all():
+            odd, far = found[~np.isfinite(found)][0], np.abs(x).max(initial=0.0)
+            raise ValueError(
+                f"{self.spec.declared.name} gives a mean reward of {odd:g} under a posterior draw, "
+                f"at contexts as large as {far:g}"
+            )
+        return found
 
     def parts(self, x: np.ndarray) -> list[slice]:
         step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))

@@ -28,7 +28,7 @@ from bayesbandit.engines.algebra.branches import (
 from bayesbandit.engines.algebra.monomials import Sum
 from bayesbandit.engines.algebra.places import joined, moves, put, solved
 from bayesbandit.engines.algebra.terms import Leaves
-from bayesbandit.engines.reading.structure import operation
+from bayesbandit.engines.reading.operations import operation
 
 MOVES = {  # one tensor's elements, elsewhere; further inputs are shapes and indices
     *("Alloc", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "JoinDims", "Repeat"),

@@ -18,6 +18,7 @@ from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 
 from bayesbandit.engines.base import NotThisEngine, Refusal
+from bayesbandit.engines.gibbs.rewrite_mixtures import mixed
 from bayesbandit.engines.reading.density import (
     Density,
     Term,
@@ -26,7 +27,6 @@ from bayesbandit.engines.reading.density import (
     read,
     row_dimension,
 )
-from bayesbandit.engines.reading.rewrite_mixtures import mixed
 from bayesbandit.engines.reading.structure import Degrees
 
 if TYPE_CHECKING:

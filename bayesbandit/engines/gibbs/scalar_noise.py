@@ -21,7 +21,7 @@ from bayesbandit.engines.algebra.monomials import Sum, positive, real
 from bayesbandit.engines.algebra.terms import Leaves
 from bayesbandit.engines.gibbs.generic import Reading
 from bayesbandit.engines.gibbs.kernel_bridge import Monomial
-from bayesbandit.engines.reading.structure import operation
+from bayesbandit.engines.reading.operations import operation
 
 ROWS = 2
 

@@ -19,7 +19,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
-from bayesbandit.engines.reading.structure import (
+from bayesbandit.engines.reading.operations import (
     COMPARISONS,
     LINEAR,
     PRODUCTS,

@@ -12,7 +12,7 @@ from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.subtensor import indices_from_subtensor
 
-from bayesbandit.engines.reading.structure import PUTS, TAKES
+from bayesbandit.engines.reading.operations import PUTS, TAKES
 
 CONSTANT, ALONG, SUM, LENGTH, SHAPE, POSITION, MIXED = (
     *("constant", "along", "sum", "length", "shape", "position", "mixed"),

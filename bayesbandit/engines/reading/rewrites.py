@@ -7,7 +7,7 @@ from typing import Any
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.rewriting.basic import dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
@@ -37,6 +37,11 @@ def unfolded(graphs: list[Graph]) -> list[Graph]:
     if not folded:
         return graphs
     return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD)
+
+
+def merged(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs in which what is computed twice is one node."""
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=MergeOptimizer())
 
 
 def floating(graphs: list[Graph]) -> list[Graph]:

@@ -28,6 +28,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.exceptions import NotScalarConstantError
 
+from bayesbandit.engines.reading.operations import PRODUCTS, operation
 from bayesbandit.engines.reading.reach import (
     ALONG,
     CONSTANT,
@@ -42,7 +43,6 @@ from bayesbandit.engines.reading.reach import (
     TOTAL,
     Reach,
 )
-from bayesbandit.engines.reading.structure import PRODUCTS, operation
 
 KEEPS = {"DeepCopyOp", "SpecifyShape", "Unbroadcast", "ViewOp", "SpecifyAssumptions", "Mark"}
 SCALARS = {"ScalarFromTensor", "TensorFromScalar"}

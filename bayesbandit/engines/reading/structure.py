@@ -9,58 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
 
-import numpy as np
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
-from pytensor.tensor.exceptions import NotScalarConstantError
+
+from bayesbandit.engines.reading.operations import (
+    COMPARISONS,
+    ELEMENTWISE,
+    LINEAR,
+    MATRICES,
+    PRODUCTS,
+    PUTS,
+    SHAPES,
+    SMOOTH,
+    SOLVES,
+    TAKES,
+    exponent,
+    operation,
+    sizes_by_value,
+)
+from bayesbandit.engines.reading.positive import guards_support, keeps_positive
 
 Outcome = float | str  # a degree, or why there is none
-
-# Operations that move numbers about or add them: the greatest degree of what they are given.
-LINEAR = {
-    *("Alloc", "AllocDiag", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "Join"),
-    *("JoinDims", "MakeVector", "Repeat", "Reshape", "ScalarFromTensor", "SpecifyAssumptions"),
-    *("SpecifyShape", "Split", "SplitDims", "Squeeze", "TensorFromScalar", "Unbroadcast", "ViewOp"),
-    *("TensorFromXTensor", "XTensorFromTensor", "Rename"),
-}
-TAKES = {"Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1"}  # x, then indices
-PUTS = {"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"}  # x, y, then indices
-SHAPES = {"Shape", "Shape_i"}
-PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
-SOLVES = {"Solve", "SolveTriangular"}  # A, b
-ELEMENTWISE = {"Add", "Sub", "Neg", "Identity"}
-COMPARISONS = {"EQ", "NEQ", "LT", "LE", "GT", "GE"}
-MATRICES = {"Cholesky", "MatrixInverse", "Solve", "SolveTriangular", "CholeskySolve", "Det"}
-MOVES = {
-    *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
-    *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
-}  # the elements of their first input, elsewhere
-FIXED = {
-    *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
-    *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
-}  # whose outputs are as large as the shapes of their inputs say
-SMOOTH = {"Sqrt", "Exp", "Expm1", "Log", "Log1p", "Reciprocal", "Sigmoid", "Softplus", "Tanh"}
-
-
-def operation(node: Apply) -> tuple[Any, str]:
-    """A node's operation, out of its Blockwise if it is in one, and the name the tables know."""
-    op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
-    known = type(op).__module__.partition(".")[0] in ("pytensor", "pymc")
-    return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
-
-
-def exponent(node: Apply) -> float | None:
-    """The constant that a Pow node raises to, if there is one."""
-    try:
-        return float(get_underlying_scalar_constant_value(node.inputs[1]))
-    except NotScalarConstantError:
-        return None
 
 
 def polynomial(node: Apply, d: Sequence[float]) -> Outcome:
@@ -140,72 +112,11 @@ def analytic(node: Apply, d: Sequence[float], positive: Collection[Variable] = (
     return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
 
 
-def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
-    """Whether a comparison is of what is positive with what is not, or of its logarithm with an
-    infinity."""
-    for subject, bound in (node.inputs, node.inputs[::-1]):
-        try:
-            limit = float(get_underlying_scalar_constant_value(bound))
-        except NotScalarConstantError:
-            continue
-        inside = bare(subject)
-        logarithm = inside.owner is not None and isinstance(inside.owner.op, Elemwise)
-        if math.isinf(limit) and logarithm and inside.owner is not None:
-            is_log = type(inside.owner.op.scalar_op).__name__ == "Log"
-            return is_log and inside.owner.inputs[0] in positive
-        return limit <= 0 and subject in positive
-    return False
-
-
-def bare(variable: Variable) -> Variable:
-    """The variable beneath changes of shape and copies."""
-    while variable.owner is not None and (
-        operation(variable.owner)[1] in ("DimShuffle", "ExpandDims", "Squeeze", "ViewOp")
-        or (
-            isinstance(variable.owner.op, Elemwise)
-            and type(variable.owner.op.scalar_op).__name__ == "Identity"
-        )
-    ):
-        variable = variable.owner.inputs[0]
-    return variable
-
-
-def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
-    """Whether a node is positive where `positive` ones, the weights and its constants are."""
-
-    def sure(v: Variable) -> bool:
-        if isinstance(v, Constant):
-            return bool(np.all(np.asarray(v.data) > 0))
-        return v in positive or (v.owner is None and v.name == "weight")
-
-    op, name = operation(node)
-    if isinstance(op, Elemwise):
-        name = type(op.scalar_op).__name__
-        if name == "Exp":
-            return True
-        if name == "Pow":
-            return sure(node.inputs[0])
-        kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
-        return name in kept and all(map(sure, node.inputs))
-    if isinstance(op, CAReduce):
-        return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
-    return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
-
-
-def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
-    """Whether the shape of a node's outputs depends on values that have a degree, where `d` are
-    those of its inputs."""
-    op, name = operation(node)
-    sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
-    known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)
-    first = sizes.get(name, len(d) if known else 0)
-    return max(d[first:], default=0) > 0
-
-
 class Degrees:
     """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none.
 
-    rule: `polynomial`, or `analytic` with degrees 0 (constant) and 1.
+    rule: `polynomial`, or `analytic` with degrees 0 (constant) and 1. positive: which seeds are,
+    by the rule `analytic`; None: all.
     """
 
     def __init__(
@@ -213,13 +124,15 @@ class Degrees:
         outputs: Sequence[Variable],
         seeds: Mapping[Variable, float],
         rule: Callable[..., Outcome] = polynomial,
+        positive: Collection[Variable] | None = None,
     ) -> None:
         self.seeds = dict(seeds)
         self.rule = rule
         self.degree: dict[Variable, float] = dict(seeds)
         self.faults: dict[Apply, str] = {}
         self.ragged: set[Variable] = set()  # whose shape depends on values
-        self.positive = {v for v, k in seeds.items() if k} if rule is analytic else set()
+        signed = {v for v, k in seeds.items() if k} if positive is None else set(positive)
+        self.positive = signed if rule is analytic else set()
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
         for node in self.nodes:
             self._visit(node)

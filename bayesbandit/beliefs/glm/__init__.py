@@ -1,0 +1,1 @@
+"""Generalised linear models of rewards, streamed by Laplace's approximation."""

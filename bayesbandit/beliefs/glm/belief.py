@@ -1,0 +1,216 @@
+"""The belief of a declared generalised linear model by Laplace's approximation, streamed.
+
+The log posterior of θ is taken for quadratic about its mode. A reward adds the curvature that its
+own likelihood has at the mode of the two together, so that the mode moves there: Newton's method
+online. On a schedule the mode of all rows is found, and with it the approximation that `bb.fit`
+gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.affine import AffineBelief
+from bayesbandit.beliefs.base import Belief, shared
+from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.engines.base import one_thread
+from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.glm.regression import Regression, regression
+from bayesbandit.engines.plan import Plan
+from bayesbandit.kernels import arm_row, linear
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.glm import newton
+from bayesbandit.kernels.rules import HUGE, put_moments
+from bayesbandit.posteriors.posterior import Posterior
+
+DOUBLED = 2.0  # by which rows grow from one identity test to the next
+
+
+class LinearizedBelief(Belief):
+    """K arms of a generalised linear model, or one that they share.
+
+    `inner` is the belief about the linear predictor η, in which rows are observations of η. Each
+    group g has a posterior: an arm, or all arms together. total (G, 2): the weights and rows of a
+    group; due (G,): the number of rows at which its mode is settled next; tested (G,): how many the
+    likelihood was last compared on.
+    """
+
+    def __init__(
+        self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
+    ) -> None:
+        self.spec, self.plan, self.glm, self.normalize = spec, plan, glm, normalize
+        self.n_features, self.joint = plan.n_features, plan.model.takes_arm
+        self.rounds, self.n = Rounds(plan.n_features), np.zeros(n_arms)
+        self._begin()
+
+    def _begin(self) -> None:
+        """The prior, and nothing learned."""
+        working = replace(self.plan, method=self.glm.block)
+        kind = JointBelief if self.joint else AffineBelief
+        self.inner: AffineBelief = kind(working, len(self.n))
+        G = self.inner.n_posteriors
+        self.total, self.due, self.tested = np.zeros((G, 2)), np.ones(G), np.zeros(G)
+
+    def __repr__(self) -> str:
+        return f"LinearizedBelief({self.plan.model.name}, n_arms={len(self.n)})"
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the mean rewards, η being normal."""
+        return self.glm.family.moments(*self.inner.moments(x))
+
+    def describe(
+        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
+    ) -> None:
+        if self.joint:
+            super().describe(rows, available, alpha)
+            return
+        eta, scale, df = self.inner.location_scale(rows[:, : self.n_features])
+        new = self.n == 0.0
+        mean, sd = self.glm.family.moments(eta, scale)
+        last = np.where(new, -df, df)
+        if alpha is not None:
+            wide = np.minimum(scale, HUGE) * np.reshape(alpha, (-1, 1))
+            last = shared(
+                new,
+                available,
+                lambda old: best_of_location_scale(eta[:, old], wide[:, old], df[:, old]),
+            )
+        put_moments(rows, self.n_features, available, mean, sd, last)
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        return self.glm.family.mean(self.inner.draw(x, size, rng, available))
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest η, α times as far from its mean): the mean reward rises with η."""
+        return self.inner.best(x, alpha, available)
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
+        1); nothing of them where a reward has likelihood 0, whatever the variables are."""
+        weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
+        if not (possible := self.glm.family.possible(reward)).all():
+            rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
+            self.plan.likelihood.check(self.plan.model.name, rows, [])
+            raise self.glm.impossible(float(reward[~possible][0]))
+        z, offset = self.inner.features(x, arm if self.joint else None)
+        group = np.zeros_like(arm) if self.joint else np.ascontiguousarray(arm)
+        z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
+        power = weight if self.glm.weighted else np.ones(len(x))
+        inner, family = self.inner.inner, self.glm.family
+        while done < len(x):
+            first, done = done, newton.observe(
+                inner.arms, inner.settings, z, offset, group, reward, power, family.kind,
+                family.number, self.normalize, self.total, self.due, done,
+            )  # fmt: skip
+            part = slice(first, done)
+            self.rounds.append(x[part], arm[part], reward[part], weight[part])
+            self.n = self.n + np.bincount(arm[part], minlength=len(self.n))
+            if self.total[g := group[done - 1], 1] >= self.due[g]:
+                self._settle([g])
+
+    def _settle(self, groups: Iterable[int]) -> None:
+        """The modes of these groups, from all of their rows."""
+        inner, family = self.inner.inner, self.glm.family
+        for g in groups:
+            rows = self.rounds.of(None if self.joint else g)
+            n, weight = len(rows["reward"]), rows["weight"] if self.glm.weighted else None
+            weight = np.ones(n) if weight is None else weight
+            self.total[g] = weight.sum(), n
+            self.due[g] = self.spec.schedule.next_due(n)
+            power = weight * (n / weight.sum()) if self.normalize and n else weight
+            z, offset = self.inner.features(rows["x"], rows.get("arm"))
+            z = np.ascontiguousarray(z)
+            phi = arm_row.theta_of(inner.arms[g], inner.n_columns).copy()
+            with one_thread():
+                found = newton.mode(
+                    z, offset, rows["reward"], power, family.kind, family.number, phi
+                )
+            if not found < np.inf:
+                raise RuntimeError(f"{self.plan.model.name}: the posterior's mode was not found")
+            eta, y, v = z @ phi + offset, np.empty(n), np.empty(n)
+            if n >= DOUBLED * self.tested[g]:
+                data = rows["x"], rows["reward"], rows["weight"], rows.get("arm", np.zeros(n))
+                self.glm.check(data, eta)
+                self.tested[g] = n
+            newton.pseudo_rows(eta, family.kind, family.number, rows["reward"], power, y, v)
+            linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        here = arm >= 0
+        self.rounds.clear()
+        self.rounds.append(x[here], arm[here], reward[here], weight[here])
+        self._settle([0] if self.joint else due)
+
+    def add_arm(self) -> None:
+        self.n = np.append(self.n, 0.0)
+        if self.joint:
+            self._anew()
+        else:
+            self.inner.add_arm()
+            self.total = np.vstack([self.total, [0.0, 0.0]])
+            self.due, self.tested = np.append(self.due, 1.0), np.append(self.tested, 0.0)
+
+    def remove_arm(self, k: int) -> None:
+        self.n = np.delete(self.n, k)
+        self.rounds.drop(k)
+        if self.joint:
+            self._anew()
+        else:
+            self.inner.remove_arm(k)
+            self.total = np.delete(self.total, k, axis=0)
+            self.due, self.tested = np.delete(self.due, k), np.delete(self.tested, k)
+
+    def _anew(self) -> None:
+        """The model of so many arms, from the rounds."""
+        self.plan = self.plan.of_arms(len(self.n))
+        self.glm = regression(self.plan.built, self.plan.engine)
+        self._begin()
+        self._settle([0] if len(self.rounds) else [])
+
+    def fork(self) -> Self:
+        """What is known now, to be gone on with while this stays as it is."""
+        twin = object.__new__(type(self))
+        own = {"total": self.total.copy(), "due": self.due.copy(), "tested": self.tested.copy()}
+        vars(twin).update(vars(self), inner=self.inner.fork(), rounds=self.rounds.fork(), **own)
+        return twin
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+        """Draws of arm k's variables; of arms that share the model, of all of them."""
+        g, rng = 0 if self.joint else k, np.random.default_rng(0)
+        _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
+        drawn = SampledDraws({name: v[None] for name, v in values.items()}, independent=True)
+        return Posterior(self.plan, self.rounds.of(None if self.joint else k), drawn, 0)
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on, as arrays and plain values."""
+        return {
+            "arms": self.inner.inner.arms, "rounds": self.rounds.state(),
+            "total": self.total, "due": self.due, "tested": self.tested,
+        }  # fmt: skip
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.inner.inner.restore({"arms": state["arms"]})
+        self.rounds.restore(state["rounds"])
+        self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
+        for name in ("total", "due", "tested"):
+            getattr(self, name)[:] = state[name]

@@ -1,0 +1,1 @@
+"""Generalised linear models: recognised from the declaration, and sampled by augmentation."""

@@ -1,0 +1,95 @@
+"""The likelihoods of a linear predictor that are known by name, and how a declared one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtr, owens_t
+
+from bayesbandit.kernels.glm import families as kernel
+from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+GRID = np.arange(-40.0, 40.0 + 0.125, 0.25)  # of log odds
+
+Slope = Callable[[float, float], float]  # of the log likelihood: of η and a reward
+
+
+@dataclass(frozen=True)
+class Family:
+    """p(r | η) but for what does not depend on η. number: of trials, or α (`kernels/glm`)."""
+
+    kind: int
+    number: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if self.kind == BINOMIAL:
+            return "Bernoulli" if self.number == 1.0 else f"binomial of {self.number:g} trials"
+        names = {PROBIT: "probit", POISSON: "Poisson"}
+        return names.get(self.kind, f"negative binomial of alpha {self.number:g}")
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """Some rewards that are possible."""
+        if self.kind == PROBIT:
+            return np.array([0.0, 1.0])
+        if self.kind == BINOMIAL:
+            return np.unique(np.round(np.linspace(0.0, self.number, 5)))
+        return np.array([0.0, 1.0, 2.0, 5.0, 17.0, 100.0])
+
+    def possible(self, reward: np.ndarray) -> np.ndarray:
+        """Which rewards can be."""
+        most = np.inf if self.kind in (POISSON, NEGATIVE_BINOMIAL) else self.number
+        return (reward == np.floor(reward)) & (reward >= 0.0) & (reward <= most)
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """The mean reward."""
+        if self.kind == BINOMIAL:
+            return np.asarray(self.number * expit(eta))
+        return np.asarray(ndtr(eta) if self.kind == PROBIT else np.exp(eta))
+
+    def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
+        mean, out = np.empty(eta.shape), np.empty(eta.shape)
+        flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
+        flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
+        kernel.mean_and_sd(self.kind, self.number, *flat)
+        if self.kind == PROBIT and (far := sd >= 1.0).any():  # Φ₂(h, h; ρ) by Owen's T (1956)
+            h = eta[far] / np.sqrt(1.0 + sd[far] ** 2)
+            mean[far] = ndtr(h)
+            both = mean[far] - 2.0 * owens_t(h, 1.0 / np.sqrt(1.0 + 2.0 * sd[far] ** 2))
+            out[far] = np.sqrt(np.maximum(both - mean[far] ** 2, 0.0))
+        return mean, out
+
+    def total(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
+        """Σ w log p(r | η), but for what does not depend on η."""
+        return float(kernel.totals(self.kind, self.number, eta, reward, weight))
+
+
+def family(mean: Callable[[float], float], slope: Slope) -> Family | None:
+    """The family that has a mean reward at η = 0 like this, and such a slope; None: none has.
+
+    It is a guess, which is to be held against the model.
+    """
+    at_0, at_1 = mean(0.0), mean(1.0)
+    if np.isclose(at_0, 1.0, rtol=1e-12) and np.isclose(at_1, np.e, rtol=1e-12):
+        return _count(slope)
+    if np.isclose(at_0, 0.5, rtol=1e-12) and np.isclose(at_1, ndtr(1.0), rtol=1e-7):
+        return Family(PROBIT)
+    trials = float(np.round(2.0 * at_0))
+    if trials >= 1.0 and np.isclose(at_1, trials * expit(1.0), rtol=1e-12):
+        return Family(BINOMIAL, trials)
+    return None
+
+
+def _count(slope: Slope) -> Family:
+    """Of counts with mean e^η: at η = 0 the slope is r − 1, or (r − 1)α/(1 + α)."""
+    share = slope(0.0, 3.0) / 2.0
+    if not 0.0 < share < 1.0 - 1e-12:
+        return Family(POISSON)
+    return Family(NEGATIVE_BINOMIAL, share / (1.0 - share))

@@ -1,0 +1,79 @@
+"""PyTensor's operations by name, in the classes that the analyses of a graph tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytensor.graph.basic import Apply, Variable
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import get_underlying_scalar_constant_value
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.exceptions import NotScalarConstantError
+
+# Operations that move numbers about or add them: the greatest degree of what they are given.
+LINEAR = {
+    *("Alloc", "AllocDiag", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "Join"),
+    *("JoinDims", "MakeVector", "Repeat", "Reshape", "ScalarFromTensor", "SpecifyAssumptions"),
+    *("SpecifyShape", "Split", "SplitDims", "Squeeze", "TensorFromScalar", "Unbroadcast", "ViewOp"),
+    *("TensorFromXTensor", "XTensorFromTensor", "Rename"),
+}
+TAKES = {"Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1"}  # x, then indices
+PUTS = {"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"}  # x, y, then indices
+SHAPES = {"Shape", "Shape_i"}
+PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
+SOLVES = {"Solve", "SolveTriangular"}  # A, b
+ELEMENTWISE = {"Add", "Sub", "Neg", "Identity"}
+COMPARISONS = {"EQ", "NEQ", "LT", "LE", "GT", "GE"}
+MATRICES = {"Cholesky", "MatrixInverse", "Solve", "SolveTriangular", "CholeskySolve", "Det"}
+MOVES = {
+    *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
+    *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
+}  # the elements of their first input, elsewhere
+FIXED = {
+    *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
+    *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
+}  # whose outputs are as large as the shapes of their inputs say
+SMOOTH = {
+    *("Sqrt", "Exp", "Expm1", "Log", "Log1p", "Log1mexp", "Reciprocal", "Sigmoid", "Softplus"),
+    *("Tanh", "Erf", "Erfc", "Erfcx"),
+}
+
+
+def operation(node: Apply) -> tuple[Any, str]:
+    """A node's operation, out of its Blockwise if it is in one, and the name the tables know."""
+    op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
+    known = type(op).__module__.partition(".")[0] in ("pytensor", "pymc")
+    return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
+
+
+def exponent(node: Apply) -> float | None:
+    """The constant that a Pow node raises to, if there is one."""
+    try:
+        return float(get_underlying_scalar_constant_value(node.inputs[1]))
+    except NotScalarConstantError:
+        return None
+
+
+def bare(variable: Variable) -> Variable:
+    """The variable beneath changes of shape and copies."""
+    while variable.owner is not None and (
+        operation(variable.owner)[1] in ("DimShuffle", "ExpandDims", "Squeeze", "ViewOp")
+        or (
+            isinstance(variable.owner.op, Elemwise)
+            and type(variable.owner.op.scalar_op).__name__ == "Identity"
+        )
+    ):
+        variable = variable.owner.inputs[0]
+    return variable
+
+
+def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
+    """Whether the shape of a node's outputs depends on values that have a degree, where `d` are
+    those of its inputs."""
+    op, name = operation(node)
+    sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
+    known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)
+    first = sizes.get(name, len(d) if known else 0)
+    return max(d[first:], default=0) > 0

@@ -1,0 +1,1 @@
+"""Generalised linear models: their likelihoods, modes, and Gibbs sweeps."""

@@ -1,0 +1,140 @@
+"""Log likelihoods ℓ(η) of a reward r, given its linear predictor η, with slope and curvature.
+
+    BINOMIAL            r of `number` trials succeed:   rη − number log(1 + e^η)
+    PROBIT              r is 0 or 1:                    log Φ(η) where r is 1, log Φ(−η) where 0
+    POISSON             a count:                        rη − e^η
+    NEGATIVE_BINOMIAL   a count of mean e^η, with α = `number`:
+                                                        rψ − (r + α) log(1 + e^ψ), ψ = η − log α
+
+but for what does not depend on η. All are concave.
+"""
+
+import math
+
+from numba import njit
+
+BINOMIAL, PROBIT, POISSON, NEGATIVE_BINOMIAL = range(4)
+FAR = 20.0  # sds, from which on the normal's tail is a continued fraction
+MOST = 700.0  # what an exponent may be
+ROOT_2_PI = math.sqrt(2.0 * math.pi)
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@kernel
+def log_one_plus_exp(x):
+    """log(1 + e^x), wherever x is."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@kernel
+def logistic(x):
+    """1/(1 + e^−x)."""
+    e = math.exp(-abs(x))
+    return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
+
+
+@kernel
+def beyond(t):
+    """φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
+    if t < FAR:
+        return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
+    tail = t
+    for k in range(8, 1, -1):
+        tail = t + k / tail
+    return 1.0 / tail
+
+
+@kernel
+def log_normal_cdf(x):
+    """log Φ(x)."""
+    if x > -FAR:
+        return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
+    return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
+
+
+@kernel
+def log_likelihood(kind, number, eta, r):
+    """ℓ(η)."""
+    if kind == BINOMIAL:
+        return r * eta - number * log_one_plus_exp(eta)
+    if kind == PROBIT:
+        return r * log_normal_cdf(eta) + (1.0 - r) * log_normal_cdf(-eta)
+    if kind == POISSON:
+        return r * eta - math.exp(min(eta, MOST))
+    psi = eta - math.log(number)
+    return r * psi - (r + number) * log_one_plus_exp(psi)
+
+
+@kernel
+def slope_and_curvature(kind, number, eta, r):
+    """ℓ'(η) and −ℓ''(η) ≥ 0."""
+    if kind == PROBIT:
+        one = beyond(-eta)  # Φ'(η)/Φ(η) + η, and likewise at −η
+        other = beyond(eta)
+        slope = r * (one - eta) - (1.0 - r) * (other + eta)
+        return slope, r * (one - eta) * one + (1.0 - r) * (other + eta) * other
+    if kind == POISSON:
+        mean = math.exp(min(eta, MOST))
+        return r - mean, mean
+    trials = number if kind == BINOMIAL else r + number
+    psi = eta if kind == BINOMIAL else eta - math.log(number)
+    p = logistic(psi)
+    return r - trials * p, trials * p * logistic(-psi)
+
+
+@kernel
+def totals(kind, number, eta, reward, weight):
+    """Σ w ℓ over rows (n,)."""
+    total = 0.0
+    for i in range(eta.size):
+        total += weight[i] * log_likelihood(kind, number, eta[i], reward[i])
+    return total
+
+
+@kernel
+def success(kind, eta):
+    """P(a trial succeeds)."""
+    return logistic(eta) if kind == BINOMIAL else 0.5 * math.erfc(-eta * math.sqrt(0.5))
+
+
+@kernel
+def narrow(kind, m, s, nodes, weights):
+    """Mean and variance of the chance of success under η ~ N(m, s²), by Gauss–Hermite nodes."""
+    mean = variance = 0.0
+    for j in range(nodes.size):
+        mean += weights[j] * success(kind, m + s * nodes[j])
+    for j in range(nodes.size):
+        variance += weights[j] * (success(kind, m + s * nodes[j]) - mean) ** 2
+    return mean, variance
+
+
+@kernel
+def wide(m, s, steps):
+    """The same of log odds, by integrals of P(η > t) over the chance at t, whose derivatives are
+    analytic in a strip about the line: a uniform grid."""
+    first = second = 0.0
+    h = steps[1] - steps[0]
+    for t in steps:
+        p = logistic(t)
+        above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * p * (1.0 - p)
+        first += above
+        second += 2.0 * p * above
+    return first, max(second - first * first, 0.0)
+
+
+@kernel
+def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
+    """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,); of a
+    probit one for sd < 1 alone."""
+    for i in range(eta.size):
+        m, s = eta[i], sd[i]
+        if kind in (POISSON, NEGATIVE_BINOMIAL):
+            mean[i] = math.exp(min(m + 0.5 * s * s, MOST))
+            out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MOST)))
+        else:
+            if s < 1.0 or kind == PROBIT:
+                first, variance = narrow(kind, m, s, nodes, weights)
+            else:
+                first, variance = wide(m, s, steps)
+            mean[i], out[i] = number * first, number * math.sqrt(variance)

@@ -1,0 +1,175 @@
+"""Modes of generalised linear models: of all rows by Newton's method, and row by row.
+
+Coordinates φ (D,) are those in which the prior is N(0, I); η = z'φ + offset.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from bayesbandit.kernels import arm_row, linear
+from bayesbandit.kernels.algebra.dense import (
+    add_outer,
+    add_scaled,
+    dot,
+    factor_by,
+    solve,
+    symmetric_times,
+)
+from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.glm.families import (
+    log_likelihood,
+    slope_and_curvature,
+)
+
+STEPS, HALVINGS = 100, 40
+CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
+ROUNDING = 1e-12  # of a log density, relative
+FLAT = 1e-100  # the least curvature of a row
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@kernel
+def predict(z, offset, phi, eta):
+    """η = z φ + offset (n,)."""
+    for i in range(eta.size):
+        eta[i] = dot(z[i], phi) + offset[i]
+
+
+@kernel
+def value(kind, number, eta, reward, weight, phi):
+    """Σ w ℓ(η) − ½ φ'φ."""
+    total = -0.5 * dot(phi, phi)
+    for i in range(eta.size):
+        total += weight[i] * log_likelihood(kind, number, eta[i], reward[i])
+    return total
+
+
+@kernel
+def mode(z, offset, reward, weight, kind, number, phi):
+    """Move φ to the posterior's mode; the size of the last step in posterior sds, NaN where it is
+    not found.
+
+    Newton's method with steps that are halved until the log density does not fall: it is strictly
+    concave, and the mode is the only point where that ends.
+    """
+    n, D = z.shape
+    own = np.empty(n), np.empty(D), np.empty(D), np.empty(D), np.empty((D, D)), np.empty(D)
+    eta, tried, step, gradient, H, diagonal = borrowed(own)
+    z, phi = borrowed(z), borrowed(phi)
+    flat = H.reshape(D * D)
+    predict(z, offset, phi, eta)
+    at, last = value(kind, number, eta, reward, weight, phi), np.nan
+    for _ in range(STEPS):
+        for j in range(D):
+            gradient[j] = -phi[j]
+            for k in range(D):
+                H[j, k] = 1.0 if j == k else 0.0
+        for i in range(n):
+            slope, curvature = slope_and_curvature(kind, number, eta[i], reward[i])
+            row = z[i]
+            add_scaled(gradient, weight[i] * slope, row)
+            add_outer(flat, D, weight[i] * curvature, row)
+        factor_by(H, diagonal)
+        solve(H, gradient, step)
+        size = dot(gradient, step)
+        if not size < np.inf:
+            break
+        scale, found = 1.0, False
+        for _ in range(HALVINGS):
+            for j in range(D):
+                tried[j] = phi[j] + scale * step[j]
+            predict(z, offset, tried, eta)
+            new = value(kind, number, eta, reward, weight, tried)
+            if new >= at - ROUNDING * abs(at):
+                found = True
+                break
+            scale *= 0.5
+        if not found:
+            break
+        at = new
+        for j in range(D):
+            phi[j] = tried[j]
+        if size <= CLOSE:
+            last = math.sqrt(max(size, 0.0))
+            break
+    held(own)
+    return last
+
+
+@kernel
+def settled(eta, variance, kind, number, r, w):
+    """The mode of N(η' | eta, variance) p(r | η')^w: where (eta − η')/variance + w ℓ'(η') = 0.
+
+    Newton's method, kept between two points where the derivative has either sign; their middle is
+    next where it does not halve what is left.
+    """
+    slope, _ = slope_and_curvature(kind, number, eta, r)
+    if variance <= 0.0 or slope == 0.0:
+        return eta
+    low, high = eta, eta + variance * w * slope  # ℓ' falls: it ends before
+    if high < low:
+        low, high = high, low
+    x, before = eta, np.inf
+    for _ in range(2000):
+        slope, curvature = slope_and_curvature(kind, number, x, r)
+        excess = eta - x + variance * w * slope
+        if excess > 0.0:
+            low = x
+        else:
+            high = x
+        new = x + excess / (1.0 + variance * w * curvature)
+        if not low <= new <= high or abs(excess) > 0.5 * before:
+            new = 0.5 * (low + high)
+        before = abs(excess)
+        if abs(new - x) <= 1e-14 * (1.0 + abs(new)):
+            return new
+        x = new
+    return x
+
+
+@kernel
+def observe(
+    arms, settings, z, offset, group, reward, weight, kind, number, normalize, total, due, first
+):
+    """Learn rows from the first on, one by one, until a group is due; how many are learned in all.
+
+    Each row is to its group's N(φ, P) as an observation of η with the curvature that its likelihood
+    has at the mode of the two: that is the mode of all rows if those before are quadratic in φ.
+    total (G, 2): weights and rows of each group. due (G,): the number of rows at which to stop.
+    """
+    D = z.shape[1]
+    scratch = np.empty(arm_row.stride(D))
+    for i in range(first, reward.size):
+        g = group[i]
+        arm, w = arms[g], weight[i]
+        total[g, 0] += w
+        total[g, 1] += 1.0
+        if normalize:
+            w *= total[g, 1] / total[g, 0]
+        eta = dot(z[i], arm_row.theta_of(arm, D)) + offset[i]
+        symmetric_times(arm_row.P_of(arm, D), z[i], scratch)
+        x = settled(eta, dot(z[i], scratch), kind, number, reward[i], w)
+        y, v = pseudo(x, kind, number, reward[i], w)
+        linear.update(arm, z[i], y - offset[i], v, settings, scratch)
+        if total[g, 1] >= due[g]:
+            return i + 1
+    return reward.size
+
+
+@kernel
+def pseudo(eta, kind, number, r, w):
+    """The observation y of η with precision v, whose log density has the slope and the curvature
+    that w ℓ has at η."""
+    slope, curvature = slope_and_curvature(kind, number, eta, r)
+    v = max(w * curvature, FLAT)
+    return eta + w * slope / v, v
+
+
+@kernel
+def pseudo_rows(eta, kind, number, reward, weight, y, v):
+    """Fill in the observations of rows at their η (n,)."""
+    for i in range(eta.size):
+        y[i], v[i] = pseudo(eta[i], kind, number, reward[i], weight[i])

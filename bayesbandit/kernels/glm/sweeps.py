@@ -1,0 +1,114 @@
+"""Compiled Gibbs sweeps of generalised linear models, by the normals that their likelihoods mix.
+
+η = A θ + b with θ ~ N(Λ⁻¹ s, Λ⁻¹). A likelihood of powers of e^η/(1 + e^η) is normal in η given
+Pólya–Gamma variables; a probit one is that of rewards 1(y > 0) of latent y ~ N(η, 1) (Albert and
+Chib 1993, J. Amer. Statist. Assoc. 88, 669-679).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
+from bayesbandit.kernels.algebra.dense import dot
+from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.glm.polya_gamma import draw
+
+ROUNDING = 1e-14  # of a sum of squares, relative
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@kernel
+def draw_theta(W, P, theta, rng):
+    """θ ~ N(Λ⁻¹η, Λ⁻¹), from what `factor` has made of [Λ η]."""
+    for j in range(theta.size):
+        theta[j] = W[j, P] + rng.standard_normal()
+    solve_upper(W, theta)
+
+
+@kernel
+def polya_gamma(A, offset, shape, kappa, prior, padding, theta, draws, rng):
+    """Fill draws (S, D) with θ, one a sweep; the chain begins and ends at theta (D,).
+
+    A (n, M): rows as wide as `prior`, whose last columns are free. shape, kappa (n,): b and
+    a − b/2 of e^{aη}/(1 + e^η)^b. prior: [Λ s] as `factor` takes it, and padding (rows,) 1 where
+    its rows are that, 0 elsewhere.
+    """
+    n, D, P = offset.size, theta.size, prior.shape[0]
+    own = np.zeros(A.shape), np.empty(prior.shape)
+    scaled, W = borrowed(own)
+    A, prior, draws = borrowed(A), borrowed(prior), borrowed(draws)
+    for s in range(draws.shape[0]):
+        for i in range(n):
+            row, left = A[i], scaled[i]
+            eta = dot(row[:D], theta) + offset[i]
+            omega = draw(shape[i], eta, rng)
+            for j in range(D):
+                left[j] = -omega * row[j]
+            row[P] = kappa[i] / omega - offset[i] if omega > 0.0 else 0.0
+        if n > 0:
+            add_gram(prior, scaled, A, W)
+        factor(W if n > 0 else prior, padding, W)
+        draw_theta(W, P, theta, rng)
+        for j in range(D):
+            draws[s, j] = theta[j]
+    held(own)
+
+
+@kernel
+def above(a, rng):
+    """A standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121-125)."""
+    if a < 0.45:
+        while True:
+            z = rng.standard_normal()
+            if z > a:
+                return z
+    rate = 0.5 * (a + math.sqrt(a * a + 4.0))
+    while True:
+        z = a + rng.standard_exponential() / rate
+        if rng.random() <= math.exp(-0.5 * (z - rate) * (z - rate)):
+            return z
+
+
+@kernel
+def albert_chib(A, offset, sign, count, U, prior_shift, expands, theta, draws, rng):
+    """As `polya_gamma`, of probit rewards: sign (n,) 1 or −1, count (n,) how often each was seen.
+
+    U: the factor of Λ + A'diag(count)A, which is the same in every sweep. prior_shift: s (D,).
+    expands: all latent variables are stretched by one factor in each sweep, which θ is integrated
+    out of; only where offsets and s are 0 (parameter expansion: Liu and Wu 1999, J. Amer. Statist.
+    Assoc. 94, 1264-1274).
+    """
+    n, D, rows = offset.size, theta.size, 0.0
+    for i in range(n):
+        rows += count[i]
+    own = (np.empty(D),)
+    [shift] = borrowed(own)
+    A, U, draws = borrowed(A), borrowed(U), borrowed(draws)
+    for s in range(draws.shape[0]):
+        squares = 0.0
+        for j in range(D):
+            shift[j] = prior_shift[j]
+        for i in range(n):
+            row = A[i]
+            mean = dot(row[:D], theta)
+            level, total = sign[i] * (mean + offset[i]), 0.0
+            for _ in range(int(count[i])):
+                y = mean + sign[i] * above(-level, rng)
+                total += y
+                squares += y * y
+            for j in range(D):
+                shift[j] += total * row[j]
+        solve_lower(U, shift)
+        factor = 1.0
+        if expands and rows > 0.0:
+            rest = max(squares - dot(shift, shift), ROUNDING * squares)
+            factor = math.sqrt(2.0 * rng.standard_gamma(0.5 * rows) / rest)
+        for j in range(D):
+            theta[j] = factor * shift[j] + rng.standard_normal()
+        solve_upper(U, theta)
+        for j in range(D):
+            draws[s, j] = theta[j]
+    held(own)

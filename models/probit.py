@@ -1,0 +1,31 @@
+"""Probit regression for rewards of 0 and 1.
+
+    r_i | θ ~ Bernoulli(Φ(η_i)),    η_i = x_iᵀθ,    θ_j ~ N(0, 1)
+
+The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row of weight 2 is a row seen twice. A
+draw of a reward does not depend on its weight.
+"""
+
+import numpy as np
+import pymc as pm
+
+import bayesbandit as bb
+
+
+def log_likelihood(reward, eta, weight):
+    won, lost = pm.math.log(pm.math.invprobit(eta)), pm.math.log(pm.math.invprobit(-eta))
+    log_p = pm.math.switch(pm.math.eq(reward, 1), won, lost)
+    return weight * pm.math.switch(pm.math.eq(reward, 0) | pm.math.eq(reward, 1), log_p, -np.inf)
+
+
+def draw(eta, weight, size):
+    return pm.Bernoulli.dist(pm.math.invprobit(eta), size=size)
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def probit(x, reward, weight, theta):
+    eta = x @ theta
+    pm.CustomDist(
+        "reward", eta, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row"
+    )
+    return pm.math.invprobit(eta)

@@ -1,0 +1,274 @@
+"""Generalised linear models streamed by Laplace's approximation: against that of all rows."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+from scipy.special import expit, ndtr
+
+import bayesbandit as bb
+from bayesbandit.beliefs.declared import Declared
+from bayesbandit.beliefs.glm.belief import LinearizedBelief
+from tests.cases import slow_but
+
+K, D = 3, 4
+LOGISTIC, PROBIT, POISSON = map(bb.load_model, ("logistic", "probit", "poisson"))
+
+
+@bb.reward_model()
+def shared(x, reward, weight, arm):
+    centre = pm.Normal("centre", 0, 1, dims="feature")
+    theta = pm.Normal("theta", centre, 0.5, dims=("arm", "feature"))
+    p = pm.math.sigmoid((x * theta[arm]).sum(axis=-1))
+    log_p = pm.logp(pm.Bernoulli.dist(p), reward)
+    pm.Potential("likelihood", weight * log_p)
+    return p
+
+
+MODELS = {"logistic": LOGISTIC, "probit": PROBIT, "poisson": POISSON, "shared": shared}
+every = pytest.mark.parametrize("name", slow_but(("logistic",), MODELS))
+
+
+def believed(model, n_arms=K, normalize=False, **settings):
+    settings = {"engine": "laplace"} | settings
+    found = Declared(model, **settings).belief(n_arms, D, normalize, np.random.SeedSequence(0))
+    assert type(found) is LinearizedBelief
+    return found
+
+
+def rows(name, n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    x, arm = rng.normal(size=(n, D)), rng.integers(0, K, n)
+    eta = (x * np.random.default_rng(9).normal(size=(K, D))[arm]).sum(axis=1)
+    chance = ndtr(eta) if name == "probit" else expit(eta)
+    counts = rng.poisson(np.exp(np.clip(0.5 * eta, -4, 4)))
+    reward = counts if name == "poisson" else rng.random(n) < chance
+    return x, arm, reward.astype(float), rng.uniform(0.5, 2.0, n)
+
+
+def probe():
+    return np.random.default_rng(4).normal(size=(5, D))
+
+
+def fitted(name, x, arm, reward, weight, k=None):
+    """Laplace's approximation of all rows, as `bb.fit` has it."""
+    model, mine = MODELS[name], slice(None) if k is None else arm == k
+    over = {"arm": arm, "n_arms": K} if model.takes_arm else {}
+    return bb.fit(
+        model, x[mine], reward[mine], weight=weight[mine], engine="laplace", draws=20_000, **over
+    )
+
+
+@every
+def test_settled_it_is_laplaces_approximation_of_all_rows(name):
+    data = rows(name)
+    belief = believed(MODELS[name], refit_every=1)
+    belief.update(*data)
+    mean, sd = belief.moments(probe())
+    if name == "shared":
+        fit = fitted(name, *data)
+        exact, spread = fit.mean(probe()), fit.sd(probe())
+    else:
+        fits = [fitted(name, *data, k) for k in range(K)]
+        exact = np.stack([fit.mean(probe()) for fit in fits], axis=1)
+        spread = np.stack([fit.sd(probe()) for fit in fits], axis=1)
+    draws = 4 * 20_000
+    assert (np.abs(mean - exact) < 4.5 * spread / np.sqrt(draws)).all()
+    np.testing.assert_allclose(sd, spread, rtol=0.1)
+
+
+@every
+def test_between_modes_it_is_near(name):
+    """Within a part of a posterior sd, on a schedule of a tenth."""
+    data = rows(name, n=400)
+    belief, exact = believed(MODELS[name]), believed(MODELS[name], refit_every=1)
+    belief.update(*data), exact.update(*data)
+    assert (belief.total[:, 1] > 0).all()
+    mean, sd = belief.inner.moments(probe())
+    settled, spread = exact.inner.moments(probe())
+    assert (np.abs(mean - settled) < 0.1 * spread).all()
+    np.testing.assert_allclose(sd, spread, rtol=0.15)
+
+
+@every
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_batch_is_its_rows_in_sequence(name, normalize):
+    x, arm, reward, weight = rows(name, n=60)
+    one, other = (believed(MODELS[name], normalize=normalize) for _ in range(2))
+    one.update(x, arm, reward, weight)
+    for i in range(60):
+        other.update(*(v[i : i + 1] for v in (x, arm, reward, weight)))
+    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(one.best(probe()), other.best(probe()))
+
+
+@every
+def test_probabilities_are_those_of_its_draws(name, rng):
+    belief = believed(MODELS[name])
+    belief.update(*rows(name, n=40))
+    best, n = belief.best(probe()), 40_000
+    shares = np.stack(
+        [(belief.draw(probe(), n, rng).argmax(axis=2) == k).mean(axis=0) for k in range(K)], axis=1
+    )
+    error = np.sqrt(np.maximum(best * (1 - best), 1e-6) / n) + 1 / 4096
+    assert (np.abs(shares - best) < 5 * error).all()
+    two = np.array([True, False, True])
+    np.testing.assert_allclose(belief.best(probe(), 1.0, two).sum(axis=1), 1.0)
+
+
+@every
+def test_moments_are_those_of_its_draws(name, rng):
+    belief = believed(MODELS[name])
+    belief.update(*rows(name))
+    mean, sd = belief.moments(probe())
+    values = belief.draw(probe(), 40_000, rng)
+    assert (np.abs(values.mean(axis=0) - mean) < 5 * sd / 200).all()
+    np.testing.assert_allclose(values.std(axis=0), sd, rtol=0.25)  # of long tails
+
+
+def test_a_weight_is_a_power_of_the_likelihood():
+    x, arm, reward, _ = rows("logistic", n=60)
+    twice, copied = (believed(LOGISTIC, refit_every=1) for _ in range(2))
+    twice.update(x, arm, reward, np.full(60, 2.0))
+    copied.update(*(np.repeat(v, 2, axis=0) for v in (x, arm, reward)), np.ones(120))
+    for a, b in zip(twice.moments(probe()), copied.moments(probe()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7)
+
+
+@every
+def test_normalised_weights_do_not_change_with_their_scale(name):
+    x, arm, reward, weight = rows(name)
+    one, other = (believed(MODELS[name], normalize=True, refit_every=1) for _ in range(2))
+    one.update(x, arm, reward, weight), other.update(x, arm, reward, 1000.0 * weight)
+    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7)
+
+
+@every
+def test_weights_anew_are_weights_from_the_first(name):
+    x, arm, reward, weight = rows(name)
+    one, other = (believed(MODELS[name], refit_every=1) for _ in range(2))
+    one.update(x, arm, reward, np.ones(len(x))), other.update(x, arm, reward, weight)
+    one.reweigh(range(K), x, arm, reward, weight)
+    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7)
+
+
+@every
+def test_arms_come_and_go(name):
+    x, arm, reward, weight = rows(name)
+    belief = believed(MODELS[name], refit_every=1)
+    belief.update(x, arm, reward, weight)
+    belief.add_arm()
+    assert belief.new.tolist() == [False, False, False, True]
+    belief.remove_arm(1)
+    mean, sd = belief.moments(probe())
+    kept = np.flatnonzero(arm != 1)
+    other = believed(MODELS[name], refit_every=1)
+    other.update(x[kept], arm[kept] // 2, reward[kept], weight[kept])
+    for a, b in zip((mean, sd), other.moments(probe()), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    belief.update(x[:3], np.array([2, 2, 0]), reward[:3], weight[:3])
+    assert belief.n.tolist()[2] == 2
+
+
+@every
+def test_it_goes_on_from_its_state(name):
+    x, arm, reward, weight = rows(name)
+    belief, other = believed(MODELS[name]), believed(MODELS[name])
+    belief.update(x[:77], arm[:77], reward[:77], weight[:77])
+    other.restore({k: v.copy() for k, v in belief.state().items()})
+    for one in (belief, other):
+        one.update(x[77:], arm[77:], reward[77:], weight[77:])
+    for a, b in zip(belief.moments(probe()), other.moments(probe()), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", slow_but(["logistic"], ["logistic", "probit", "poisson"]))
+def test_an_impossible_reward_leaves_no_trace(name):
+    bad = {"logistic": 0.5, "probit": 2.0, "poisson": -1.0}[name]
+    made = bb.Bandit(3, MODELS[name], bb.Thompson(), n_features=D, engine="laplace")
+    x, arm, reward, _ = rows(name, n=20)
+    made.update(x, arm, reward, np.full(20, 1 / 3))
+    before = made.belief.moments(probe())
+    with pytest.raises(ValueError, match=f"a reward of {bad:g}"):
+        made.update(x[:2], arm[:2], [reward[0], bad], [1 / 3, 1 / 3])
+    assert made.belief.n.sum() == 20
+    for a, b in zip(before, made.belief.moments(probe()), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("scale", slow_but([1.0], [1e-3, 1.0, 1e3]))
+@pytest.mark.parametrize("name", slow_but(["poisson"], ["logistic", "probit", "poisson"]))
+def test_surprises_do_not_throw_it(name, scale):
+    """Rewards that are next to impossible where it stands, and contexts of any size."""
+    belief, rng = believed(MODELS[name], refit_every=0.5), np.random.default_rng(1)
+    x = scale * rng.normal(size=(60, D))
+    side = (x[:, 0] > 0).astype(float)
+    reward = np.where(np.arange(60) < 50, side, 1.0 - side) * (9.0 if name == "poisson" else 1.0)
+    for i in range(60):
+        belief.update(x[i : i + 1], np.array([i % K]), reward[i : i + 1], None)
+        mean, sd = belief.moments(x[:5])
+        assert np.isfinite(mean).all()
+        assert (sd >= 0.0).all()
+    if scale > 1.0:
+        return  # so sure of each that ten rewards against all before move it by many sds
+    before = belief.inner.moments(probe() * scale)
+    belief._settle(range(K))
+    after, spread = belief.inner.moments(probe() * scale)
+    assert (np.abs(before[0] - after) < 3.0 * spread).all()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    slow_but([bb.Thompson()], [bb.Thompson(), bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(0.2)]),
+)
+def test_policies_decide_with_the_frequencies_that_they_say(policy):
+    made = bb.Bandit(3, LOGISTIC, policy, n_features=D, engine="laplace", seed=2)
+    x, arm, reward, _ = rows("logistic", n=30)
+    made.update(x, arm, reward, np.full(30, 1 / 3))
+    decided = made.choose(np.repeat(probe()[:1], 20_000, axis=0))
+    p = decided.probabilities[0]
+    seen = np.bincount(decided.arm, minlength=3)
+    possible = p > 0
+    assert (seen[~possible] == 0).all()
+    if possible.sum() > 1:
+        assert stats.chisquare(seen[possible], 20_000 * p[possible]).pvalue > 1e-4
+
+
+@pytest.mark.slow
+def test_the_posterior_is_that_of_the_coefficients():
+    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace", draws=4000)
+    x, arm, reward, _ = rows("logistic", n=90)
+    made.update(x, arm, reward, np.full(90, 1 / 3))
+    found = made.posterior(1)
+    assert found.engine == "laplace"
+    mean, covariance = found.coefficients["theta"]
+    known = made.belief.inner.known(1)
+    np.testing.assert_allclose(mean, known.mean, atol=5 * known.covariance.max() ** 0.5 / 60)
+    np.testing.assert_allclose(covariance, known.covariance, atol=0.1 * known.covariance.max())
+    assert found.to_datatree().posterior["theta"].shape[-1] == D
+
+
+def test_what_is_no_generalised_linear_model_is_sampled():
+    heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
+    spec = Declared(heavy, engine="laplace")
+    assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is not LinearizedBelief
+
+
+@pytest.mark.parametrize("engine", ["laplace", "gibbs"])
+@pytest.mark.parametrize("balance", slow_but([None], [None, bb.InversePropensity(normalize=True)]))
+def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
+    made = bb.Bandit(
+        3, LOGISTIC, bb.Thompson(), balance, n_features=D, engine=engine, draws=50, seed=1
+    )
+    x, _, reward, _ = rows("logistic", n=40)
+    for i in range(30):
+        made.observe(made.choose(x[i]), reward[i])
+    made.save(tmp_path / "bandit")
+    other = bb.Bandit.load(tmp_path / "bandit", model=LOGISTIC)
+    for i in range(30, 40):
+        one, two = made.choose(x[i]), other.choose(x[i])
+        assert (one.arm, one.propensity) == (two.arm, two.propensity)
+        made.observe(one, reward[i]), other.observe(two, reward[i])
