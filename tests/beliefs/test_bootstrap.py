@@ -130,13 +130,27 @@ def test_a_normal_draw_has_the_replicates_moments():
 
 
 def test_replicates_wait_for_growth():
+    """Each arm's: from three rounds on, every ten of them; here 23 of 30, and then 33 of 39."""
     belief, x, arm, reward = learned(60, refit_every=10)
+    assert belief.fitted.tolist() == [23.0, 23.0]
     before = belief.coef
-    belief.update(x[:18], arm[:18], reward[:18])
+    belief.update(x[:4], arm[:4], reward[:4])
     assert belief.coef is before
-    belief.update(x[18:20], arm[18:20], reward[18:20])
+    belief.update(x[4:18], arm[4:18], reward[4:18])
     assert (belief.coef != before).any(axis=(1, 2)).all()
-    assert belief.fitted.tolist() == [40.0, 40.0]
+    assert belief.fitted.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+@pytest.mark.parametrize("refit_every", [7, 0.1])
+def test_rounds_one_by_one_or_together(penalty, refit_every):
+    """The last replicates are the same, bit for bit."""
+    together, x, arm, reward = learned(61, penalty=penalty, refit_every=refit_every)
+    weight, apart = together.rounds.of()["weight"], together.spec.belief(2, 3, seed=together.seed)
+    for i in range(61):
+        apart.update(x[[i]], arm[[i]], reward[[i]], weight[[i]])
+    for mine, other in zip(together._held(), apart._held(), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize(

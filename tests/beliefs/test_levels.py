@@ -119,3 +119,16 @@ def test_the_alphas_of_theorem_1():
         ucb_alpha(10, 2, 0.0)
     with pytest.raises(ValueError, match="epsilon"):
         thompson_alpha(0.1, 1.0)
+
+
+def test_rounds_one_by_one_or_together():
+    """Where weights are known for good, the levels are the same."""
+    x, reward, *_ = world(80)
+    arm, apart, together = np.arange(80) % 3, bb.SuperLinUCB(3, 2), bb.SuperLinUCB(3, 2)
+    earned = reward[np.arange(80), arm]
+    together.update(x, arm, earned)
+    for i in range(80):
+        apart.update(x[[i]], arm[[i]], earned[[i]])
+    for name in ("P", "b", "level"):
+        mine, other = getattr(together.belief, name), getattr(apart.belief, name)
+        np.testing.assert_array_equal(mine, other)

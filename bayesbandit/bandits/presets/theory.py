@@ -58,7 +58,9 @@ def SuperBLUCB(
 ) -> Bandit:  # fmt: skip
     """SuperBLUCB (paper, Appendix A): SuperLinUCB under weights 1 / max(γ, estimated propensity).
 
-    See `SuperLinUCB`.
+    See `SuperLinUCB`. A round is learned at the level where its arm is wide by the weights of that
+    moment, which change as propensities are estimated anew: rounds that are told together, all of
+    which come before a new estimate, end up at other levels than one by one, and decide otherwise.
     """
     model, balance = Levels(horizon, alpha, ridge, intercept), InversePropensity(clip, "estimated")
     return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **settings)
