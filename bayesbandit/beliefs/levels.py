@@ -71,7 +71,7 @@ class Levels:
 
 
 class LevelsBelief(Belief):
-    """Each arm's ridge regression at each level, and of what all levels have learned, which is last.
+    """Each arm's ridge regression at each level; the last is of what all levels have learned.
 
     theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
     are large cost half as many digits as of B⁻¹ itself. level (n,): where each round was learned,
@@ -194,7 +194,9 @@ class LevelsBelief(Belief):
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError("SuperLinUCB has no posterior; its levels are in belief.root and belief.theta")
+        raise TypeError(
+            "SuperLinUCB has no posterior; its levels are in belief.root and belief.theta"
+        )
 
     def state(self) -> dict[str, Any]:
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
