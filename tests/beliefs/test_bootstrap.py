@@ -162,3 +162,16 @@ def test_rounds_one_by_one_or_together(penalty, refit_every):
 def test_settings_that_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         Bootstrap(**settings)
+
+
+@pytest.mark.parametrize("preset", [bb.BootstrapLassoTS, bb.BootstrapRidgeUCB])
+def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
+    bandit = preset(2, 3)
+    bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
+    with pytest.raises(
+        TypeError, match=r"no posterior of coefficients: bandit.belief.moments\(x\) and"
+    ):
+        bandit.posterior(0)
+    assert bandit.belief.moments(np.eye(3))[0].shape == (3, 2)
+    assert bandit.belief.draw(np.eye(3), 5, np.random.default_rng(0)).shape == (5, 3, 2)
+    assert bandit.belief.coef.shape == (2, 100, 4)

@@ -171,6 +171,12 @@ class BootstrapBelief(ByDraws):
 
     # ---- all that is known -----------------------------------------------------------------------
 
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError(
+            "an ensemble has no posterior of coefficients: bandit.belief.moments(x) and .draw(x, "
+            "size, rng) tell of mean rewards, and bandit.belief.coef has the replicates"
+        )
+
     def fork(self) -> Self:
         twin = copy(self)
         twin.rounds, twin.n = self.rounds.fork(), self.n.copy()
