@@ -58,9 +58,9 @@ def SuperBLUCB(
 ) -> Bandit:  # fmt: skip
     """SuperBLUCB (paper, Appendix A): SuperLinUCB under weights 1 / max(γ, estimated propensity).
 
-    See `SuperLinUCB`. A round is learned at the level where its arm is wide by the weights of that
-    moment, which change as propensities are estimated anew: rounds that are told together, all of
-    which come before a new estimate, end up at other levels than one by one, and decide otherwise.
+    See `SuperLinUCB`. Rounds that are told together are weighed, and shared out among the levels,
+    by one estimate of their propensities; one by one, by those of their time. Later decisions
+    differ.
     """
     model, balance = Levels(horizon, alpha, ridge, intercept), InversePropensity(clip, "estimated")
     return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **settings)
