@@ -5,15 +5,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
+from bayesbandit.experiment import Experiment, Failed
 from bayesbandit.machine.files import replacing
 from bayesbandit.machine.source import hides, offer, plugin, plugins, said
 
@@ -80,7 +84,6 @@ def compare(
     """
     from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots
-    from bayesbandit.experiment import Experiment
 
     with _clear_errors():
         sets: list[Any] = [rooms.bundled(name) for name in data or []]
@@ -106,12 +109,17 @@ def compare(
     if len(sets) <= plots.MANY:
         show(by_environment(summary), "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
-    best = ranking.iloc[0]
-    say(
-        "Best on this data: ", (best["bandit"], "bold"), f", mean reward "
-        f"{best['mean_reward']:.3f} a round; it beats the others significantly {best['wins']} "
-        f"times and loses {best['losses']} times (p < .05 each, uncorrected).",
-    )  # fmt: skip
+    best, *tied = winners(ranking)
+    reward = f", mean reward {best.mean_reward:.3f} a round"
+    if tied:
+        names = " and ".join(bandit.bandit for bandit in (best, *tied))
+        say("None is best on this data: ", (names, "bold"), f" tie{reward}.")
+    else:
+        say(
+            "Best on this data: ", (best.bandit, "bold"), f"{reward}; it beats the others "
+            f"significantly {best.wins} times and loses {best.losses} times "
+            "(p < .05 each, uncorrected).",
+        )  # fmt: skip
     keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
 
 
@@ -197,6 +205,14 @@ def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
     return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
 
 
+def winners(ranking: pd.DataFrame) -> list[Any]:
+    """The rows of the best bandit, and of those that tie with it to the last digit but two."""
+    first = ranking.iloc[0]
+    keys = ["normalised_regret", "mean_rank"]
+    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
+    return [*ranking[same].itertuples()]
+
+
 def show(frame: pd.DataFrame, title: str) -> None:
     """A table in the terminal, numbers to the right."""
     table = Table(title=title, title_justify="left")
@@ -262,13 +278,17 @@ def _study(name: str) -> Any:
     return module
 
 
-class _clear_errors:
-    """Bad input ends the command with one line instead of a traceback."""
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Bad input ends the command with one line instead of a traceback; a warning is a line, too."""
 
-    def __enter__(self) -> None:
-        return
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        warn(str(message))
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ValueError | OSError | TypeError | ImportError):
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
             say(("Error:", "bold red"), f" {error}")
-            raise typer.Exit(2) from error
+            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

@@ -32,6 +32,10 @@ _watched: set[int] = set()  # parents after which this process ends
 AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
 
 
+class Failed(RuntimeError):
+    """A run that ended in an error, by the names of its player and environment."""
+
+
 def stream(seed: int, *key: Any) -> np.random.SeedSequence:
     """Randomness keyed by what the work is, never by when or where it runs."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
@@ -161,7 +165,13 @@ class Experiment:
         """The players as of the first environment, and what each is made of."""
         first, made = self.environments[0], {}
         for name, factory in self._factories().items():
-            player = factory(first.arms, first.n_features, seed=0)
+            try:
+                player = factory(first.arms, first.n_features, seed=0)
+            except (ValueError, TypeError, OSError, ImportError):  # of settings, which say so
+                raise
+            except Exception as error:
+                place = modules.place(error)
+                raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
             parts = (getattr(player, part, None) for part in ("spec", "policy", "balance"))
             made[name] = player, (factory, type(player), *parts)
         return made
@@ -208,9 +218,9 @@ def play_unit(
             except modules.ChangedCode:
                 raise
             except Exception as error:
-                raise RuntimeError(
+                raise Failed(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: "
-                    f"{said(error)}"
+                    f"{said(error)}{modules.place(error)}"
                 ) from error
     return rows
 

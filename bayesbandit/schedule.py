@@ -28,3 +28,12 @@ class Schedule:
         if isinstance(self.every, float):
             return max(n + 1, math.ceil(n * (1.0 + self.every)))
         return n + self.every
+
+    def latest(self, done: int, n: int, least: int) -> int:
+        """After a computation at `done` rounds (0: none), the last number of rounds up to n, and
+        from `least` on, at which one was due: the same whether rounds came one by one or together.
+        """
+        due = done
+        while due <= n:
+            done, due = due, max(least, self.next_due(due))
+        return done

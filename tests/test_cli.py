@@ -105,6 +105,72 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert "Traceback" not in result.output
 
 
+PLAYER = """
+import bayesbandit as bb
+class Own:
+    def __init__(self, arms, n_features, seed=0, at=""):
+        self.arms, self.n_features, self.at = tuple(arms), n_features, at
+        self.fail("__init__")
+    def fail(self, where):
+        if self.at == where: raise KeyError("as arranged")
+    def choose(self, x):
+        self.fail("choose")
+        return bb.Choice(self.arms[0])
+    def observe(self, choice, reward):
+        self.fail("observe")
+"""
+
+
+def own_player(tmp_path, *told):
+    """A run of 40 rounds, with such players."""
+    (tmp_path / "own.py").write_text(PLAYER)
+    told = [word.replace("Own", f"{tmp_path / 'own.py'}:Own") for word in map(str, told)]
+    return run("compare", "--replications", 1, "--horizon", 40, "--out", tmp_path, *told)
+
+
+def test_a_player_need_not_know_its_propensities(tmp_path):
+    result = own_player(tmp_path, "--data", "iris", "--bandit", "LinTS", "--player", "Own")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "compare" / "propensities.png").is_file()
+
+
+def test_none_is_best_where_bandits_tie(tmp_path):
+    """Two that always take the first class, which nearly all rows have."""
+    rows = [f"{i},{'b' if i == 7 else 'a'}" for i in range(40)]
+    (tmp_path / "same.csv").write_text("\n".join(["x,label", *rows]))
+    told = ["--csv", tmp_path / "same.csv", "--target", "label", "--bandit", "LinTS"]
+    result = own_player(tmp_path, *told, "--player", "Own", "--player", "Own(at='never')")
+    assert result.exit_code == 0, result.output
+    assert "Best on this data" not in result.output
+    tied = "None is best on this data: Own and Own(at='never') tie, mean reward 0.975 a round."
+    assert tied in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
+@pytest.mark.parametrize("at", ["__init__", "choose", "observe"])
+def test_an_error_in_a_players_own_code_is_one_line(at, jobs, tmp_path):
+    result = own_player(
+        tmp_path, "--data", "iris", "--bandit", "LinTS", "--player", f"Own(at={at!r})",
+        "--jobs", jobs,
+    )  # fmt: skip
+    assert result.exit_code == 1, result.output
+    text = " ".join(result.output.split())
+    assert f"Own(at={at!r}) on iris" in text
+    assert "KeyError: 'as arranged' (line 8 of " in text
+    assert "Traceback" not in text
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_warnings_are_lines_of_the_command(tmp_path):
+    rows = "".join(f"{i},{'NA' if i % 2 else 'no'}\n" for i in range(20))
+    (tmp_path / "gaps.csv").write_text("x,label\n" + rows + "3,\n")
+    result = run("compare", "--csv", tmp_path / "gaps.csv", "--target", "label", "--bandit",
+                 "LinTS", "--replications", 1, "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "Warning: gaps: dropped 1 of 21 rows, which have no label" in result.stderr
+    assert "UserWarning" not in result.stderr
+
+
 @pytest.mark.parametrize("name", PLAYED)
 def test_settings_not_given_are_those_of_the_preset(name):
     label, factory = parse_bandit(name)

@@ -327,3 +327,12 @@ def test_policy_tree() -> None:
         plots.policy_tree(bb.LinTS(2, 1))
     with pytest.raises(ValueError, match="features must be 2 names"):
         plots.policy_tree(bandit, ["age"])
+
+
+def test_the_picture_of_balance_names_what_it_takes():
+    bandit = bb.LinTS(2, 1)
+    bandit.update([[0.0], [1.0]], [0, 1], [0.0, 1.0], [0.5, 0.5])
+    for other in (bandit.history, bandit, pd.DataFrame(), None):
+        with pytest.raises(TypeError, match=r"takes bb\.balance_table\(history\); got"):
+            plots.balance(other)
+    rendered(plots.balance(bb.balance_table(bandit.history)))

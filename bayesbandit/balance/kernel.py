@@ -62,6 +62,8 @@ class KernelBalance(ByArm):
 
     def of_arm(self, mine: Array, history: History) -> Array:
         z = standardised(history.x)
+        if not z.any():  # all rounds are alike
+            return np.ones(len(mine))
         with one_thread():
             return kernel_weights(*self.known(z, mine), self.noise, self.least)
 
@@ -120,7 +122,10 @@ def largest_eigenvalue(product: Callable[[Array], Array], m: int) -> float:
     """Of a positive semi-definite matrix (m, m), or a little more."""
     if m < 3:
         return float(np.linalg.eigvalsh([product(e) for e in np.eye(m)])[-1])
-    operator, start = LinearOperator((m, m), product, dtype=np.float64), np.ones(m)
+    start = np.random.default_rng(0).standard_normal(m)  # ones may be what the kernel does not see
+    if not product(start).any():
+        return 0.0
+    operator = LinearOperator((m, m), product, dtype=np.float64)
     return 1.01 * float(eigsh(operator, k=1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
 
 

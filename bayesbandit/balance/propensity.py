@@ -44,7 +44,8 @@ class InversePropensity:
         needs); "pooled", the paper's Algorithm 1: the mean over past periods' policies,
         (1/t) Σ_s P_s(a best | x), uniform warm-up periods included; "estimated", the paper's
         Algorithm 2: a multinomial logistic regression of arm on context.
-    normalize: scale each arm's weights to mean 1, so that they do not also weaken the penalty.
+    normalize: scale each arm's weights to mean 1, so that they do not also weaken the penalty; all
+        arms' together, where a declared model of all arms has an exact posterior.
     refit_every: for "pooled" and "estimated": when the pulled arm's past weights are settled anew,
         each time its rows have grown by a share (a float, .25 = 25 %; total cost near linear in
         the rounds) or every m of its rows (an int).

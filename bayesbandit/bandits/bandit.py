@@ -133,6 +133,11 @@ class Bandit(BanditState):
         mean = deciding.means(self, checks.contexts(x, self.n_features))
         return self.layout.names[mean.argmax(axis=1)]
 
+    def probabilities(self, x: Any) -> np.ndarray:
+        """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
+        nothing is drawn, and no round is counted."""
+        return deciding.probabilities(self, checks.contexts(x, self.n_features))
+
     def choose(self, x: Any = None, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 

@@ -81,6 +81,17 @@ def means(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     return mean
 
 
+@forks.alone
+def probabilities(bandit: BanditState, x: np.ndarray) -> np.ndarray:
+    """Every arm's probability (n, K) at contexts x (n, d), each as that of the next round."""
+    twin, layout, now = forks.asked(bandit), bandit.layout, forks.params(bandit, 1)[:1]
+    twin.belief = bandit.belief.fork()
+    rows, kind = describe(twin, x, bandit.all_arms, now, held=True)
+    rows[:, layout.tail + rules.KIND] = kind
+    rows[:, layout.tail + rules.PARAM : layout.tail + rules.FLOOR + 1] = now
+    return Decision(layout, rows).probabilities
+
+
 def describe(
     bandit: BanditState,
     x: np.ndarray,

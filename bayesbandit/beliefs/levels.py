@@ -71,9 +71,11 @@ class Levels:
 
 
 class LevelsBelief(Belief):
-    """Each arm's ridge regression at each level.
+    """Each arm's ridge regression at each level; the last is of what all levels have learned.
 
-    P (S, K, D, D), b (S, K, D): B⁻¹ and X'Wr. level (n,): where each round was learned, −1 nowhere.
+    theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
+    are large cost half as many digits as of B⁻¹ itself. level (n,): where each round was learned,
+    −1 nowhere.
     """
 
     def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
@@ -81,14 +83,14 @@ class LevelsBelief(Belief):
         self.S = max(1, math.ceil(math.log(spec.horizon)))
         self.D = n_features + bool(spec.intercept)
         self.level = np.zeros(0)
-        self.P, self.b = self._empty(n_arms)
+        self.root, self.theta = self._empty(n_arms)
 
     def __repr__(self) -> str:
         return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
 
     def _empty(self, n_arms: int) -> tuple[Array, Array]:
-        shape = self.S, n_arms, self.D
-        return np.tile(np.eye(self.D) / self.spec.ridge, (*shape[:2], 1, 1)), np.zeros(shape)
+        shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
+        return np.tile(width * np.eye(self.D), (*shape[:2], 1, 1)), np.zeros(shape)
 
     @property
     def alpha(self) -> float:
@@ -102,8 +104,7 @@ class LevelsBelief(Belief):
 
     def _bounds(self, z: Array, s: int, arms: Array) -> tuple[Array, Array]:
         """Estimates and widths of arms at level s, at z (D,)."""
-        v = self.P[s, arms] @ z
-        return (v * self.b[s, arms]).sum(axis=1), self.alpha * np.sqrt(v @ z)
+        return self.theta[s, arms] @ z, self.alpha * np.linalg.norm(z @ self.root[s, arms], axis=1)
 
     def climb(self, z: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
         """The arms that are taken alike at z (D,) among those of these numbers, and the level that
@@ -134,11 +135,9 @@ class LevelsBelief(Belief):
 
     def moments(self, x: Array) -> tuple[Array, Array]:
         """Of all that was learned, levels together: estimates, and √(z'B⁻¹z)."""
-        z, eye = self._design(x), self.spec.ridge * np.eye(self.D)
-        B = np.linalg.inv(self.P).sum(axis=0) - (self.S - 1) * eye
-        theta = np.linalg.solve(B, self.b.sum(axis=0)[:, :, None])[:, :, 0]
-        spread = np.einsum("nd,kde,ne->nk", z, np.linalg.inv(B), z)
-        return z @ theta.T, np.sqrt(np.maximum(spread, 0.0))
+        z = self._design(x)
+        spread = np.einsum("nd,kde->nke", z, self.root[-1])
+        return z @ self.theta[-1].T, np.linalg.norm(spread, axis=2)
 
     def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
         mean, sd = self.moments(x)
@@ -161,28 +160,32 @@ class LevelsBelief(Belief):
             self.n = self.n + (everyone == k)
 
     def _learn(self, z: Array, k: int, r: float, w: float, s: int) -> None:
-        if s >= 0:
-            v = self.P[s, k] @ z
-            self.P[s, k] -= np.outer(v, v) * (w / (1.0 + w * (z @ v)))
-            self.b[s, k] += w * r * z
+        """By Potter's update of a square root: W − c Wvv' with v = W'z, so that it stays one."""
+        for level in (s, -1) if s >= 0 else ():
+            root, theta = self.root[level, k], self.theta[level, k]
+            v = z @ root
+            gain, grown = root @ v, 1.0 + w * (v @ v)
+            theta += (w * (r - z @ theta) / grown) * gain
+            root -= np.outer(gain, v) * (w / (grown + math.sqrt(grown)))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """The levels of rounds stay, whatever their weights become."""
-        z, (P, b) = self._design(x), self._empty(len(self.n))
+        z, (root, theta) = self._design(x), self._empty(len(self.n))
         for k in due:
-            self.P[:, k], self.b[:, k] = P[:, k], b[:, k]
+            self.root[:, k], self.theta[:, k] = root[:, k], theta[:, k]
             for i in np.flatnonzero(arm == k):
                 self._learn(z[i], k, reward[i], weight[i], int(self.level[i]))
 
     def add_arm(self) -> None:
-        P, b = self._empty(1)
-        self.P, self.b = np.concatenate([self.P, P], axis=1), np.concatenate([self.b, b], axis=1)
+        root, theta = self._empty(1)
+        self.root = np.concatenate([self.root, root], axis=1)
+        self.theta = np.concatenate([self.theta, theta], axis=1)
         self.n = np.append(self.n, 0.0)
 
     def remove_arm(self, k: int) -> None:
-        self.P, self.b = np.delete(self.P, k, axis=1), np.delete(self.b, k, axis=1)
+        self.root, self.theta = (np.delete(v, k, axis=1) for v in (self.root, self.theta))
         self.n = np.delete(self.n, k)
 
     def fork(self) -> Self:
@@ -191,10 +194,12 @@ class LevelsBelief(Belief):
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError("SuperLinUCB has no posterior; its levels are in belief.P and belief.b")
+        raise TypeError(
+            "SuperLinUCB has no posterior; its levels are in belief.root and belief.theta"
+        )
 
     def state(self) -> dict[str, Any]:
-        return {"P": self.P, "b": self.b, "level": self.level, "n": self.n}
+        return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
         for name, array in state.items():

@@ -42,7 +42,8 @@ def from_frame(df: pd.DataFrame, target: str, name: str | None = None) -> Classi
 def from_csv(path: str | Path, target: str, name: str | None = None) -> Classification:
     """A comma-separated file with a header, as `from_frame`; named after the file unless given.
 
-    A first column without a name that numbers the rows is left out.
+    A first column without a name that numbers the rows is left out. Of features, what pandas takes
+    for missing is so; of the target, an empty cell alone: "NA" or "None" is a class.
     """
     import pandas as pd
 
@@ -54,6 +55,8 @@ def from_csv(path: str | Path, target: str, name: str | None = None) -> Classifi
         if repeated := sorted(set(header[header.duplicated() & header.notna()])):
             raise ValueError(f"columns of one name: {', '.join(repeated)}")
         df = pd.read_csv(path)
+        if target in df:
+            df[target] = pd.read_csv(path, keep_default_na=False, na_values=[""])[target]
     except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
         raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
     first = df.columns[0]

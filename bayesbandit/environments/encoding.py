@@ -19,6 +19,7 @@ type Labels = Sequence[Any] | np.ndarray | pd.Series
 MAX_FEATURES = 100
 MAX_LEVELS = 20  # one-hot columns that one column may become
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
+GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"  # a number with thousands separators
 FEW_CLASSES = 20  # that may be more than half as many as the rows
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
@@ -93,7 +94,10 @@ def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
 def encode(x: Features, max_features: int = MAX_FEATURES) -> np.ndarray:
     """Columns of any type as float64 features (n, d), d ≤ max_features: numbers, then levels.
 
-    - Numbers: a missing value takes the median; then mean 0 and standard deviation 1.
+    - Numbers: a missing value takes the median; then mean 0 and standard deviation 1. A column of
+      text is one of numbers where every value is a number and more than a tenth of them have
+      thousands separators in the right places, as 1,234.5 has; where nearly all are numbers, or
+      were with decimal commas, the others are named in an error.
     - Text, categories and booleans: a 0/1 column for each level, a missing value being a level
       like any other. Levels seen once are pooled, and where there would be more than 20 columns
       the rarest are too; of a pair of columns the second is kept.
@@ -159,7 +163,7 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
     """The columns that vary: numbers (n, p) as float64, and the others as text."""
     import pandas as pd
 
-    numeric, levels = [], []
+    frame, numeric, levels = frame.copy(deep=False), [], []
     for j, name in enumerate(frame.columns):
         column = frame.iloc[:, j]
         kind = pd.api.types.infer_dtype(column)
@@ -168,7 +172,11 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
         elif kind in LEVELS:
             text = column.astype(object).map(_text, na_action="ignore")
             if kind in ("string", "mixed", "mixed-integer"):
-                _check_levels(name, text)
+                number = _numbers(name, text)
+                if number is not None:
+                    frame.isetitem(j, number.to_numpy())
+                    numeric.append(j)
+                    continue
             counts = text.value_counts(dropna=False)
             if len(counts) > 1 and counts.iloc[0] > 1:
                 levels.append(text)
@@ -186,23 +194,31 @@ def _split(frame: pd.DataFrame) -> tuple[np.ndarray, list[pd.Series]]:
     return numbers[:, low < high], levels
 
 
-def _check_levels(name: Any, text: pd.Series) -> None:
-    """That a column of text is not one of numbers which a few words keep from being read so."""
+def _numbers(name: Any, text: pd.Series) -> pd.Series | None:
+    """A column of text as the numbers that all of it is, with thousands separators; None of one of
+    words. An error of one of numbers which a few words, or decimal commas, keep from being read."""
     import pandas as pd
 
-    known = text.dropna()
-    number = pd.to_numeric(known, errors="coerce")
-    odd = known[number.isna()]
-    at = np.flatnonzero(np.asarray(text.isin(odd)))[:3].tolist()
-    if 0 < len(odd) <= STRAY * len(known) and number.nunique() > MAX_LEVELS:
-        shown = ", ".join(
-            f"{value!r} in row {row + 1}" for row, value in zip(at, odd.head(3), strict=True)
-        )
-        more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
-        raise ValueError(
-            f"column {name!r} has numbers, but for {shown}{more}: mend them, or leave them empty "
-            "where they are missing"
-        )
+    known = text.dropna().astype(str)
+    plain = pd.to_numeric(known, errors="coerce")
+    grouped = pd.to_numeric(known.where(known.str.fullmatch(GROUPED)).str.replace(",", ""))
+    commas = known.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
+    separated = grouped.notna().sum() > STRAY * len(known)
+    usual = plain.fillna(grouped) if separated else plain
+    for number in usual, usual.fillna(pd.to_numeric(commas, errors="coerce")):
+        odd = known[usual.isna()]
+        meant = number.isna().sum() <= STRAY * len(known) and number.nunique() > MAX_LEVELS
+        if meant and len(odd):
+            at = np.flatnonzero(np.asarray(text.isin(odd)))[:3].tolist()
+            shown = ", ".join(
+                f"{value!r} in row {row + 1}" for row, value in zip(at, odd.head(3), strict=True)
+            )
+            more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+            raise ValueError(
+                f"column {name!r} has numbers, but for {shown}{more}: mend them, or leave them "
+                "empty where they are missing"
+            )
+    return usual.reindex(text.index) if separated and usual.notna().all() else None
 
 
 def _text(value: object) -> str:

@@ -12,6 +12,7 @@ from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 INSTALLED = ("purelib", "platlib", "stdlib", "platstdlib")  # "data" is the whole environment
@@ -35,6 +36,17 @@ def installed(module: str) -> bool:
     paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
     found = Path(file).resolve()
     return bool(SHARED & set(found.parts)) or any(p in paths for p in found.parents)
+
+
+def place(error: Exception) -> str:
+    """Where in the user's code an error was raised, or what raised it was called; "" where none of
+    it is the user's."""
+    own = [
+        f" (line {line} of {frame.f_code.co_filename})"
+        for frame, line in walk_tb(error.__traceback__)
+        if not installed(frame.f_globals.get("__name__", ""))
+    ]
+    return own[-1] if own else ""
 
 
 def packages(names: Iterable[str]) -> list[str]:

@@ -17,6 +17,8 @@ def balance(
 ) -> Figure:
     """Standardised mean differences of `balance_table`, before and after weighing: a panel an arm,
     a line a feature, the largest before on top."""
+    if not isinstance(table, pd.DataFrame) or list(table.index.names) != ["arm", "feature"]:
+        raise TypeError(f"balance takes bb.balance_table(history); got {type(table).__name__}")
     arms = table.index.unique("arm").tolist()
     figure, axes = panels(len(arms), most=4, width=3.2, height=1.2 + 0.22 * len(table) / len(arms))
     end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)

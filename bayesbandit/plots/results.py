@@ -119,7 +119,7 @@ def _over_time(
     for ax, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
         for b, look in enumerate(looks):
-            line = here[here["bandit"] == bandits[b]].sort_values("t")
+            line = here[here["bandit"] == bandits[b]].dropna(subset=column).sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **look)

@@ -76,3 +76,28 @@ def test_it_balances_what_the_features_do_not_say(rng):
 def test_settings_that_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         bb.KernelBalance(**settings)
+
+
+HALVES = np.repeat([0, 1], 12)
+ALIKE = {
+    "balanced": np.tile([[-1.0], [1.0]], (12, 1)),
+    "none": np.zeros((24, 0)),
+    "zero": np.zeros((24, 2)),
+    "constant": np.full((24, 2), 1e8),
+    "constant but for one": np.eye(24)[:, :1],
+    "constant in one arm": np.where(HALVES[:, None] == 0, 3.0, np.arange(24.0)[:, None]),
+}
+
+
+@pytest.mark.parametrize("landmarks", [300, 3])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", ALIKE)
+def test_contexts_that_tell_little_apart(name, kernel, landmarks):
+    """Which are balanced already: there each arm's rounds weigh the same."""
+    x, balance = ALIKE[name], bb.KernelBalance(kernel=kernel, landmarks=landmarks)
+    bandit = bb.Bandit(2, bb.Ridge(), bb.Thompson(), balance, n_features=x.shape[1])
+    bandit.update(x, HALVES, np.arange(24.0) % 5, propensity=np.full(24, 0.5))
+    weight = bandit.history.weight
+    np.testing.assert_allclose([weight[:12].mean(), weight[12:].mean()], 1.0, atol=1e-6)
+    if "but" not in name and "in one" not in name:
+        np.testing.assert_allclose(weight, 1.0, atol=1e-4)

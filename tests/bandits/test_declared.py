@@ -60,6 +60,19 @@ def as_often_as_it_says(kind, policy):
 
 
 @every
+def test_probabilities_can_be_asked_for(kind):
+    """Which draws nothing, and leaves the next decisions what they would have been."""
+    bandit = trained(kind)
+    before = bandit.copy()
+    p = bandit.probabilities(probe())
+    np.testing.assert_array_equal(bandit.probabilities(probe()), p)
+    decision, wanted = bandit.choose(probe()), before.choose(probe())
+    close(wanted.probabilities, p)
+    np.testing.assert_array_equal(decision.probabilities, wanted.probabilities)
+    assert decision.arm.tolist() == wanted.arm.tolist()
+
+
+@every
 def test_a_subset_of_arms(kind):
     bandit, x = trained(kind), probe(1)
     decision = bandit.choose(np.repeat(x, 2000, axis=0), arms=["a", 3])

@@ -1,8 +1,10 @@
 """Settings of one's own classes come back from a file as they were, or it says what it lacks."""
 
 import warnings
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum, Flag, IntEnum, StrEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,11 +34,26 @@ class Even:
         return np.ones(len(history))
 
 
+Mode = StrEnum("Mode", "EVEN BEST")
+Size = IntEnum("Size", "SMALL LARGE")
+Place = Enum("Place", {"HERE": (1, 2.0), "THERE": None})
+Days = Flag("Days", "MONDAY TUESDAY")
+
+
+class Metres(float): ...
+
+
+class Pair(NamedTuple):
+    one: int = 1
+    other: int = 2
+
+
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     """For these tests alone."""
     monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
-    bb.savable(Inner), bb.savable(Even)
+    for kind in (Inner, Even, Mode, Size, Place, Days):
+        bb.savable(kind)
 
 
 def made(policy=None, balance=None):
@@ -58,6 +75,11 @@ SETTINGS = {
     "an array": np.arange(6.0).reshape(2, 3),
     "whole numbers": np.array([], dtype=np.int32),
     "a part": Inner(power=3.0),
+    "a word of several": Mode.BEST,
+    "a number of several": Size.LARGE,
+    "one of several": Place.HERE,
+    "some of several": Days.MONDAY | Days.TUESDAY,
+    "a table of several": {Mode.EVEN: [Place.THERE]},
 }
 
 
@@ -90,6 +112,16 @@ def test_what_a_file_does_not_hold_is_asked_for(part, tmp_path):
         bb.Bandit.load(tmp_path / "bandit")
     given = Even(setting=lambda t: 0.5)
     assert getattr(bb.Bandit.load(tmp_path / "bandit", **{part: given}), part) is given
+
+
+@pytest.mark.parametrize("kind", [StrEnum, IntEnum, Metres, Pair, OrderedDict])
+def test_what_is_also_a_plain_value_is_not_taken_for_one(kind, tmp_path):
+    """Settings come back as what they were, or are asked for, of classes that are not savable."""
+    setting = kind("Other", "A B")["B"] if issubclass(kind, Enum) else kind()
+    made(Even(setting)).save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match=r"setting of the policy .*was a .*@bb\.savable before"):
+        bb.Bandit.load(tmp_path / "bandit")
+    assert bb.Bandit.load(tmp_path / "bandit", policy=Even(setting)).policy.setting is setting
 
 
 def test_other_settings_than_the_files_are_refused(tmp_path):

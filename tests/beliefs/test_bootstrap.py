@@ -130,13 +130,27 @@ def test_a_normal_draw_has_the_replicates_moments():
 
 
 def test_replicates_wait_for_growth():
+    """Each arm's: from three rounds on, every ten of them; here 23 of 30, and then 33 of 39."""
     belief, x, arm, reward = learned(60, refit_every=10)
+    assert belief.fitted.tolist() == [23.0, 23.0]
     before = belief.coef
-    belief.update(x[:18], arm[:18], reward[:18])
+    belief.update(x[:4], arm[:4], reward[:4])
     assert belief.coef is before
-    belief.update(x[18:20], arm[18:20], reward[18:20])
+    belief.update(x[4:18], arm[4:18], reward[4:18])
     assert (belief.coef != before).any(axis=(1, 2)).all()
-    assert belief.fitted.tolist() == [40.0, 40.0]
+    assert belief.fitted.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+@pytest.mark.parametrize("refit_every", [7, 0.1])
+def test_rounds_one_by_one_or_together(penalty, refit_every):
+    """The last replicates are the same, bit for bit."""
+    together, x, arm, reward = learned(61, penalty=penalty, refit_every=refit_every)
+    weight, apart = together.rounds.of()["weight"], together.spec.belief(2, 3, seed=together.seed)
+    for i in range(61):
+        apart.update(x[[i]], arm[[i]], reward[[i]], weight[[i]])
+    for mine, other in zip(together._held(), apart._held(), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize(
@@ -148,3 +162,16 @@ def test_replicates_wait_for_growth():
 def test_settings_that_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         Bootstrap(**settings)
+
+
+@pytest.mark.parametrize("preset", [bb.BootstrapLassoTS, bb.BootstrapRidgeUCB])
+def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
+    bandit = preset(2, 3)
+    bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
+    with pytest.raises(
+        TypeError, match=r"no posterior of coefficients: bandit.belief.moments\(x\) and"
+    ):
+        bandit.posterior(0)
+    assert bandit.belief.moments(np.eye(3))[0].shape == (3, 2)
+    assert bandit.belief.draw(np.eye(3), 5, np.random.default_rng(0)).shape == (5, 3, 2)
+    assert bandit.belief.coef.shape == (2, 100, 4)

@@ -1,6 +1,7 @@
 """SuperLinUCB: levels as in the listing, estimates as of ridge regression, and its regret."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -91,8 +92,8 @@ def test_weights_of_the_past_are_those_of_the_balance():
     history, belief = bandit.history, bandit.belief
     fresh = belief.fork()
     fresh.reweigh(range(3), history.x, history.played(), history.reward, history.weight)
-    np.testing.assert_allclose(fresh.P, belief.P, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(fresh.b, belief.b, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fresh.root, belief.root, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fresh.theta, belief.theta, rtol=1e-8, atol=1e-10)
     assert (history.weight > 1).any()
 
 
@@ -119,3 +120,51 @@ def test_the_alphas_of_theorem_1():
         ucb_alpha(10, 2, 0.0)
     with pytest.raises(ValueError, match="epsilon"):
         thompson_alpha(0.1, 1.0)
+
+
+def test_rounds_one_by_one_or_together():
+    """Where weights are known for good, the levels are the same."""
+    x, reward, *_ = world(80)
+    arm, apart, together = np.arange(80) % 3, bb.SuperLinUCB(3, 2), bb.SuperLinUCB(3, 2)
+    earned = reward[np.arange(80), arm]
+    together.update(x, arm, earned)
+    for i in range(80):
+        apart.update(x[[i]], arm[[i]], earned[[i]])
+    for name in ("root", "theta", "level"):
+        mine, other = getattr(together.belief, name), getattr(apart.belief, name)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])
+def test_contexts_of_any_size_keep_their_digits(size):
+    """A time in seconds beside features: estimates and widths are those of exact fractions."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([size + 3600.0 * np.arange(60), rng.normal(size=60)])
+    reward, belief = rng.uniform(size=60), Levels(horizon=100).belief(1, 2)
+    belief.update(x, np.zeros(60, dtype=int), reward)
+    z = np.column_stack([x, np.ones(60)])
+    for s in range(belief.S):
+        mine = belief.level == s
+        if not mine.any():
+            continue
+        mean, sd = exact_ridge(z[mine], reward[mine], z[-1])
+        np.testing.assert_allclose(belief.theta[s, 0] @ z[-1], mean, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(z[-1] @ belief.root[s, 0]), sd, rtol=1e-5)
+    assert np.isfinite(belief.moments(x)).all()
+
+
+def exact_ridge(z, reward, new):
+    """The ridge regression's mean and √(x'B⁻¹x) in rational numbers, λ = 1."""
+    rows, D = [[Fraction(v) for v in row] for row in z.tolist()], len(new)
+    at, r = [Fraction(v) for v in new.tolist()], [Fraction(v) for v in reward.tolist()]
+    A = [[sum(row[i] * row[j] for row in rows) + (i == j) for j in range(D)] for i in range(D)]
+    b = [[sum(row[i] * y for row, y in zip(rows, r, strict=True)), at[i]] for i in range(D)]
+    for i in range(D):
+        for j in range(D):
+            if i != j:
+                c = A[j][i] / A[i][i]
+                A[j] = [p - c * q for p, q in zip(A[j], A[i], strict=True)]
+                b[j] = [p - c * q for p, q in zip(b[j], b[i], strict=True)]
+    solved = [[value / A[i][i] for value in b[i]] for i in range(D)]
+    mean, spread = (sum(v * row[c] for v, row in zip(at, solved, strict=True)) for c in (0, 1))
+    return float(mean), math.sqrt(spread)

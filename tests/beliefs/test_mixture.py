@@ -175,3 +175,24 @@ def test_the_least_probability_is_the_papers():
     for n, K in ((1, 3), (1000, 3), (10**6, 10)):
         expected = min(0.5 / K, np.sqrt((np.log(16 * n**2 / 0.1) + 5.0) / (K * n)))
         assert spec.least_probability(n, K, 4) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("size", [1e-50, 1.0, 1e8, 1e50])
+@pytest.mark.parametrize("kind", ["equal", "constant", "nearly equal", "a multiple"])
+def test_no_finite_contexts_are_too_much(kind, size, rng):
+    one = rng.normal(size=(60, 1))
+    other = {"equal": one, "constant": 0 * one + 1.7, "nearly equal": one * (1 + 1e-15),
+             "a multiple": -1e3 * one}[kind]  # fmt: skip
+    x, bandit = size * np.hstack([one, other, one]) / 2e3, bb.ILTCB(3, 3)
+    for row in x:
+        bandit.observe(bandit.choose(row), float(row[0] > 0))
+    assert (bandit.choose(x).probabilities > 0).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e8])
+def test_the_oracle_is_ridge_regression(size, rng):
+    x, gains = size * rng.normal(size=(30, 4)), rng.normal(size=(30, 3))
+    fit = RidgeRegression(alpha=0.7, fit_intercept=False, solver="svd")
+    fit.fit(np.column_stack([x, np.ones(30)]), gains)
+    scores = np.column_stack([x, np.ones(30)]) @ fit.coef_.T
+    np.testing.assert_allclose(LinearOracle(0.7).on(x)(gains).scores(x), scores, atol=1e-8)

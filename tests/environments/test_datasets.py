@@ -92,6 +92,19 @@ def test_rows_without_a_label_are_dropped_with_a_warning():
     same(environment, Classification(x[known, None], y[known].astype(int), "toy"))
 
 
+@pytest.mark.parametrize("name", ["None", "NA", "null", "nan", "N/A"])
+def test_a_class_is_missing_where_its_cell_is_empty(name, tmp_path):
+    """And a feature where pandas takes it to be."""
+    rows = [f"{name if i == 5 else i},{name if i % 2 else 'drug'}" for i in range(20)]
+    (tmp_path / "toy.csv").write_text("\n".join(["x,kind", *rows]))
+    found = from_csv(tmp_path / "toy.csv", "kind")
+    assert found.arms == tuple(sorted(["drug", name]))
+    assert len(found.sample(None, np.random.default_rng(0)).x) == 20
+    frame = pd.DataFrame({"x": np.arange(20.0), "kind": [row.split(",")[1] for row in rows]})
+    frame.loc[5, "x"] = np.nan
+    same(found, from_frame(frame, "kind", name="toy"))
+
+
 def test_missing_target():
     with pytest.raises(ValueError, match="got 'species', and the columns are 'size', 'shape', 'ki"):
         from_frame(TABLE, "species")

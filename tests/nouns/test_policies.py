@@ -6,6 +6,8 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.bandits.saved.settings import KINDS
+from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.policies import Among
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
@@ -39,6 +41,28 @@ def test_probabilities(policy, model):
         np.testing.assert_allclose(
             policy.probabilities(among, x[i : i + 1], t[i])[0], p[i], atol=1e-12
         )
+
+
+MODELS = {
+    "Ridge": bb.Ridge(),
+    "Trees": TREES,
+    "Bootstrap": Bootstrap(lam=0.1, replicates=8),
+    "Levels": Levels(),
+}
+
+
+@every
+@pytest.mark.parametrize("rounds", [0, 2, 15])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_probabilities_can_be_asked_for(policy, model, rounds):
+    """They are those that a decision about each context alone would carry, and asking for them
+    changes nothing."""
+    made, x = played(bandit(model, policy), rounds), world(5, 1)[0]
+    before, p = made.copy(), made.probabilities(x)
+    wanted = [before.copy().choose(row).probabilities for row in x]
+    np.testing.assert_allclose(p, wanted, atol=1e-12)
+    np.testing.assert_array_equal(made.probabilities(x[0]), p[:1])
+    same(made, before)
 
 
 @every

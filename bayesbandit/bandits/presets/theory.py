@@ -58,7 +58,9 @@ def SuperBLUCB(
 ) -> Bandit:  # fmt: skip
     """SuperBLUCB (paper, Appendix A): SuperLinUCB under weights 1 / max(γ, estimated propensity).
 
-    See `SuperLinUCB`.
+    See `SuperLinUCB`. Rounds that are told together are weighed, and shared out among the levels,
+    by one estimate of their propensities; one by one, by those of their time. Later decisions
+    differ.
     """
     model, balance = Levels(horizon, alpha, ridge, intercept), InversePropensity(clip, "estimated")
     return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **settings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -42,10 +43,11 @@ NUMBERS = "biufU"  # kinds of arrays that a setting may be
 
 def savable[T](kind: type[T]) -> type[T]:
     """A decorator of a dataclass, a model, policy or balance of one's own: bandits are saved with
-    its fields, and loaded wherever the class has been imported."""
-    if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise TypeError(f"only a dataclass is stored by its fields; got {kind!r}")
-    if taken := META & {f.name for f in fields(kind)}:
+    its fields, and loaded wherever the class has been imported. Of an Enum too, which is the
+    setting of one."""
+    if not (isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum))):
+        raise TypeError(f"only a dataclass is stored by its fields, or an Enum; got {kind!r}")
+    if is_dataclass(kind) and (taken := META & {f.name for f in fields(kind)}):
         raise ValueError(f"{kind.__name__}: files have another use for a field {taken.pop()!r}")
     KINDS[_name(kind)] = kind
     return kind
@@ -57,12 +59,13 @@ def _name(kind: type) -> str:
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A dataclass as its name and fields; of anything else the name alone."""
+    """A dataclass as its name and fields, an Enum's member as its value; of anything else the name
+    alone."""
     kind = type(value)
     if kind.__name__ != DECLARED and KINDS.get(_name(kind)) is not kind:
         return {"kind": _name(kind), "foreign": True}
-    settings = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
-    stored = {name: _stored(setting) for name, setting in settings.items()}
+    names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
+    stored = {name: _stored(getattr(value, name)) for name in names}
     name = DECLARED if kind.__name__ == DECLARED else _name(kind)
     own = {"code": fingerprint(kind)} if ":" in name else {}
     return {"kind": name, **stored, **own}
@@ -70,26 +73,27 @@ def encode(value: Any) -> dict[str, Any]:
 
 def _stored(setting: Any) -> Any:
     """A setting as JSON holds it, tuples as lists; of a function, or of what is not savable, that
-    it was one."""
+    it was one: a class of one's own that is also a number, text or tuple is no plain one."""
     if isinstance(setting, np.generic):
         setting = setting.item()
-    if setting is None or isinstance(setting, bool | int | float | str):
+    kind = type(setting)
+    if setting is None or kind in (bool, int, float, str):
         return setting
-    if isinstance(setting, tuple):
+    if kind is tuple:
         return [_stored(one) for one in setting]
-    if isinstance(setting, list):
+    if kind is list:
         return {"kind": "list", "values": [_stored(one) for one in setting]}
-    if isinstance(setting, dict):
+    if kind is dict:
         pairs = [[_stored(key), _stored(one)] for key, one in setting.items()]
         return {"kind": "dict", "pairs": pairs}
-    if isinstance(setting, np.ndarray) and setting.dtype.kind in NUMBERS:
+    if kind is np.ndarray and setting.dtype.kind in NUMBERS:
         values, shape = setting.ravel().tolist(), list(setting.shape)
         return {"kind": "array", "dtype": setting.dtype.str, "shape": shape, "values": values}
     if isinstance(setting, RewardModel):
         return setting.to_yaml()
-    if is_dataclass(setting) and not isinstance(setting, type):
+    if isinstance(setting, Enum) or (is_dataclass(setting) and not isinstance(setting, type)):
         return encode(setting)
-    return {"kind": "function" if callable(setting) else _name(type(setting)), "foreign": True}
+    return {"kind": "function" if callable(setting) else _name(kind), "foreign": True}
 
 
 def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
@@ -115,7 +119,8 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
     for name, setting in lost.items():
         raise ValueError(
             f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
-            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…))"
+            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); @bb.savable "
+            "before a dataclass or an Enum lets files hold it"
         )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
     return KINDS[kind](**settings)

@@ -113,17 +113,18 @@ class BootstrapBelief(ByDraws):
     def learn(self, arms: Iterable[int]) -> None:
         schedule = Schedule(self.spec.refit_every)
         for k in arms:
-            due = max(self.spec.least, schedule.next_due(int(self.fitted[k])))
-            if self.n[k] >= due or self.n[k] < self.fitted[k]:
-                self._refit(k)
+            n, fitted = int(self.n[k]), int(self.fitted[k])
+            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
+            if due != fitted:
+                self._refit(k, due)
 
-    def _refit(self, k: int) -> None:
-        """An arm's replicates, drawn anew from all of its rounds."""
-        spec, rounds = self.spec, self.rows(k)
-        n, coef, lam = len(rounds["reward"]), np.full(self.coef.shape[1:], np.nan), 0.0
-        if n >= spec.least:
+    def _refit(self, k: int, n: int) -> None:
+        """An arm's replicates, drawn anew from its first n rounds."""
+        rounds = {role: v[:n] for role, v in self.rows(k).items()}
+        coef, lam = np.full(self.coef.shape[1:], np.nan), 0.0
+        if n >= self.spec.least:
             with one_thread():
-                coef, lam = self._replicates(rounds, self.rng(k))
+                coef, lam = self._replicates(rounds, self.rng(k, n))
         for array, value in (("coef", coef), ("lam", lam), ("fitted", n)):
             fresh = getattr(self, array).copy()
             fresh[k] = value
@@ -150,7 +151,7 @@ class BootstrapBelief(ByDraws):
     ) -> None:
         super().reweigh((), x, arm, reward, weight)
         for k in due:
-            self._refit(k)
+            self._refit(k, int(self.n[k]))
 
     def add_arm(self) -> None:
         self._arrays(
@@ -169,6 +170,12 @@ class BootstrapBelief(ByDraws):
         self.coef, self.lam, self.fitted = held
 
     # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError(
+            "an ensemble has no posterior of coefficients: bandit.belief.moments(x) and .draw(x, "
+            "size, rng) tell of mean rewards, and bandit.belief.coef has the replicates"
+        )
 
     def fork(self) -> Self:
         twin = copy(self)

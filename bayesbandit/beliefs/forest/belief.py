@@ -79,14 +79,6 @@ class Forest:
         """The belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
         return ForestBelief(self, n_arms, n_features, normalize, seed)
 
-    def due(self, fitted: int, n: int) -> int:
-        """The last number of rounds up to n at which a forest was due, after one of `fitted`: the
-        same whether rounds came one by one or together."""
-        schedule, next_due = Schedule(self.refit_every), fitted
-        while next_due <= n:
-            fitted, next_due = next_due, max(self.least, schedule.next_due(next_due))
-        return fitted
-
     def grown(self, x: Array, reward: Array, weight: Array, rng: np.random.Generator) -> ArmForest:
         """The forest of rounds x (n, d), rewards and weights (n,)."""
         from sklearn import config_context  # takes a second to load
@@ -186,7 +178,8 @@ class ForestBelief(ByNormal):
     def learn(self, arms: Iterable[int]) -> None:
         for k in arms:
             n, fitted = int(self.n[k]), self.forests[k].n
-            due = self.spec.due(0 if n < fitted else fitted, n)
+            schedule = Schedule(self.spec.refit_every)
+            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
             if due != fitted or due == 0:
                 self._refit(k, due)
 

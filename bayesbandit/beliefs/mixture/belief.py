@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.mixture.optimisation import Mixture, solve
-from bayesbandit.beliefs.mixture.oracle import Linear, LinearOracle, Oracle
+from bayesbandit.beliefs.mixture.oracle import Linear, LinearOracle, Oracle, penalised
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import number, one_of
 from bayesbandit.engines.base import one_thread
@@ -91,7 +91,7 @@ def estimated_gains(
         z = np.column_stack([x, np.ones(n)])
         for k in np.unique(arm):
             mine, w = z[arm == k], weight[arm == k]
-            G = (mine.T * w) @ mine + np.eye(z.shape[1])
+            G = penalised((mine.T * w) @ mine, 1.0)
             gains[:, k] = z @ np.linalg.solve(G, mine.T @ (w * reward[arm == k]))
     row = np.arange(n)
     gains[row, arm] += weight * (reward - gains[row, arm])

@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from bayesbandit.checks import number
 
 Array = np.ndarray
+ROUNDING = 1e-11  # of a column's square, more than sums of a million rows lose
 
 
 class Scorer(Protocol):
@@ -56,8 +57,14 @@ class LinearOracle:
 
     def on(self, x: Array) -> Callable[[Array], Linear]:
         z = np.column_stack([x, np.ones(len(x))])
-        factor = cho_factor(z.T @ z + self.penalty * np.eye(z.shape[1]))
+        factor = cho_factor(penalised(z.T @ z, self.penalty))
         return lambda gains: Linear(cho_solve(factor, z.T @ gains))
+
+
+def penalised(G: Array, penalty: float) -> Array:
+    """Moments G (D, D) with a penalty, of each column's own size besides: what rounding leaves of
+    columns that are equal, however large, is positive."""
+    return G + np.diag(penalty + ROUNDING * np.diag(G))
 
 
 @dataclass(frozen=True)
