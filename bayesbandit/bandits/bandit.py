@@ -15,6 +15,7 @@ from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.balance.reweighting import begin
 from bayesbandit.bandits import deciding, door, forks, lessons, playing
 from bayesbandit.bandits.base import step
+from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
@@ -22,7 +23,7 @@ from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
 from bayesbandit.kernels import rules
-from bayesbandit.kernels.rounds import DONE, choose_one, observe_one
+from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 
@@ -138,15 +139,15 @@ class Bandit(BanditState):
         nothing is drawn, and no round is counted."""
         return deciding.probabilities(self, checks.contexts(x, self.n_features))
 
-    def choose(self, x: Any = None, arms: Iterable[Name] | None = None) -> Decision:
+    def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 
         x: none is needed where n_features=0. arms: those that may be chosen, where not all may.
         """
         live = self.deciding
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
-            layout, stats, all_arms, settings, kind, param, floor, stream = live
-            if x.shape == layout.shape and x.strides == ADJACENT:
+            choose_one, layout, stats, all_arms, settings, kind, param, floor, stream = live
+            if x.shape == layout.shape and (x.strides == ADJACENT or not x.size):
                 row = np.empty(layout.width)
                 if choose_one(row, x, stats, all_arms, settings, kind, param, floor, stream) >= 0:
                     return Decision(layout, row)
@@ -159,7 +160,7 @@ class Bandit(BanditState):
         """
         live = self.learning
         if live is not None and type(decision) is Decision and type(reward) is float:
-            layout, stats, settings, source, clip, history, count = live
+            observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
             if decision.layout is layout and row.ndim == 1 and abs(reward) <= LARGEST:
                 done = observe_one(row, reward, stats, settings, source, clip, history, count)
@@ -192,7 +193,7 @@ class Bandit(BanditState):
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
         twin = forks.fork(self)
-        compiled = self.reweighting is None and self.compiled and self.rule is not None
+        compiled = self.reweighting is None and forks.is_one_call(self)
         played = (playing.loop if compiled else step)(twin, x, reward, every)
         forks.become(self, twin)
         return played

@@ -11,10 +11,12 @@ from bayesbandit import checks
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.beliefs.base import shared
+from bayesbandit.beliefs.base import kernels_of, shared
 from bayesbandit.checks import Name
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.policies import Among, chosen
+
+NOTHING = np.empty(0)  # the context of a bandit without features
 
 
 def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision:
@@ -23,28 +25,23 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
         forks.release(bandit)
         layout = bandit.layout
         available = bandit.all_arms if arms is None else bandit.among(arms)
-        if x is None:
-            x = _nothing(layout.n_features)
+        x = NOTHING if x is None else x
+        if x is NOTHING and layout.n_features > 0:
+            raise ValueError(f"contexts must have {layout.n_features} features; got none")
         x = checks.floats(x, "contexts")
-        if x.shape == layout.shape and bandit.compiled and bandit.rule is not None:
+        if x.shape == layout.shape and forks.is_one_call(bandit):
             return Decision(layout, _one(bandit, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
-
-
-def _nothing(n_features: int) -> np.ndarray:
-    """The context of a bandit without features."""
-    if n_features > 0:
-        raise ValueError(f"contexts must have {n_features} features; got none")
-    return np.empty(0)
 
 
 def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """A decided row (width,) for a context x (d,), by a compiled belief and rule."""
     belief, rule, [[param, floor]] = bandit.belief, bandit.rule, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
+    choose_one = kernels_of(belief).choose_one
     while arm < 0:
-        arm = rounds.choose_one(
+        arm = choose_one(
             row, x, belief.arms, available, belief.settings, rule, param, floor, bandit.stream
         )
         if arm == rounds.NOT_FINITE:

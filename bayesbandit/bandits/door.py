@@ -22,7 +22,7 @@ def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) 
         from bayesbandit.beliefs.declared import Declared  # loads PyMC
 
         declared = Declared(model, **given)
-        declared.plan(n_arms, integer(n_features, "n_features", least=1))
+        declared.plan(n_arms, integer(n_features, "n_features"))
         return declared
     if isinstance(model, type) or not callable(getattr(model, "belief", None)):
         raise TypeError(

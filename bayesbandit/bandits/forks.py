@@ -25,6 +25,7 @@ from weakref import WeakSet
 import numpy as np
 
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.base import kernels_of, plays
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.policies import is_constant, numbers, rule
@@ -125,13 +126,23 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     deciding = learning = None
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
-        if bandit.rule is not None and bandit.param is not None:
+        kernels = kernels_of(belief)
+        if bandit.param is not None and is_one_call(bandit):
             rule = bandit.rule, *bandit.param
-            deciding = layout, arms, bandit.all_arms, settings, *rule, bandit.stream
+            deciding = (
+                kernels.choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
+            )  # fmt: skip
         if bandit.reweighting is None:
             source = bandit.source, bandit.clip
-            learning = layout, arms, settings, *source, history.rows, history.count
+            kept = history.rows, history.count
+            learning = kernels.observe_one, layout, arms, settings, *source, *kept
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
+
+
+def is_one_call(bandit: BanditState) -> bool:
+    """Whether the kernels decide a round by the belief and the policy of now."""
+    rule = bandit.rule if bandit.compiled else None
+    return rule is not None and plays(bandit.belief, rule, bandit.param)
 
 
 def reserve(bandit: BanditState, n: int) -> None:

@@ -10,6 +10,7 @@ from bayesbandit import checks
 from bayesbandit.bandits import deciding, forks
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import rounds, rules
 
 
@@ -63,9 +64,11 @@ def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) 
 
 def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
     """By a compiled belief."""
-    forks.reserve(bandit, 1)
     belief, history = bandit.belief, bandit.history
-    rounds.observe_one(
+    if (check := getattr(belief, "check_rewards", None)) is not None:
+        check(row[None, : bandit.n_features], np.array([reward]))
+    forks.reserve(bandit, 1)
+    kernels_of(belief).observe_one(
         row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
         history.rows, history.count,
     )  # fmt: skip
@@ -85,7 +88,9 @@ def _stream(bandit: BanditState, rows: np.ndarray) -> None:
     z, reward, arms, settings = bandit.belief.regression(x, arm, reward, weight)
     forks.reserve(bandit, len(rows))
     kept, count = bandit.history.rows, bandit.history.count
-    rounds.observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+    kernels_of(bandit.belief).observe_many(
+        rows, z, arm, reward, weight, arms, settings, kept, count
+    )
 
 
 @forks.alone

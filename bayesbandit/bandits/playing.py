@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.kernels import rounds
+from bayesbandit.beliefs.base import kernels_of
 
 
 def loop(
@@ -18,9 +18,11 @@ def loop(
     """In one compiled loop."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    if (check := getattr(bandit.belief, "check_rewards", None)) is not None:
+        check(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
     ring = bandit.history.room(T)
     while done < T:
-        done = rounds.play(
+        done = kernels_of(bandit.belief).play(
             x, reward, done, every, bandit.belief.arms, bandit.all_arms, bandit.belief.settings,
             bandit.rule, params, bandit.source, bandit.clip, bandit.stream,
             chosen, propensity, ring,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 
 from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
-from bayesbandit.kernels import winners
+from bayesbandit.kernels import rounds, winners
 from bayesbandit.kernels.rules import put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
@@ -266,6 +266,18 @@ def is_compiled(belief: Any) -> bool:
     no subclass answers otherwise."""
     asked = ("moments", "mean", "best", "draw", "describe", "update", "new", "n")
     return declares(belief, "compiled", asked) is True
+
+
+def kernels_of(belief: Any) -> Any:
+    """The compiled functions that play and learn rounds by a belief's arrays."""
+    return getattr(belief, "kernels", rounds)
+
+
+def plays(belief: Any, rule: int, param: tuple[float, float] | None) -> bool:
+    """Whether the kernels of a compiled belief play a rule of this number and least probability,
+    None where they change."""
+    own = getattr(belief, "plays", None)
+    return own is None or own(rule, param)
 
 
 def widened(values: np.ndarray, alpha: Any, axis: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.joint import JointBelief
@@ -17,6 +18,7 @@ from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
+from bayesbandit.engines.exact.conjugate import Conjugate
 from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan, plan
 
@@ -75,6 +77,8 @@ class Declared(Sampling):
         if found.engine == "laplace" and (glm := linearized(found)):
             return LinearizedBelief(self, found, glm, n_arms, normalize)
         if streams(found, normalize):
+            if isinstance(found.method, Conjugate):
+                return ConjugateBelief(found, n_arms, normalize)
             if columns(found) is not None:
                 return GaussianBelief(found, n_arms, normalize)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
@@ -98,8 +102,11 @@ def linearized(found: Plan) -> Regression | None:
 
 def streams(found: Plan, normalize: bool = False) -> bool:
     """Whether a posterior is updated row by row: exact, each row an observation of an affine mean
-    reward, and a proper prior. Weights that are normalised must divide the rows' variances."""
+    reward, or of one conjugate to it, and a proper prior. Weights that are normalised must divide
+    the rows' variances, or be powers of their likelihoods."""
     engine = found.method
+    if isinstance(engine, Conjugate):
+        return engine.streams
     if not (found.closed_form and getattr(engine, "streams", False)) or (
         normalize and not engine.form.by_weight
     ):

@@ -24,6 +24,8 @@ DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_i
 """The built model's data containers. PyMC gives no two things one name, and "reward" is free for
 the declaration's observed variable, "arm" the dimension."""
 
+ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
+
 _TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
 
 
@@ -117,6 +119,8 @@ class Declaration:
     ) -> pm.Model:
         """The PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms (n,).
 
+        Contexts may be (n, 0), or None, where no variable has a value for each feature.
+
         Arms are numbers 0 … K − 1, for a declaration that takes `arm`; K is `n_arms`, or one more
         than the largest seen. The data stand in containers named in `DATA`; n may change
         (`pm.set_data`). The mean reward (n,) is the deterministic "mean_reward".
@@ -132,6 +136,8 @@ class Declaration:
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
                 for role, v in rows.items()
             }
+            for role, v in inputs.items():
+                setattr(v.tag, ROLE, role)
             try:
                 mean = self.declare(inputs, coords)
             except Exception as error:
@@ -161,8 +167,10 @@ class Declaration:
         self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
     ) -> tuple[dict[str, np.ndarray], int]:
         """The data by role, checked, and the number of arms."""
+        if x is None:
+            x = np.empty((np.size(reward), 0))
         x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
-        if x.ndim != 2 or x.shape[1] == 0:
+        if x.ndim != 2:
             raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
         n = len(x)
         rows = {"x": x, "reward": checks.column(reward, n, "rewards")}
@@ -193,6 +201,13 @@ class Declaration:
             raise ValueError(
                 f"{self.name} declares no likelihood: observe the rewards by observed=reward"
             )
+        if not len(model.coords["feature"] or ()):
+            for v in model.free_RVs:
+                if "feature" in (model.named_vars_to_dims.get(v.name) or ()):
+                    raise ValueError(
+                        f"contexts must have shape (n, d), d ≥ 1: {self.name} has a value of "
+                        f"{v.name!r} for each feature; got d = 0"
+                    )
         shape = getattr(getattr(mean, "type", None), "shape", "not a PyMC expression")
         if shape not in ((), (None,), (len(reward),)):
             raise ValueError(

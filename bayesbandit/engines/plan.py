@@ -1,6 +1,6 @@
 """Which engine a declared model gets, and why not a faster one.
 
-    exact_gaussian → normal_inverse_gamma → gibbs → nuts
+    exact_gaussian → normal_inverse_gamma → conjugate → gibbs → nuts
 
 in this order, the first that fits. An engine asked for by name that does not fit is refused with
 its reason; `laplace` and `advi` are approximations and only ever asked for.
@@ -195,7 +195,7 @@ def plan(
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
     whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
     """
-    d = integer(n_features, "n_features", 1)
+    d = integer(n_features, "n_features", 0)
     if not model.takes_arm and n_arms is not None:
         raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
     if model.takes_arm:

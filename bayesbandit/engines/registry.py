@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bayesbandit.checks import one_of
 from bayesbandit.engines import approximate, nuts
 from bayesbandit.engines.base import Engine, Method, Refusal
-from bayesbandit.engines.exact import gaussian, normal_inverse_gamma
+from bayesbandit.engines.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.glm import augmented
 
@@ -37,6 +37,7 @@ CLOSED = "the fastest: a closed form, no draws"
 engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/engines.py` measures
     Engine("exact_gaussian", gaussian.match, CLOSED, "exact"),
     Engine("normal_inverse_gamma", normal_inverse_gamma.match, CLOSED, "exact"),
+    Engine("conjugate", conjugate.match, CLOSED, "exact"),
     Engine(
         "gibbs", _gibbs,
         "compiled conditionals: more effective draws a second than by gradients, no tuning",

@@ -36,12 +36,12 @@ def fit(
     cores: int | None = None,
 ) -> Posterior:
     """The posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model over
-    arms, the arm 0 … K − 1 of each row.
+    arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
-    closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "gibbs", "nuts", "laplace",
-    "advi". One that does not fit raises `NotThisEngine` with the reason. draws, chains: of a
-    sampler. seed: the same seed gives the same posterior; without one, another every time.
+    closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs", "nuts",
+    "laplace", "advi". One that does not fit raises `NotThisEngine` with the reason. draws, chains:
+    of a sampler. seed: the same seed gives the same posterior; without one, another every time.
 
     Knobs of the samplers, None for their own choice: tune, sweeps that are thrown away before the
     draws ("gibbs", "nuts"); target_accept, in (0, 1), the acceptance that the step size is adapted
@@ -97,6 +97,8 @@ def _posterior(
 ) -> Any:  # fmt: skip
     """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
     bear out refuses."""
+    if getattr(plan.method, "judges", False):
+        plan.likelihood.check(plan.model.name, rows)
     if plan.closed_form:
         with one_thread():
             return plan.method.posterior(**rows)

@@ -119,3 +119,30 @@ def test_a_prior_may_read_the_rewards(rng):
     prior = np.array([1 / 2.5**2, 1.0, 1.0])
     exact = np.linalg.solve(A.T @ A + np.diag(prior), A.T @ y + prior * [y.mean(), 0, 0])
     np.testing.assert_allclose(found.mean(np.eye(2)), exact[0] + exact[1:], rtol=1e-8)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_rows_in_a_closure_are_rows_and_a_variable_of_their_name_is_not(own, rng):
+    """`weight` of the declaration, and a number of the user's that happens to bear its name."""
+
+    @bb.reward_model(t=EACH)
+    def powers(x, reward, weight, t):
+        mu = x @ t
+        power = weight if own else pytensor.shared(np.full(1, 4.0), name="weight")
+
+        def log_density(value, mu):
+            return power * pm.logp(pm.Normal.dist(mu, 1.0), value)
+
+        pm.CustomDist("r", mu, logp=log_density, observed=reward)
+        return mu
+
+    x, weight = rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
+    y, w = x @ [1.0, 2.0] + rng.normal(size=30), weight if own else np.full(30, 4.0)
+    exact = np.linalg.solve((x.T * w) @ x + np.eye(2), x.T @ (w * y))
+    found = bb.fit(powers, x, y, weight=weight)
+    np.testing.assert_allclose(found.mean(np.eye(2)), exact, rtol=1e-8)
+    bandit = bb.Bandit(1, powers, bb.Thompson(), n_features=2)
+    bandit.update(x, np.zeros(30, int), y, np.ones(30))
+    plain = np.ones(30) if own else np.full(30, 4.0)
+    exact = np.linalg.solve((x.T * plain) @ x + np.eye(2), x.T @ (plain * y))
+    np.testing.assert_allclose(bandit.belief.mean(np.eye(2))[:, 0], exact, rtol=1e-8)

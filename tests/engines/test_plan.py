@@ -41,9 +41,9 @@ def run(**around):
         (declared.noncentred, "exact_gaussian", 0),
         (declared.potential, "exact_gaussian", 0),
         (declared.conjugate, "normal_inverse_gamma", 1),
-        (declared.lasso, "gibbs", 2),
-        (declared.binary, "gibbs", 2),
-        (declared.heavy, "nuts", 3),
+        (declared.lasso, "gibbs", 3),
+        (declared.binary, "gibbs", 3),
+        (declared.heavy, "nuts", 4),
     ],
 )
 def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, engine, reasons):

@@ -21,7 +21,7 @@ MODELS = {name: kind() for name, kind in KINDS.items() if hasattr(kind, "belief"
     "cv": bb.Ridge("cv"),
     **{name: bb.load_model(name) for name in bb.list_models()},
 }
-RARE = {"logistic", "poisson", "probit"}  # models of rewards that are not real numbers
+RARE = {"logistic", "probit", "poisson", "beta_bernoulli", "gamma_poisson"}  # not of real rewards
 MODELS = {name: model for name, model in MODELS.items() if name not in RARE}
 QUICK = ("Ridge", "nig", "ridge", "laplace", next(n for n in MODELS if n.endswith("Trees")))
 every = pytest.mark.parametrize("name", slow_but(QUICK, MODELS))

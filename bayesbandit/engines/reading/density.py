@@ -24,7 +24,7 @@ from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA, ROLE
 from bayesbandit.engines.reading.rewrites import Graph, floating, lowered, unchecked
 
 if TYPE_CHECKING:
@@ -193,7 +193,9 @@ def _read(model: pm.Model) -> Density:
         swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):
         if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
-            swap[v] = v.type.constant_type(v.type, v.get_value())
+            role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
+            constant = v.type.constant_type(v.type, v.get_value())
+            swap[v] = constant if role is None else _like(v, inputs[role])
     graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)

@@ -1,0 +1,1 @@
+"""The belief about context-free rewards: a probability or a rate for each arm."""

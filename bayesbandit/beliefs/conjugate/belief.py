@@ -1,0 +1,170 @@
+"""The exact belief of a declared probability or rate of each arm, whatever the context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.conjugate.widened import widened_best
+from bayesbandit.engines.exact.conjugate import Conjugate
+from bayesbandit.engines.exact.one_number import Beta
+from bayesbandit.engines.plan import Plan
+from bayesbandit.kernels.conjugate import rounds as kernel
+from bayesbandit.kernels.conjugate.best import BETA, GAMMA, SHAPE
+from bayesbandit.kernels.rules import THOMPSON
+from bayesbandit.posteriors.posterior import Posterior
+
+
+class ConjugateBelief(Belief):
+    """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
+
+    `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
+    (`kernels/conjugate/rounds.py`).
+    """
+
+    compiled = True  # the kernels play it by `arms` and `settings`
+    streams = True
+    kernels: ClassVar[Any] = kernel
+
+    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+        method: Conjugate = plan.method
+        prior = method.proper_prior
+        assert method.door is not None
+        assert prior is not None
+        self.plan, self.n_features, self.normalize = plan, plan.n_features, normalize
+        self.family = BETA if isinstance(prior, Beta) else GAMMA
+        parts = [plan.n_features, self.family, prior.a, prior.b]
+        parts += [normalize, method.door.binary, method.door.whole]
+        self.settings = np.array(parts, dtype=np.float64)
+        self.arms = np.zeros((n_arms, kernel.WIDTH))
+        kernel.renew_all(self.arms, self.settings)
+
+    def __repr__(self) -> str:
+        return f"ConjugateBelief({self.plan.model.name}, n_arms={len(self.arms)})"
+
+    @property
+    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
+        """Observations of each arm (K,)."""
+        return self.arms[:, kernel.N]
+
+    def plays(self, rule: int, param: tuple[float, float] | None) -> bool:
+        """Whether the kernels play a rule of this number and least probability: Thompson sampling
+        where a draw is as far from its mean as it is."""
+        return rule != THOMPSON or (param is not None and param[0] == 1.0)
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
+        n = len(x)
+        return np.tile(self.arms[:, kernel.MEAN], (n, 1)), np.tile(
+            self.arms[:, kernel.SPREAD], (n, 1)
+        )
+
+    def draw(
+        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
+    ) -> np.ndarray:
+        which = range(len(self.arms)) if available is None else np.flatnonzero(available)
+        values = np.stack([self.known(int(k)).draw(size, rng) for k in which], axis=1)
+        return np.repeat(values[:, None], len(x), axis=1)
+
+    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
+        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
+        the `available`."""
+        which = np.ones(len(self.arms), np.bool_) if available is None else np.asarray(available)
+        alphas, of = np.unique(np.broadcast_to(np.ravel(alpha), len(x)), return_inverse=True)
+        found = np.array([self._best(float(a), which) for a in alphas])
+        return found.reshape(len(alphas), -1)[of]
+
+    def _best(self, alpha: float, which: np.ndarray) -> np.ndarray:
+        """P(arm is best) among these arms: (A,)."""
+        arms = np.ascontiguousarray(self.arms[which])
+        if alpha != 1.0:
+            return widened_best(arms[:, :SHAPE], arms[:, kernel.MEAN], self.family, alpha)
+        out = np.empty(len(self.arms))
+        kernel.best(self.arms, which, self.family, out)
+        return out[which]
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def update(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
+    ) -> None:
+        """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
+        self.check_rewards(x, reward)
+        weight = np.ones(len(x)) if weight is None else weight
+        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
+        kernel.update_many(self.arms, arm, reward, weight, self.settings)
+
+    def regression(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What the kernel takes for these rounds: contexts and rewards, arms and settings."""
+        self.check_rewards(x, reward)
+        return x, np.ascontiguousarray(reward), self.arms, self.settings
+
+    def check_rewards(self, x: np.ndarray, reward: np.ndarray) -> None:
+        """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""
+        broken = np.flatnonzero(self.plan.method.door.broken(np.asarray(reward)))
+        if len(broken):
+            i = int(broken[0])
+            raise ValueError(
+                f"{self.plan.model.name} gives a reward of {reward[i]:g} the likelihood 0, "
+                f"whatever its variables are: row {i}, the context "
+                f"{np.array2string(x[i], threshold=6)}"
+            )
+
+    def reweigh(
+        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
+        weight: np.ndarray,
+    ) -> None:  # fmt: skip
+        """The arms that are due afresh, from all rows: see `update`."""
+        for k in due:
+            mine = arm == k
+            self.arms[k] = 0.0
+            self.update(x[mine], arm[mine], reward[mine], weight[mine])
+        kernel.renew_all(self.arms, self.settings)
+
+    # ---- what is known ---------------------------------------------------------------------------
+
+    def known(self, k: int) -> Any:
+        """The distribution of arm k's mean reward."""
+        method: Conjugate = self.plan.method
+        return method.family(method.name, *(float(v) for v in self.arms[k, :2]))
+
+    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
+        """What is known of arm k. rows: what `History` keeps of it, by role."""
+        return Posterior(self.plan, rows or {}, self.known(k), 0)
+
+    def fork(self) -> Self:
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), arms=self.arms.copy())
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """All that is known, as arrays."""
+        return {"sums": self.arms[:, kernel.N : kernel.REST + 1].copy()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        sums = state["sums"]
+        if sums.shape != (len(self.arms), 3) or not (np.isfinite(sums).all() and (sums >= 0).all()):
+            raise ValueError(f"sums must be {(len(self.arms), 3)}, ≥ 0; got {sums.shape}")
+        self.arms[:] = 0.0
+        self.arms[:, kernel.N : kernel.REST + 1] = sums
+        kernel.renew_all(self.arms, self.settings)
+
+    def add_arm(self) -> None:
+        """One more arm, about which nothing is known."""
+        self._rearrange(np.vstack([self.arms, np.zeros((1, kernel.WIDTH))]))
+
+    def remove_arm(self, k: int) -> None:
+        """Forget arm k; those behind it move up."""
+        self._rearrange(np.delete(self.arms, k, axis=0))
+
+    def _rearrange(self, arms: np.ndarray) -> None:
+        kernel.renew_all(arms, self.settings)
+        self.arms = arms

@@ -1,0 +1,1 @@
+"""Compiled leaves of beliefs about probabilities and rates."""

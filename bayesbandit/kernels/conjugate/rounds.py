@@ -1,0 +1,250 @@
+"""One round of arms without contexts, each a probability or a rate: what `kernels/rounds.py` does
+for linear ones, and the rules of which it shares.
+
+Thompson sampling's probabilities stand in the row (TABULATED) and are kept until a reward arrives:
+they do not depend on the context.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from bayesbandit.checks import LARGEST
+from bayesbandit.kernels.algebra.dense import copy_into
+from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.conjugate.best import GAMMA, SHAPE, best, reshape
+from bayesbandit.kernels.rounds import (
+    DONE,
+    FULL,
+    NOT_FINITE,
+    STREAM_EMPTY,
+    decide_into,
+    weigh,
+)
+from bayesbandit.kernels.rules import (
+    ARM,
+    PROPENSITY,
+    REWARD,
+    TABULATED,
+    THOMPSON,
+    WEIGHT,
+    chance,
+    df_at,
+    is_short,
+    row_width,
+    scale_at,
+    tail_at,
+)
+
+# A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and
+# standard deviation; its probability, and in the first arm's row whether the probabilities are
+# those of now.
+N, HITS, REST, MEAN, SPREAD, CHANCE, FRESH = range(SHAPE, SHAPE + 7)
+WIDTH = 16
+
+# The settings shared by all arms: columns of the design, family, the prior's a and b, whether an
+# arm's weights are scaled to mean 1, whether rewards are 0 and 1, and whether they are whole.
+D_, FAMILY, A0, B0, NORMALIZE, BINARY, WHOLE = range(7)
+REFUSED = -2  # a reward that has likelihood 0
+
+
+@njit(cache=True)
+def is_possible(reward, settings):
+    """Whether a reward has a likelihood."""
+    if settings[BINARY] > 0.0:
+        return reward == 0.0 or reward == 1.0
+    return reward >= 0.0 and (settings[WHOLE] == 0.0 or reward == math.floor(reward))
+
+
+@njit(cache=True)
+def renew(arm, settings):
+    """What follows from an arm's sums."""
+    w_bar, family = 1.0, int(settings[FAMILY])
+    if settings[NORMALIZE] > 0.0 and arm[N] > 0.0:
+        w_bar = (arm[REST] if family == GAMMA else arm[HITS] + arm[REST]) / arm[N]
+    a, b = settings[A0] + arm[HITS] / w_bar, settings[B0] + arm[REST] / w_bar
+    reshape(arm, a, b, family)
+    if family == GAMMA:
+        arm[MEAN], arm[SPREAD] = a / b, math.sqrt(a) / b
+    else:
+        n = a + b
+        arm[MEAN], arm[SPREAD] = a / n, math.sqrt(a / n * (b / n) / (n + 1.0))
+
+
+@njit(cache=True)
+def add(arm, reward, weight, settings):
+    """Add a reward to an arm's sums."""
+    arm[N] += 1.0
+    arm[HITS] += weight * reward
+    arm[REST] += weight if int(settings[FAMILY]) == GAMMA else weight * (1.0 - reward)
+
+
+@njit(cache=True)
+def renew_all(arms, settings):
+    """What follows from the sums of all arms."""
+    for k in range(arms.shape[0]):
+        renew(arms[k], settings)
+    arms[0, FRESH] = 0.0
+
+
+@njit(cache=True)
+def update_many(arms, arm, reward, weight, settings):
+    """Arm numbers, rewards and weights (n,) arrive in order."""
+    for i in range(arm.size):
+        add(arms[arm[i]], reward[i], weight[i], settings)
+    renew_all(arms, settings)
+
+
+@njit(cache=True)
+def among(arms, available, settings, out):
+    """Thompson sampling's probabilities of the available arms: out (K,), 0 of all others."""
+    K, count, old = arms.shape[0], 0, 0
+    known = np.empty(K, np.bool_)
+    for k in range(K):
+        known[k] = available[k] and arms[k, N] > 0.0
+        count += available[k]
+        old += known[k]
+    if old > 0:
+        best(arms, known, int(settings[FAMILY]), out)
+    for k in range(K):
+        if known[k]:
+            out[k] = out[k] * (old / count)
+        else:
+            out[k] = 1.0 / count if available[k] else 0.0
+
+
+@njit(cache=True)
+def tabulate(row, arms, available, settings, floor):
+    """Fill in Thompson sampling's probabilities, none below the floor."""
+    D, K, count, everyone = int(settings[D_]), arms.shape[0], 0, True
+    for k in range(K):
+        count += available[k]
+        everyone = everyone and available[k]
+    p = row[df_at(D, K) : tail_at(D, K)]
+    if everyone and arms[0, FRESH] > 0.0:
+        for k in range(K):
+            p[k] = arms[k, CHANCE]
+    else:
+        among(arms, available, settings, p)
+        if everyone:
+            for k in range(K):
+                arms[k, CHANCE] = p[k]
+            arms[0, FRESH] = 1.0
+    for k in range(K):
+        if available[k]:
+            p[k] = floor + (1.0 - count * floor) * p[k]
+
+
+@njit(cache=True)
+def choose_into(row, x, arms, available, settings, kind, param, floor, stream):
+    """Fill a whole row for context x (d,) and return the chosen arm."""
+    D, K = int(settings[D_]), arms.shape[0]
+    for i in range(D):
+        row[i] = x[i]
+    for k in range(K):
+        row[D + k] = arms[k, MEAN] if available[k] else -np.inf
+        row[scale_at(D, K) + k] = arms[k, SPREAD] if available[k] else 0.0
+        row[df_at(D, K) + k] = (np.inf if arms[k, N] > 0.0 else -np.inf) if available[k] else 0.0
+    if kind == THOMPSON:
+        tabulate(row, arms, available, settings, floor)
+        kind = TABULATED
+    return decide_into(row, D, K, kind, param, floor, stream)
+
+
+@njit(cache=True)
+def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
+    """`choose_into`, checked: NOT_FINITE (or too large) and STREAM_EMPTY leave all as it was."""
+    for i in range(x.size):
+        if not abs(x[i]) <= LARGEST:
+            return NOT_FINITE
+    if is_short(stream, arms.shape[0]):
+        return STREAM_EMPTY
+    row, x, stream = borrowed(row), borrowed(x), borrowed(stream)
+    arms, settings, available = borrowed(arms), borrowed(settings), borrowed(available)
+    arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream)
+    stream[-1] += 1.0
+    return arm
+
+
+@njit(cache=True)
+def observe_into(row, arms, settings, source, clip):
+    """Weigh the row's reward and update its arm."""
+    D, K = int(settings[D_]), arms.shape[0]
+    weigh(row, D, K, source, clip)
+    tail = row[tail_at(D, K) :]
+    arm = arms[int(tail[ARM])]
+    add(arm, tail[REWARD], tail[WEIGHT], settings)
+    renew(arm, settings)
+    arms[0, FRESH] = 0.0
+
+
+@njit(cache=True)
+def observe_one(row, reward, arms, settings, source, clip, history, count):
+    """A reward arrives for a decided row, which is logged behind the rows of `history`: see
+    `kernels/rounds.py`. REFUSED: it has likelihood 0, and nothing is done."""
+    if not is_possible(reward, settings):
+        return REFUSED
+    arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
+    history, count = borrowed(history), borrowed(count)
+    D, K, at = int(settings[D_]), arms.shape[0], count[0]
+    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
+        return FULL
+    own = np.empty(row.size)
+    logged = history[at] if count[2] != 0 else borrowed(own)
+    copy_into(logged, row)
+    logged[tail_at(D, K) + REWARD] = reward
+    observe_into(logged, arms, settings, source, clip)
+    held(own)
+    count[0] += count[2] != 0
+    count[1] += 1
+    return DONE
+
+
+@njit(cache=True)
+def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
+    """Rows (n, width) that carry all of their numbers are logged, and their arms updated by arm
+    numbers, rewards and weights (n,): all of it or, without room, nothing. z is not needed."""
+    n, kept = rows.shape[0], 0
+    if count[2] != 0:
+        kept = n if count[2] < 0 else min(n, count[2])
+        if count[0] + kept > history.shape[0]:
+            return FULL
+    update_many(arms, arm, reward, weight, settings)
+    for i in range(kept):
+        history[count[0] + i] = rows[n - kept + i]
+    count[0] += kept
+    count[1] += n
+    return DONE
+
+
+@njit(cache=True)
+def play(x, reward, start, every, arms, available, settings, kind, params, source, clip, stream,
+         chosen, propensity, history):  # fmt: skip
+    """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K): see
+    `kernels/rounds.py`."""
+    x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
+    available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
+    chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
+    D, K = int(settings[D_]), arms.shape[0]
+    own = np.empty(row_width(D, K))
+    row = borrowed(own)
+    tail = row[tail_at(D, K) :]
+    for t in range(start, x.shape[0]):
+        if is_short(stream, K):
+            stream[-1] += t - start
+            held(own)
+            return t
+        at = t if params.shape[0] > 1 else 0
+        param, floor = params[at, 0], params[at, 1]
+        arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream)
+        if t % every == 0:
+            tail[PROPENSITY] = chance(row, arm, D, K)
+        tail[REWARD] = reward[t, arm]
+        observe_into(row, arms, settings, source, clip)
+        chosen[t], propensity[t] = arm, tail[PROPENSITY]
+        if history.shape[0] > 0:
+            history[t % history.shape[0]] = row
+    stream[-1] += x.shape[0] - start
+    held(own)
+    return x.shape[0]

@@ -1,0 +1,231 @@
+"""Bandits of probabilities and rates: laws of the belief, with and without contexts."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
+from bayesbandit.beliefs.sampled.belief import SampledBelief
+
+NAMES = ("beta_bernoulli", "gamma_poisson")
+ARMS = ("a", "b", "c")
+TRUTH = np.array([0.3, 0.5, 0.6])
+POLICIES = {
+    "Thompson": bb.Thompson(),
+    "wide": bb.Thompson(1.5),
+    "floored": bb.Thompson(min_probability=0.05),
+    "UCB": bb.UCB(1.0),
+    "greedy": bb.EpsilonGreedy(0.2),
+    "TopTwo": bb.TopTwo(),
+    "in time": bb.Thompson(lambda t: 1.0 if t > 5 else 2.0),
+}
+BALANCES = {
+    "none": bb.Unweighted(),
+    "weights": bb.InversePropensity(clip=0.1),
+    "of mean 1": bb.InversePropensity(clip=0.1, normalize=True),
+}
+models = pytest.mark.parametrize("name", NAMES)
+policies = pytest.mark.parametrize("policy", POLICIES)
+balances = pytest.mark.parametrize("balance", BALANCES)
+
+
+def bandit(name="beta_bernoulli", policy="Thompson", balance="none", d=0, **settings):
+    made = bb.Bandit(
+        ARMS, bb.load_model(name), POLICIES[policy], BALANCES[balance], n_features=d, seed=4,
+        **settings,
+    )  # fmt: skip
+    assert isinstance(made.belief, ConjugateBelief)
+    return made
+
+
+def rewards(n, seed=0):
+    return np.random.default_rng(seed).binomial(1, TRUTH, (n, 3)).astype(float)
+
+
+def played(made, n=40, seed=0):
+    x = np.random.default_rng(1).normal(size=(n, made.n_features))
+    for context, reward in zip(x, rewards(n, seed), strict=True):
+        decision = made.choose(context) if made.n_features else made.choose()
+        made.observe(decision, float(reward[made.arms.index(decision.arm)]))
+    return made
+
+
+def sums(made):
+    return made.belief.state()["sums"]
+
+
+@models
+@balances
+def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
+    made = played(bandit(name, balance=balance))
+    frame = made.history.to_frame()
+    for k, arm in enumerate(ARMS):
+        mine = frame[frame["arm"] == arm]
+        r, w = mine["reward"].to_numpy(), mine["weight"].to_numpy()
+        w = w / w.mean() if balance == "of mean 1" and len(w) else w
+        a = 1 + w @ r
+        b = 1 + (w @ (1 - r) if name == "beta_bernoulli" else w.sum())
+        known = made.posterior(arm)
+        mean = a / (a + b) if name == "beta_bernoulli" else a / b
+        np.testing.assert_allclose(known.mean(np.empty((1, 0))), mean, rtol=1e-12)
+        np.testing.assert_allclose(made.belief.moments(np.empty((1, 0)))[0][0, k], mean)
+        if balance == "weights" and len(r):
+            fitted = bb.fit(made.model, None, r, w)
+            np.testing.assert_allclose(fitted.mean(np.empty((1, 0))), mean, rtol=1e-12)
+
+
+@models
+@policies
+@balances
+def test_a_run_is_its_rounds_to_the_last_bit(name, policy, balance):
+    stepped, run = played(bandit(name, policy, balance)), bandit(name, policy, balance)
+    run.play(np.empty((40, 0)), rewards(40))
+    np.testing.assert_array_equal(sums(stepped), sums(run))
+    np.testing.assert_array_equal(stepped.stream, run.stream)
+    np.testing.assert_array_equal(
+        stepped.choose().probabilities, run.choose(np.empty(0)).probabilities
+    )
+
+
+@models
+@policies
+def test_a_batch_is_its_decisions(name, policy):
+    one, many = played(bandit(name, policy, d=2)), played(bandit(name, policy, d=2))
+    x = np.random.default_rng(5).normal(size=(9, 2))
+    together = many.choose(x)
+    apart = [one.choose(row) for row in x]
+    assert [d.arm for d in apart] == together.arm.tolist()
+    for i, decision in enumerate(apart):
+        np.testing.assert_array_equal(decision.probabilities, together.probabilities[i])
+        assert decision.propensity == together.propensity[i]
+
+
+@models
+def test_rewards_at_once_are_rewards_one_by_one(name):
+    one, many = bandit(name, d=1), bandit(name, d=1)
+    x, r = np.ones((30, 1)), rewards(30)[:, 0]
+    arm = np.array(ARMS)[np.arange(30) % 3]
+    many.update(x, arm, r, np.full(30, 0.5))
+    for i in range(30):
+        one.update(x[i], arm[i], r[i], 0.5)
+    np.testing.assert_array_equal(sums(one), sums(many))
+    np.testing.assert_array_equal(one.belief.arms[:, :12], many.belief.arms[:, :12])
+
+
+def test_probabilities_are_shares_of_draws(rng):
+    made = played(bandit(), 60)
+    x = np.empty((1, 0))
+    draws = made.belief.draw(x, 200_000, rng)[:, 0]
+    share = np.bincount(draws.argmax(axis=1), minlength=3) / len(draws)
+    p = made.choose().probabilities
+    np.testing.assert_allclose(share, p, atol=0.006)
+    np.testing.assert_allclose(made.belief.best(x)[0], p, atol=1e-15)
+    two = made.belief.best(x, 1.0, np.array([True, False, True]))
+    assert two.shape == (1, 2)
+    np.testing.assert_allclose(two.sum(), 1.0)
+    assert made.choose(arms=["a", "c"]).probabilities[1] == 0.0
+
+
+def test_a_new_arm_has_its_share():
+    made = bandit()
+    np.testing.assert_array_equal(made.choose().probabilities, np.full(3, 1 / 3))
+    made.update(np.empty((2, 0)), ["a", "b"], [1.0, 0.0], [0.5, 0.5])
+    p = made.choose().probabilities
+    assert p[2] == 1 / 3
+    np.testing.assert_allclose(p[:2].sum(), 2 / 3)
+    assert p[0] > p[1]
+
+
+@models
+@policies
+def test_saved_and_loaded_it_goes_on(name, policy, tmp_path):
+    if policy == "in time":
+        pytest.skip("its α is a function")
+    made = played(bandit(name, policy, "of mean 1"))
+    made.save(tmp_path / "b.npz")
+    again = bb.Bandit.load(tmp_path / "b.npz")
+    np.testing.assert_array_equal(sums(played(made, seed=3)), sums(played(again, seed=3)))
+    np.testing.assert_array_equal(made.choose().probabilities, again.choose().probabilities)
+
+
+@models
+def test_arms_come_and_go(name):
+    made = played(bandit(name))
+    twin = made.copy()
+    made.add_arm("d")
+    assert made.choose().probabilities[3] == 1 / 4
+    made.remove_arm("d")
+    np.testing.assert_array_equal(sums(made), sums(twin))
+    made.remove_arm("a")
+    np.testing.assert_array_equal(sums(made), sums(twin)[1:])
+    np.testing.assert_allclose(made.choose().probabilities.sum(), 1.0)
+
+
+@models
+@pytest.mark.parametrize("bad", [0.5, -1.0, np.nan])
+def test_impossible_rewards_leave_no_trace(name, bad):
+    made = played(bandit(name, d=1))
+    before, total = made.belief.arms.copy(), made.history.total
+    decision, batch = made.choose([1.0]), made.choose([[1.0], [2.0]])
+    for of, reward in ((decision, bad), (batch, [1.0, bad])):
+        with pytest.raises(ValueError, match="reward"):
+            made.observe(of, reward)
+    with pytest.raises(ValueError, match="reward"):
+        made.update([[1.0]], ["a"], [bad], [0.5])
+    with pytest.raises(ValueError, match="reward"):
+        made.play(np.ones((1, 1)), np.full((1, 3), bad))
+    np.testing.assert_array_equal(made.belief.arms[:, :11], before[:, :11])
+    assert made.history.total == total
+    if name == "beta_bernoulli":
+        with pytest.raises(ValueError, match="likelihood 0"):
+            made.observe(decision, 2.0)
+
+
+def test_a_fork_goes_its_own_way():
+    belief = played(bandit()).belief
+    before, twin = belief.arms.copy(), belief.fork()
+    twin.update(np.empty((1, 0)), np.array([0]), np.array([1.0]))
+    np.testing.assert_array_equal(belief.arms, before)
+    assert twin.n[0] == belief.n[0] + 1
+
+
+@pytest.mark.parametrize("balance", [bb.InversePropensity(propensity="estimated")])
+def test_weights_that_change_with_hindsight(balance):
+    made = bb.Bandit(ARMS, bb.load_model("beta_bernoulli"), bb.Thompson(), balance, n_features=1)
+    played(made, 60)
+    rows = made.history.to_frame()
+    known = made.belief.known(0)
+    assert known.a + known.b > 2
+    assert np.isfinite(rows["weight"]).all()
+    with pytest.raises(ValueError, match="snapshots"):
+        bb.Bandit(
+            ARMS, made.model, bb.Thompson(), bb.InversePropensity(propensity="pooled"), n_features=1
+        )
+
+
+def test_without_features_a_model_of_features_is_refused():
+    with pytest.raises(ValueError, match="'theta' for each feature"):
+        bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=0)
+    with pytest.raises(ValueError, match="'theta' for each feature"):
+        bb.fit(bb.load_model("ridge"), None, [1.0, 2.0])
+    with pytest.raises(ValueError, match="must have 2 features; got none"):
+        bandit(d=2).choose()
+
+
+def test_shares_of_successes_are_left_to_draws():
+    """A likelihood that makes sense of .5 is played by its closed form's draws."""
+
+    def log_likelihood(reward, p):
+        return reward * pm.math.log(p) + (1 - reward) * pm.math.log1p(-p)
+
+    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0))
+    def shares(x, reward, p):
+        pm.CustomDist("reward", p, logp=log_likelihood, observed=reward)
+        return p
+
+    made = bb.Bandit(2, shares, bb.Thompson(), n_features=0, draws=50)
+    assert isinstance(made.belief, SampledBelief)
+    made.observe(made.choose(), 0.5)
+    found = bb.fit(shares, None, [0.5, 0.5, 1.0])
+    assert (found.known.a, found.known.b) == (3.0, 2.0)
