@@ -149,8 +149,27 @@ def potential(term):
     return lambda *given: pm.Potential("more", term(*given))
 
 
+def with_epsilon(size):
+    def likelihood(p, eta, x, reward, weight):
+        won, lost = pm.math.log(p + size), pm.math.log(1 - p + size)
+        pm.Potential("r", (reward * won + (1 - reward) * lost).sum())
+
+    return likelihood
+
+
+def capped(p, eta, x, reward, weight):
+    pm.Potential("r", math_.minimum(weight, 5.0) * pm.logp(pm.Bernoulli.dist(p), reward))
+
+
 math_ = pm.math
 UNLIKE = {
+    "an epsilon beside p": refused(likelihood=with_epsilon(1e-8)),
+    "a smaller epsilon": refused(likelihood=with_epsilon(1e-12)),
+    "weights up to 5": refused(likelihood=capped),
+    "a mean of the same at 0 and 1": refused(mean=lambda p, eta, x: math_.sigmoid(eta**3)),
+    "a mean that bends far away": refused(
+        mean=lambda p, eta, x: math_.sigmoid(eta + 0.01 * eta**3 * (eta - 1))
+    ),
     "clipped": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 0.01, 0.99))),
     "clipped far": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 1e-9, 1 - 1e-9))),
     "mixed with chance": refused(likelihood=observed(lambda p, eta, x: 0.05 + 0.9 * p)),
@@ -203,7 +222,17 @@ UNLIKE = {
 }
 
 
-LEAST = ("clipped", "mixed with chance", "flipped", "rows in pairs", "a wall", "heavy prior")
+LEAST = (
+    "an epsilon beside p",
+    "weights up to 5",
+    "a mean of the same at 0 and 1",
+    "clipped",
+    "mixed with chance",
+    "flipped",
+    "rows in pairs",
+    "a wall",
+    "heavy prior",
+)
 
 
 @pytest.mark.parametrize("name", slow_but(LEAST, UNLIKE))
@@ -218,6 +247,21 @@ def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
     data = {"x": x, "reward": reward, "weight": rng.uniform(0.5, 2, 40)}
     with pytest.raises(NotThisEngine):
         found.sample(data, draws=10, chains=1)
+
+
+def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
+    """In a stream: at a reward that was not there before."""
+
+    def censored(x, reward, theta):
+        mu = pm.math.exp(x @ theta)
+        pm.Poisson("r", mu, observed=pm.math.minimum(reward, 1000))
+        return mu
+
+    made = bb.Bandit(1, declared(censored), bb.Thompson(), n_features=2, engine="laplace")
+    made.update(rng.normal(size=(9, 2)), [0] * 9, np.arange(9.0), np.ones(9))
+    with pytest.raises(ValueError, match="not Poisson"):
+        made.update(np.ones((1, 2)), [0], [1001.0], [1.0])
+    assert made.belief.n.sum() == 9
 
 
 def test_what_holds_of_some_rewards_alone_is_found_on_the_rows(rng):
@@ -348,6 +392,17 @@ def test_draws_go_on_from_a_state_and_are_the_same_again(rng):
     before = [dict(state) for state in one.state]
     for state, kept in zip(one.state, before, strict=True):
         np.testing.assert_array_equal(state["theta"], kept["theta"])
+
+
+def test_weights_of_next_to_nothing_add_up(rng):
+    """10,000 rows of weight 1/10,000 are one row: where each variable ω is 0 to rounding."""
+    n = 10_000
+    data = {"x": np.ones((n, 1)), "reward": np.ones(n), "weight": np.full(n, 1.0 / n)}
+    drawn = sampled(bb.load_model("logistic"), data, draws=1000, chains=2, tune=50)
+    exact = by_quadrature(lambda t: np.log(expit(t)) - 0.5 * t * t)
+    mean, sd, size = moments(drawn, "theta")
+    assert abs(mean[0] - exact[0]) < 4.5 * exact[1] / np.sqrt(size)
+    assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / size) * 2
 
 
 @pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])

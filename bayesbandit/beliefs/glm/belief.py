@@ -19,7 +19,7 @@ from bayesbandit.beliefs.base import Belief, shared
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.engines.base import one_thread
+from bayesbandit.engines.base import NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan
@@ -29,16 +29,13 @@ from bayesbandit.kernels.glm import newton
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.posteriors.posterior import Posterior
 
-DOUBLED = 2.0  # by which rows grow from one identity test to the next
-
 
 class LinearizedBelief(Belief):
     """K arms of a generalised linear model, or one that they share.
 
     `inner` is the belief about the linear predictor η, in which rows are observations of η. Each
     group g has a posterior: an arm, or all arms together. total (G, 2): the weights and rows of a
-    group; due (G,): the number of rows at which its mode is settled next; tested (G,): how many the
-    likelihood was last compared on.
+    group; due (G,): the number of rows at which its mode is settled next.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class LinearizedBelief(Belief):
         kind = JointBelief if self.joint else AffineBelief
         self.inner: AffineBelief = kind(working, len(self.n))
         G = self.inner.n_posteriors
-        self.total, self.due, self.tested = np.zeros((G, 2)), np.ones(G), np.zeros(G)
+        self.total, self.due = np.zeros((G, 2)), np.ones(G)
 
     def __repr__(self) -> str:
         return f"LinearizedBelief({self.plan.model.name}, n_arms={len(self.n)})"
@@ -102,10 +99,12 @@ class LinearizedBelief(Belief):
         """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
         1); nothing of them where a reward has likelihood 0, whatever the variables are."""
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
-        if not (possible := self.glm.family.possible(reward)).all():
+        try:
+            self.glm.check((x, reward, weight, arm))
+        except NotThisEngine:
             rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
             self.plan.likelihood.check(self.plan.model.name, rows, [])
-            raise self.glm.impossible(float(reward[~possible][0]))
+            raise
         z, offset = self.inner.features(x, arm if self.joint else None)
         group = np.zeros_like(arm) if self.joint else np.ascontiguousarray(arm)
         z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
@@ -142,10 +141,6 @@ class LinearizedBelief(Belief):
             if not found < np.inf:
                 raise RuntimeError(f"{self.plan.model.name}: the posterior's mode was not found")
             eta, y, v = z @ phi + offset, np.empty(n), np.empty(n)
-            if n >= DOUBLED * self.tested[g]:
-                data = rows["x"], rows["reward"], rows["weight"], rows.get("arm", np.zeros(n))
-                self.glm.check(data, eta)
-                self.tested[g] = n
             newton.pseudo_rows(eta, family.kind, family.number, rows["reward"], power, y, v)
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
 
@@ -165,7 +160,7 @@ class LinearizedBelief(Belief):
         else:
             self.inner.add_arm()
             self.total = np.vstack([self.total, [0.0, 0.0]])
-            self.due, self.tested = np.append(self.due, 1.0), np.append(self.tested, 0.0)
+            self.due = np.append(self.due, 1.0)
 
     def remove_arm(self, k: int) -> None:
         self.n = np.delete(self.n, k)
@@ -175,7 +170,7 @@ class LinearizedBelief(Belief):
         else:
             self.inner.remove_arm(k)
             self.total = np.delete(self.total, k, axis=0)
-            self.due, self.tested = np.delete(self.due, k), np.delete(self.tested, k)
+            self.due = np.delete(self.due, k)
 
     def _anew(self) -> None:
         """The model of so many arms, from the rounds."""
@@ -187,7 +182,7 @@ class LinearizedBelief(Belief):
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
         twin = object.__new__(type(self))
-        own = {"total": self.total.copy(), "due": self.due.copy(), "tested": self.tested.copy()}
+        own = {"total": self.total.copy(), "due": self.due.copy()}
         vars(twin).update(vars(self), inner=self.inner.fork(), rounds=self.rounds.fork(), **own)
         return twin
 
@@ -204,7 +199,7 @@ class LinearizedBelief(Belief):
         """All that is needed to go on, as arrays and plain values."""
         return {
             "arms": self.inner.inner.arms, "rounds": self.rounds.state(),
-            "total": self.total, "due": self.due, "tested": self.tested,
+            "total": self.total, "due": self.due,
         }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -212,5 +207,5 @@ class LinearizedBelief(Belief):
         self.inner.inner.restore({"arms": state["arms"]})
         self.rounds.restore(state["rounds"])
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        for name in ("total", "due", "tested"):
+        for name in ("total", "due"):
             getattr(self, name)[:] = state[name]

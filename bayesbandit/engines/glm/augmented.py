@@ -99,11 +99,12 @@ class Augmented:
             sign = np.where(reward > 0.5, 1.0, -1.0)
             expands = not (b.any() or prior.shift.any())
             return partial(sweeps.albert_chib, wide, b, sign, weight, joint, prior.shift, expands)
-        shape, kappa, shift = weight * family.number, weight * (reward - 0.5 * family.number), 0.0
+        shape, kappa = weight * family.number, weight * (reward - 0.5 * family.number)
         if family.kind == NEGATIVE_BINOMIAL:
             shape = weight * (reward + family.number)
-            kappa, shift = 0.5 * weight * (reward - family.number), math.log(family.number)
-        return partial(sweeps.polya_gamma, wide, b - shift, shape, kappa, joint, padding)
+            kappa, b = 0.5 * weight * (reward - family.number), b - math.log(family.number)
+        wide[:, P], joint[:D, P] = -b, prior.shift + A.T @ kappa
+        return partial(sweeps.polya_gamma, wide, shape, joint, padding)
 
 
 def match(model: pm.Model) -> Augmented | Refusal:

@@ -16,7 +16,7 @@ from pytensor.tensor.elemwise import Elemwise
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density
-from bayesbandit.engines.reading.influence import Influence
+from bayesbandit.engines.reading.influence import Influence, Scaling
 from bayesbandit.engines.reading.quadratic import PYTHON, Data, gradient
 from bayesbandit.engines.reading.recognise import DATA_ROW
 from bayesbandit.engines.reading.rewrites import merged
@@ -57,6 +57,10 @@ class Cut:
             if more := Influence([graph], names).of(graph) - allowed:
                 what = " and ".join(sorted(more))
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
+            if "weight" in inputs and graph is not self.mean:
+                power = Scaling([graph], {inputs["weight"]: 1.0}).of(graph)
+                if power not in (0.0, 1.0):
+                    raise refuse(engine, f"{label}: no power of a likelihood by its weight")
             if why := mixed(graph):
                 raise refuse(engine, f"{label}: rows are not apart: {why}")
             if why := Degrees([graph], {self.eta: 1.0}, analytic, positive=()).fault(graph, most=1):
@@ -80,10 +84,10 @@ class Cut:
         [slope] = self._slope(np.array([eta]), *self._present(data))
         return float(np.ravel(slope)[0])
 
-    def mean_at(self, eta: float) -> float:
-        """The mean reward at η."""
-        [mean] = self._mean(np.array([eta]))
-        return float(np.ravel(mean)[0])
+    def means(self, eta: np.ndarray) -> np.ndarray:
+        """The mean rewards at η (n,)."""
+        [mean] = self._mean(eta)
+        return np.broadcast_to(mean, eta.shape)
 
     def _present(self, data: Data) -> list[np.ndarray]:
         return [a for a, role in zip(data, DATA, strict=True) if role in self.density.inputs]

@@ -42,6 +42,13 @@ class Family:
             return np.unique(np.round(np.linspace(0.0, self.number, 5)))
         return np.array([0.0, 1.0, 2.0, 5.0, 17.0, 100.0])
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """How far η goes where a likelihood is compared: beyond, digits are lost."""
+        if self.kind == PROBIT:
+            return -7.0, 7.0
+        return -30.0, 30.0 if self.kind == BINOMIAL else 8.0
+
     def possible(self, reward: np.ndarray) -> np.ndarray:
         """Which rewards can be."""
         most = np.inf if self.kind in (POISSON, NEGATIVE_BINOMIAL) else self.number
@@ -71,12 +78,12 @@ class Family:
         return float(kernel.totals(self.kind, self.number, eta, reward, weight))
 
 
-def family(mean: Callable[[float], float], slope: Slope) -> Family | None:
-    """The family that has a mean reward at η = 0 like this, and such a slope; None: none has.
+def family(means: np.ndarray, slope: Slope) -> Family | None:
+    """The family that has such mean rewards at η = 0 and 1, and such a slope; None: none has.
 
     It is a guess, which is to be held against the model.
     """
-    at_0, at_1 = mean(0.0), mean(1.0)
+    at_0, at_1 = means.tolist()
     if np.isclose(at_0, 1.0, rtol=1e-12) and np.isclose(at_1, np.e, rtol=1e-12):
         return _count(slope)
     if np.isclose(at_0, 0.5, rtol=1e-12) and np.isclose(at_1, ndtr(1.0), rtol=1e-7):

@@ -32,10 +32,12 @@ from bayesbandit.kernels.glm import newton
 if TYPE_CHECKING:
     import pymc as pm
 
-POINTS = 6  # at which a likelihood is compared with the family's
-SPREAD, MOST = 1.5, 5.0  # of η there
+POINTS, AROUND = 8, 5.0  # at which a likelihood is compared with the family's, and how far η goes
 TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
-NEAR = 1e-5  # and of one at a posterior's own η, absolute, a row
+NEAR = 1e-5  # of one at a posterior's own η, absolute, a row
+FAR = 0.01  # of one where 1 − p is next to nothing, relative
+LINKS = 241  # points at which a mean reward is compared with the family's
+TOGETHER = 16  # rewards that are compared at once
 
 
 class Regression:
@@ -51,6 +53,7 @@ class Regression:
         prior = block.distribution(block.prior())  # refused where it is improper
         root = solve_triangular(prior.cholesky, np.eye(block.dim), lower=True).T
         self.whitening = prior.mean, root
+        self._tested: set[float] = set()
 
     def weights(self, data: Data) -> np.ndarray:
         """The powers (n,) of rows' likelihoods."""
@@ -84,33 +87,48 @@ class Regression:
         reason = f"a reward of {reward:g} is none of a {self.family.name} likelihood"
         return self.block.quadratic.refusal(reason, of_rows=True)
 
-    def check(self, data: Data, *etas: np.ndarray) -> None:
-        """The identity test: on these rows the model's log likelihood is the family's, but for a
-        constant, at random η and at these (n,)."""
-        n, rng = len(data[0]), np.random.default_rng(0)
-        if n == 0:
-            return
-        if not (possible := self.family.possible(data[1])).all():
-            raise self.impossible(float(data[1][~possible][0]))
-        at = [np.clip(SPREAD * rng.standard_normal(n), -MOST, MOST) for _ in range(POINTS)]
-        weight = self.weights(data)
-        gaps, sizes = [], []
-        for eta in (*at, *etas):
-            ours = self.family.total(eta, data[1], weight)
-            theirs = self.cut.total(eta, data)
-            gaps.append(theirs - ours)
-            sizes.append(abs(theirs) + abs(ours))
-        if not np.isfinite(gaps).all():
-            reason = "on these rows the likelihood is 0, to rounding, where its posterior is"
-            raise self.block.quadratic.refusal(reason, of_rows=True)
-        least = TOLERANCE * (max(sizes) + n)
-        wrong = not np.ptp(gaps[:POINTS]) <= least
-        wrong |= not np.ptp(gaps) <= least + NEAR * n
-        if wrong:
-            reason = (
-                f"on these rows the likelihood is not {self.family.name}: by {np.ptp(gaps):.2g}"
-            )
-            raise self.block.quadratic.refusal(reason, of_rows=True)
+    def check(self, data: Data, eta: np.ndarray | None = None) -> None:
+        """The identity test: the model's log likelihood is the family's, but for a constant, for
+        each of these rewards, near and far; and of these rows together at their η (n,)."""
+        new = np.array(sorted(set(data[1].tolist()) - self._tested))
+        if not (possible := self.family.possible(new)).all():
+            raise self.impossible(float(new[~possible][0]))
+        for i in range(0, len(new), TOGETHER):
+            self._check_rewards(new[i : i + TOGETHER])
+            self._tested.update(new[i : i + TOGETHER].tolist())
+        if eta is not None and len(eta):
+            gap, size = self._gap(data, eta)
+            if not gap <= TOLERANCE * size + NEAR * len(eta):
+                raise self._unlike(gap)
+
+    def _check_rewards(self, reward: np.ndarray) -> None:
+        """The test of rewards (n,): by what is proved of the graph (`Cut`), it holds for all rows
+        that have them."""
+        n = len(reward)
+        x, one = np.ones((n, self.cut.density.n_features)), np.ones(n)
+        data, rng = (x, reward, one, np.zeros(n, dtype=np.int64)), np.random.default_rng(0)
+        points = [(rng.uniform(-AROUND, AROUND, n), TOLERANCE) for _ in range(POINTS)]
+        points += [(np.full(n, end), FAR) for end in self.family.ends]
+        for eta, tolerance in points:
+            gap, size = self._gap(data, eta)
+            if not gap <= tolerance * size:
+                raise self._unlike(gap)
+
+    def _gap(self, data: Data, eta: np.ndarray) -> tuple[float, float]:
+        """By how much the log likelihoods of rows differ between η and 0, in the model and in the
+        family; and of what size they are."""
+        zero, weight = np.zeros(len(eta)), self.weights(data)
+        here, there = (
+            (self.family.total(at, data[1], weight), self.cut.total(at, data)) for at in (eta, zero)
+        )
+        ours, theirs = here[0] - there[0], here[1] - there[1]
+        size = sum(abs(v) for v in (*here, *there)) + len(eta)
+        return (abs(theirs - ours), size) if np.isfinite(size) else (np.inf, 0.0)
+
+    def _unlike(self, gap: float) -> NotThisEngine:
+        name = self.family.name
+        reason = f"on these rows the likelihood is not {name}: by {gap:.2g}"
+        return self.block.quadratic.refusal(reason, of_rows=True)
 
 
 def regression(model: pm.Model, engine: str) -> Regression:
@@ -120,12 +138,16 @@ def regression(model: pm.Model, engine: str) -> Regression:
         eligible(model, engine)
         density = with_shared_nodes(read(model))
         cut = Cut(density, predictor(density, engine), engine)
-        found = family(cut.mean_at, cut.slope)
-        if found is None:
+        found = family(cut.means(np.array([0.0, 1.0])), cut.slope)
+        links = np.linspace(*found.ends, LINKS) if found else np.zeros(0)
+        if found is None or not np.allclose(cut.means(links), found.mean(links), 1e-5, 1e-9):
             raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
         block = _working(density, cut, engine)
         glm = Regression(block, cut, found, cut.weighted)
-        glm.check(_examples(found, density))
+        glm.check(data := _examples(found, density))
+        gap, size = glm._gap(data, np.linspace(-AROUND, AROUND, len(data[0])))
+        if not gap <= TOLERANCE * size:
+            raise glm._unlike(gap)
         return glm
 
 

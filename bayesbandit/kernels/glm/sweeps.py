@@ -29,25 +29,23 @@ def draw_theta(W, P, theta, rng):
 
 
 @kernel
-def polya_gamma(A, offset, shape, kappa, prior, padding, theta, draws, rng):
+def polya_gamma(A, shape, prior, padding, theta, draws, rng):
     """Fill draws (S, D) with θ, one a sweep; the chain begins and ends at theta (D,).
 
-    A (n, M): rows as wide as `prior`, whose last columns are free. shape, kappa (n,): b and
-    a − b/2 of e^{aη}/(1 + e^η)^b. prior: [Λ s] as `factor` takes it, and padding (rows,) 1 where
-    its rows are that, 0 elsewhere.
+    A (n, M): rows as wide as `prior`, with −b behind its D columns, where η = A θ + b. shape (n,):
+    b of e^{aη}/(1 + e^η)^b. prior: [Λ s + A'(a − b/2)] as `factor` takes it, and padding (rows,) 1
+    where its rows are that, 0 elsewhere.
     """
-    n, D, P = offset.size, theta.size, prior.shape[0]
+    n, D, P = shape.size, theta.size, prior.shape[0]
     own = np.zeros(A.shape), np.empty(prior.shape)
     scaled, W = borrowed(own)
     A, prior, draws = borrowed(A), borrowed(prior), borrowed(draws)
     for s in range(draws.shape[0]):
         for i in range(n):
             row, left = A[i], scaled[i]
-            eta = dot(row[:D], theta) + offset[i]
-            omega = draw(shape[i], eta, rng)
+            omega = draw(shape[i], dot(row[:D], theta) - row[P], rng)
             for j in range(D):
                 left[j] = -omega * row[j]
-            row[P] = kappa[i] / omega - offset[i] if omega > 0.0 else 0.0
         if n > 0:
             add_gram(prior, scaled, A, W)
         factor(W if n > 0 else prior, padding, W)
