@@ -405,6 +405,16 @@ def test_weights_of_next_to_nothing_add_up(rng):
     assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / size) * 2
 
 
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e10])
+def test_probit_rewards_of_large_contexts(scale):
+    """All of one side: θ is half-normal."""
+    data = {"x": np.full((2, 1), scale), "reward": np.ones(2), "weight": np.ones(2)}
+    drawn = sampled(bb.load_model("probit"), data, draws=4000)
+    mean, sd, size = moments(drawn, "theta")
+    assert abs(mean[0] - np.sqrt(2 / np.pi)) < 4.5 * 0.603 / np.sqrt(size)
+    assert abs(sd[0] / np.sqrt(1 - 2 / np.pi) - 1) < 9 * np.sqrt(0.5 / size)
+
+
 @pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])
 @pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
 @pytest.mark.parametrize("name", ["logistic", "probit"])

@@ -98,7 +98,8 @@ class Augmented:
             factor(joint, padding, joint)
             sign = np.where(reward > 0.5, 1.0, -1.0)
             expands = not (b.any() or prior.shift.any())
-            return partial(sweeps.albert_chib, wide, b, sign, weight, joint, prior.shift, expands)
+            latent = wide, b, sign, weight, joint, prior.precision, prior.shift, expands
+            return partial(sweeps.albert_chib, *latent)
         shape, kappa = weight * family.number, weight * (reward - 0.5 * family.number)
         if family.kind == NEGATIVE_BINOMIAL:
             shape = weight * (reward + family.number)

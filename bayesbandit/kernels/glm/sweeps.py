@@ -71,42 +71,46 @@ def above(a, rng):
 
 
 @kernel
-def albert_chib(A, offset, sign, count, U, prior_shift, expands, theta, draws, rng):
+def albert_chib(A, offset, sign, count, U, precision, prior_shift, expands, theta, draws, rng):
     """As `polya_gamma`, of probit rewards: sign (n,) 1 or −1, count (n,) how often each was seen.
 
-    U: the factor of Λ + A'diag(count)A, which is the same in every sweep. prior_shift: s (D,).
-    expands: all latent variables are stretched by one factor in each sweep, which θ is integrated
-    out of; only where offsets and s are 0 (parameter expansion: Liu and Wu 1999, J. Amer. Statist.
-    Assoc. 94, 1264-1274).
+    U: the factor of Λ + A'diag(count)A, which is the same in every sweep. precision, prior_shift:
+    Λ (D, D), s (D,). expands: all latent variables are stretched by one factor in each sweep, which
+    θ is integrated out of; only where offsets and s are 0 (parameter expansion: Liu and Wu 1999,
+    J. Amer. Statist. Assoc. 94, 1264-1274).
+
+    All is counted from where θ stands, e = y − Aθ − b and δ = θ̂ − θ, so that no digits cancel: with
+    g = A'e + s − Λθ = U'Uδ, the least of Σ(y − Aθ)² + θ'Λθ is Σe² + θ'Λθ − δ'g.
     """
     n, D, rows = offset.size, theta.size, 0.0
     for i in range(n):
         rows += count[i]
-    own = (np.empty(D),)
-    [shift] = borrowed(own)
-    A, U, draws = borrowed(A), borrowed(U), borrowed(draws)
+    own = np.empty(D), np.empty(D)
+    v, prior = borrowed(own)
+    A, U, precision, draws = borrowed(A), borrowed(U), borrowed(precision), borrowed(draws)
     for s in range(draws.shape[0]):
-        squares = 0.0
         for j in range(D):
-            shift[j] = prior_shift[j]
+            prior[j] = dot(precision[j], theta)
+            v[j] = prior_shift[j] - prior[j]
+        rest = dot(prior, theta)
         for i in range(n):
-            row = A[i]
-            mean = dot(row[:D], theta)
-            level, total = sign[i] * (mean + offset[i]), 0.0
+            row, total = A[i], 0.0
+            level = sign[i] * (dot(row[:D], theta) + offset[i])
             for _ in range(int(count[i])):
-                y = mean + sign[i] * above(-level, rng)
-                total += y
-                squares += y * y
+                e = above(-level, rng)
+                total += e
+                rest += e * e
             for j in range(D):
-                shift[j] += total * row[j]
-        solve_lower(U, shift)
+                v[j] += sign[i] * total * row[j]
+        solve_lower(U, v)
         factor = 1.0
         if expands and rows > 0.0:
-            rest = max(squares - dot(shift, shift), ROUNDING * squares)
+            rest = max(rest - dot(v, v), ROUNDING * rest)
             factor = math.sqrt(2.0 * rng.standard_gamma(0.5 * rows) / rest)
         for j in range(D):
-            theta[j] = factor * shift[j] + rng.standard_normal()
-        solve_upper(U, theta)
+            v[j] = factor * v[j] + rng.standard_normal()
+        solve_upper(U, v)
         for j in range(D):
+            theta[j] = factor * theta[j] + v[j]
             draws[s, j] = theta[j]
     held(own)
