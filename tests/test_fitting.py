@@ -161,10 +161,12 @@ def test_a_logistic_model_is_sampled_and_predicts_probabilities():
     x, _, _ = declared.rows(200)
     reward = (x[:, 0] + np.random.default_rng(1).logistic(size=200) > 0).astype(float)
     posterior = fit(declared.binary, x, reward, seed=0)
-    assert posterior.engine == "nuts"
+    assert posterior.engine == "gibbs"
     draws = posterior.draw(x, 100, np.random.default_rng(0))
     assert draws.shape == (100, 200)
     assert ((draws > 0) & (draws < 1)).all()
     close = fit(declared.binary, x, reward, engine="laplace", seed=0)
     np.testing.assert_allclose(posterior.mean(x), close.mean(x), atol=0.03)
-    assert posterior.diagnostics.divergences == 0
+    by_nuts = fit(declared.binary, x, reward, engine="nuts", seed=0)
+    np.testing.assert_allclose(posterior.mean(x), by_nuts.mean(x), atol=0.02)
+    assert by_nuts.diagnostics.divergences == 0

@@ -7,6 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
+from tests.cases import slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
 ARMS = ("a", "b", "c")
@@ -26,8 +27,8 @@ BALANCES = {
     "of mean 1": bb.InversePropensity(clip=0.1, normalize=True),
 }
 models = pytest.mark.parametrize("name", NAMES)
-policies = pytest.mark.parametrize("policy", POLICIES)
-balances = pytest.mark.parametrize("balance", BALANCES)
+policies = pytest.mark.parametrize("policy", slow_but(("Thompson", "floored", "UCB"), POLICIES))
+balances = pytest.mark.parametrize("balance", slow_but(("none", "of mean 1"), BALANCES))
 
 
 def bandit(name="beta_bernoulli", policy="Thompson", balance="none", d=0, **settings):

@@ -11,6 +11,7 @@ import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import plan
 from bayesbandit.model import RewardModel
+from tests.cases import slow_but
 
 P, RATE = bb.Prior("Beta", alpha=2.0, beta=3.0), bb.Prior("Gamma", alpha=2.0, beta=3.0)
 REWARD = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
@@ -99,7 +100,7 @@ def posterior(model, reward):
     return found, np.ones(6) if weight is None else weight
 
 
-@pytest.mark.parametrize("name", BETAS)
+@pytest.mark.parametrize("name", slow_but(("Beta", "weighted", "gallery"), BETAS))
 def test_a_probability_is_beta(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)
@@ -111,7 +112,7 @@ def test_a_probability_is_beta(name):
     assert stats.kstest(draws[:, 0], expected.cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("name", GAMMAS)
+@pytest.mark.parametrize("name", slow_but(("Gamma", "weighted", "gallery"), GAMMAS))
 def test_a_rate_is_gamma(name):
     model, a, b = GAMMAS[name]
     found, w = posterior(model, COUNTS)
@@ -317,7 +318,13 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+LEAST = (
+    *("twice the variable", "its square", "half of it", "clipped", "a switch", "a potential"),
+    *("by the row's number", "two variables", "truncated", "half-normal rate"),
+)
+
+
+@pytest.mark.parametrize("name", slow_but(LEAST, REFUSED))
 def test_what_is_not_conjugate_is_refused_with_the_reason(name):
     model, reason = REFUSED[name]
     with pytest.raises(NotThisEngine, match=reason) as caught:

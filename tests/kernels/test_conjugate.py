@@ -7,6 +7,7 @@ from scipy.stats import beta, gamma
 
 from bayesbandit.beliefs.conjugate.widened import widened_best
 from bayesbandit.kernels.conjugate.best import BETA, GAMMA, SHAPE, best, reshape, stirling
+from tests.cases import slow_but
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -86,7 +87,7 @@ def drawn(kind, K, rng):
 
 @FAMILIES
 @pytest.mark.parametrize("kind", ["mixed", "small", "near", "counts"])
-@pytest.mark.parametrize("K", [2, 3, 5, 20])
+@pytest.mark.parametrize("K", slow_but([3], [2, 3, 5, 20]))
 def test_it_is_the_integral(kind, K, family):
     rng, seen = np.random.default_rng(K), 0
     for _ in range(12):
@@ -115,7 +116,7 @@ def test_it_is_the_share_of_draws(family, rng):
 
 
 @FAMILIES
-@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("K", slow_but([4], [2, 4]))
 def test_widened_by_1_it_is_the_same(K, family):
     rng = np.random.default_rng(3)
     for kind in ("small", "near", "counts"):

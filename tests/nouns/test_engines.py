@@ -36,6 +36,16 @@ def conjugate(x, reward, weight, sigma2):
     return x @ theta
 
 
+@bb.reward_model(p=bb.Prior("Beta", alpha=2, beta=2))
+def chance(x, reward, weight, p):
+    won = pm.math.gt(reward, 0.0).astype("float64")
+    pm.CustomDist(
+        "won", p, weight, observed=won,
+        logp=lambda value, p, weight: weight * pm.logp(pm.Bernoulli.dist(p), value),
+    )  # fmt: skip
+    return p
+
+
 def rows(n=30):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 2))
@@ -45,7 +55,7 @@ def rows(n=30):
 
 def fitted(name):
     """A posterior by this engine, of the first of the models that it takes, and the model."""
-    for model in (known_noise, learned_noise, conjugate):
+    for model in (known_noise, learned_noise, conjugate, chance):
         try:
             return bb.fit(model, **rows(), engine=name, seed=1), model
         except NotThisEngine:

@@ -192,6 +192,8 @@ class Conjugate:
             if (found.slope, found.log, found.log1m) != wanted or not math.isfinite(found.constant):
                 return None
         half = self._at(0.5)
+        if binary and math.isfinite(self._at(2.0).constant):  # the model makes 0 and 1 of others
+            return None
         if binary:  # one that makes sense of shares is not of 0 and 1 alone
             shares = (half.log, half.log1m) == (0.5, 0.5) and math.isfinite(half.constant)
             return None if shares and not whole else Door(True, True)
