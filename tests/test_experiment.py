@@ -312,7 +312,7 @@ def resumed(file, name, out):
     ("name", "runs"),
     [
         ("player", (resumed_here, resumed_here, resumed, resumed_here)),
-        ("Always", (resumed_here,) * 4),
+        pytest.param("Always", (resumed_here,) * 4, marks=pytest.mark.slow),
         pytest.param("player", (resumed,) * 4, marks=pytest.mark.slow),
         pytest.param("Always", (resumed,) * 4, marks=pytest.mark.slow),
     ],

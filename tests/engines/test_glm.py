@@ -351,13 +351,13 @@ def by_quadrature(log_density):
 @pytest.mark.parametrize(
     ("name", "reward", "weight"),
     [
-        ("gallery logistic", [1.0], [1.0]),
+        pytest.param("gallery logistic", [1.0], [1.0], marks=pytest.mark.slow),
         ("gallery logistic", [1.0, 0.0, 1.0, 1.0], [0.3, 2.5, 7.0, 1.0]),
         ("gallery probit", [1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 1.0]),
         ("negative binomial", [4.0, 0.0, 1.0], [1.0, 1.0, 1.0]),
-        ("binomial", [7.0, 3.0], [1.0, 1.0]),
+        pytest.param("binomial", [7.0, 3.0], [1.0, 1.0], marks=pytest.mark.slow),
         ("gallery logistic", [], []),
-        ("probit", [], []),
+        pytest.param("probit", [], [], marks=pytest.mark.slow),
     ],
 )
 def test_one_coefficient_against_quadrature(name, reward, weight, rng):

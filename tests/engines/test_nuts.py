@@ -36,6 +36,7 @@ def agrees(found, mean, covariance, errors=4.0):
     return (off < errors).all() and (off_sd < errors).all()
 
 
+@pytest.mark.slow
 def test_the_closed_form_is_met_for_any_rows_by_one_compilation(engine, monkeypatch):
     few, many = data(30), data(60, seed=1)
     first = engine.sample(few, DRAWS, CHAINS, seed=1)

@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 from bayesbandit.cli import app
 from bayesbandit.studies import table1
-from tests.cases import slow_but
 
 
 def test_settings_are_those_stated():
@@ -40,7 +39,8 @@ def test_shares_by_hand():
     assert table1.beside(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
 
 
-@pytest.mark.parametrize("some", slow_but([True], [True, False]), ids=["two", "all"])
+@pytest.mark.slow
+@pytest.mark.parametrize("some", [True, False], ids=["two", "all"])
 def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
     monkeypatch.setitem(table1.QUICK, "horizon", 100)
     if some:
