@@ -25,6 +25,7 @@ for name, engine in {"ridge": "normal_inverse_gamma", "bayesian_lasso": "gibbs"}
     assert posterior.engine == engine
     assert np.isfinite(posterior.mean(x)).all()
 clicks = (reward[:, 0] > 0).astype(float)
-assert bb.fit(bb.load_model("logistic"), x, clicks, draws=50, tune=50, chains=1).engine == "nuts"
+assert bb.fit(bb.load_model("logistic"), x, clicks, draws=50, chains=1).engine == "gibbs"
+assert bb.fit(bb.load_model("poisson"), x, clicks, draws=50, tune=50, chains=1).engine == "nuts"
 python = sys.version.split()[0]
 print(f"bayesbandit {bb.__version__} works on Python {python} with NumPy {np.__version__}")
