@@ -106,6 +106,7 @@ def test_deterministic_quantities_are_coefficients():
     assert set(posterior.to_datatree(2, 50)["posterior"]) == {"theta_offset", "theta"}
 
 
+@pytest.mark.slow
 def test_trees_of_other_numbers_of_rows_warn_of_nothing():
     x = np.random.default_rng(0).normal(size=(7, 2))
     with warnings.catch_warnings(action="error"):

@@ -25,7 +25,7 @@ class ManyRidges(Ridges):
 
 TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
-TestRidges.settings = settings(max_examples=6, stateful_step_count=25, deadline=None)
+TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestDeclared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 

@@ -6,6 +6,7 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
+from tests.cases import slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ARMS = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -93,7 +94,7 @@ def measured(x, reward, t, s):
     return mu
 
 
-@pytest.mark.parametrize("function", [latent, measured])
+@pytest.mark.parametrize("function", slow_but([measured], [latent, measured]))
 def test_what_has_a_value_for_each_of_some_rows_is_fitted_and_no_bandit(function, rng):
     model = bb.reward_model(t=EACH, s=bb.Prior("HalfNormal", sigma=1))(function)
     x = rng.normal(size=(60, 2))

@@ -257,7 +257,7 @@ def test_what_is_no_generalised_linear_model_is_sampled():
     assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is not LinearizedBelief
 
 
-@pytest.mark.parametrize("engine", ["laplace", "gibbs"])
+@pytest.mark.parametrize("engine", slow_but(["laplace"], ["laplace", "gibbs"]))
 @pytest.mark.parametrize("balance", slow_but([None], [None, bb.InversePropensity(normalize=True)]))
 def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
     made = bb.Bandit(

@@ -140,7 +140,7 @@ def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
     assert type(bb.Bandit(1, model, bb.Thompson(), n_features=2).belief).__name__ == "SampledBelief"
 
 
-@pytest.mark.parametrize("times", [1, 5.0])
+@pytest.mark.parametrize("times", slow_but([1], [1, 5.0]))
 def test_small_integers_do_not_overflow(times):
     """Nor times 5.0, which is of single precision beside them."""
 

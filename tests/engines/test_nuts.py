@@ -75,6 +75,7 @@ def test_the_warm_start_is_one_of_the_last_states():
     np.testing.assert_array_equal(initial(5), initial(5))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 def test_nuts_takes_all_knobs(monkeypatch):
     asked = {}

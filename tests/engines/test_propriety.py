@@ -163,7 +163,7 @@ def horseshoe(x, reward, s):
 
 @pytest.mark.parametrize(
     ("model", "most"),
-    [(expanded, D), (precise, D + 1), (horseshoe, 2 * D)],
+    [(expanded, D), (precise, D + 1), pytest.param(horseshoe, 2 * D, marks=pytest.mark.slow)],
     ids=["half-Cauchy sd", "half-Cauchy precision", "horseshoe"],
 )
 def test_scales_that_are_mixed_may_vanish_too(model, most):

@@ -51,7 +51,13 @@ IMPROPER = ("park-casella, 1/σ²", True, True)
 CASES = sorted({*product(VARIANTS, (False, True), (False, True))} - {IMPROPER})
 
 
-@pytest.mark.parametrize(("name", "from_rows", "mixed"), CASES)
+@pytest.mark.parametrize(
+    ("name", "from_rows", "mixed"),
+    [
+        pytest.param(*c, marks=pytest.mark.slow if c == ("horseshoe", True, False) else ())
+        for c in CASES
+    ],
+)
 def test_same_chain_as_the_twin(name, from_rows, mixed, rng):
     n, d = (7, 11) if from_rows else (15, 6)
     x, r, w = data_set(rng, n, d)
