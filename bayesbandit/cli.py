@@ -101,6 +101,11 @@ def compare(
         bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
+    if replications == 1:
+        warn(
+            "one replication cannot show a bandit that at times locks on to the wrong arm; "
+            "the test of significance takes its rounds for independent"
+        )
     ranking = evaluation.ranking(results)
     summary = evaluation.summary(results)
     figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}

@@ -51,7 +51,8 @@ def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Compare bandits on environments: within a replication all face the same drawn data.
+    """Compare bandits on environments: within a replication all face the same drawn data, and have
+    the same random numbers of their own, so that a bandit's name decides nothing.
 
     environments: with different names.
     bandits: name → a function (arms, n_features, seed) → `Bandit` or another `Player`
@@ -207,7 +208,7 @@ def play_unit(
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
         for label, factory in factories.items():
-            key = stream(seed, "bandit", name, replication, label)
+            key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)

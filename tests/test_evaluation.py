@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import erf, erfinv
-from statsmodels.stats.proportion import test_proportions_2indep as two_proportions
+from statsmodels.stats.proportion import proportions_ztest
 
 from bayesbandit import evaluation as ev
 
@@ -105,32 +105,36 @@ def test_pairwise_is_antisymmetric(mixed: pd.DataFrame, bakeoff_compat: bool) ->
     both = pairs.merge(swapped, on=["environment", "row", "column"], suffixes=("", "_swapped"))
     assert len(both) == len(pairs) == 3 * 3 * 2
     np.testing.assert_array_equal(both["difference"], -both["difference_swapped"])
-    np.testing.assert_array_equal(both["z"], -both["z_swapped"])
+    np.testing.assert_array_equal(both["statistic"], -both["statistic_swapped"])
     np.testing.assert_array_equal(both["p"], both["p_swapped"])
     mirror = {"win": "loss", "loss": "win", "draw": "draw"}
     assert (both["outcome"].map(mirror) == both["outcome_swapped"]).all()
     assert {"win", "loss", "draw"} >= set(pairs["outcome"])
 
 
-def test_error_rates_meet_the_unpooled_z_test(mixed: pd.DataFrame) -> None:
-    pairs = ev.pairwise(mixed).query("environment != 'synthetic'")
+def test_error_rates_of_one_run_meet_the_pooled_z_test(mixed: pd.DataFrame) -> None:
+    once = mixed[mixed["replication"] == 1]
+    pairs = ev.pairwise(once).query("environment != 'synthetic'")
     assert len(pairs) == 12
-    ends = mixed[mixed["t"] == 200].groupby(["environment", "bandit"])["regret"].sum()
+    ends = once[once["t"] == 200].set_index(["environment", "bandit"])["regret"]
     for pair in pairs.to_dict("records"):
         a, b = (ends[pair["environment"], pair[side]] for side in ("row", "column"))
-        ours = two_proportions(a, 800, b, 800, compare="diff", method="wald")
-        assert pair["z"] == pytest.approx(ours.statistic, rel=1e-9)
-        assert pair["p"] == pytest.approx(ours.pvalue, rel=1e-6, abs=1e-15)
-        assert pair["difference"] == pytest.approx((a - b) / 800)
+        statistic, p = proportions_ztest([a, b], [200, 200])
+        assert pair["statistic"] == pytest.approx(statistic, rel=1e-9)
+        assert pair["p"] == pytest.approx(p, rel=1e-6, abs=1e-15)
+        assert pair["difference"] == pytest.approx((a - b) / 200)
 
 
-def test_other_rewards_meet_the_paired_t_test(mixed: pd.DataFrame) -> None:
-    ends = mixed[(mixed["t"] == 200) & (mixed["environment"] == "synthetic")]
-    regret = ends.pivot(index="replication", columns="bandit", values="regret")
-    for pair in ev.pairwise(mixed).query("environment == 'synthetic'").to_dict("records"):
-        ours = stats.ttest_rel(regret[pair["row"]], regret[pair["column"]])
-        assert pair["z"] == pytest.approx(ours.statistic)
+def test_replications_meet_the_paired_t_test(mixed: pd.DataFrame) -> None:
+    ends = mixed[mixed["t"] == 200]
+    for pair in ev.pairwise(mixed).to_dict("records"):
+        here = ends[ends["environment"] == pair["environment"]]
+        rate = here.pivot(index="replication", columns="bandit", values="regret") / 200
+        ours = stats.ttest_rel(rate[pair["row"]], rate[pair["column"]])
+        assert pair["statistic"] == pytest.approx(ours.statistic)
         assert pair["p"] == pytest.approx(ours.pvalue)
+        gaps = rate[pair["row"]] - rate[pair["column"]]
+        assert pair["difference_se"] == pytest.approx(gaps.sem())
 
 
 def test_one_replication_of_other_rewards_is_a_draw(mixed: pd.DataFrame) -> None:
@@ -164,26 +168,56 @@ def test_bakeoff_compat_is_the_scripts_formula() -> None:
     assert effective == pytest.approx(0.166, abs=5e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("replications", [2, 3, 10])
+def test_a_bandit_against_itself_differs_in_one_case_of_twenty(replications: int) -> None:
+    """Runs that lock on to one arm or another, so that their rounds are anything but independent:
+    4,000 pairs; pooled over replications they would differ in half of the cases."""
+    rng = np.random.default_rng(3)
+    n, shape = 500, (4000, replications)
+    errors = {name: rng.binomial(n, rng.beta(2, 6, size=shape)) for name in "ab"}
+    table = classified(errors, n)
+    share = (between(table, "a", "b")["outcome"] != "draw").mean()
+    assert 0.03 < share < 0.06
+    pooled = between(table, "a", "b", bakeoff_compat=True)
+    assert (pooled["outcome"] != "draw").mean() > 0.5
+
+
 @pytest.mark.parametrize(
-    ("a", "b", "p", "outcome"),
-    [(0, 0, 1, "draw"), (50, 50, 1, "draw"), (0, 50, 0, "win"), (50, 0, 0, "loss")],
+    ("a", "b", "outcome"), [(0, 0, "draw"), (50, 50, "draw"), (0, 50, "win"), (50, 0, "loss")]
 )
 @pytest.mark.parametrize("bakeoff_compat", [False, True])
 @pytest.mark.parametrize("rounding", [0.0, 1e-8, -1e-8])
 def test_rates_without_variance(
-    a: int, b: int, p: float, outcome: str, bakeoff_compat: bool, rounding: float
+    a: int, b: int, outcome: str, bakeoff_compat: bool, rounding: float
 ) -> None:
     table = classified({"a": np.array([[a]]), "b": np.array([[b]])}, 50)
     table.loc[table["bandit"] == "a", "regret"] += rounding
     pair = between(table, "a", "b", bakeoff_compat=bakeoff_compat)
-    assert pair["p"].item() == p
+    assert (pair["p"].item() == 1) == (a == b)
     assert pair["outcome"].item() == outcome
 
 
-def test_replications_pool_their_rounds() -> None:
+def test_one_round_decides_nothing() -> None:
+    """Right against wrong: each of the two is as likely the other way round."""
+    pair = between(classified({"a": np.array([[0]]), "b": np.array([[1]])}, 1), "a", "b")
+    assert pair["p"].item() == pytest.approx(2 * stats.norm.sf(np.sqrt(2)))
+    assert pair["outcome"].item() == "draw"
+
+
+@pytest.mark.parametrize(("replications", "outcome"), [(2, "draw"), (5, "draw"), (6, "win")])
+def test_gaps_that_are_all_alike_meet_the_sign_test(replications: int, outcome: str) -> None:
+    wrong = np.arange(replications)[None]
+    pair = between(classified({"a": 7 + wrong, "b": 10 + wrong}, 100), "a", "b")
+    assert pair["p"].item() == pytest.approx(stats.binomtest(0, replications).pvalue)
+    assert pair["outcome"].item() == outcome
+
+
+def test_the_script_pools_the_rounds_of_replications() -> None:
     apart = classified({"a": np.array([[10, 30, 20]]), "b": np.array([[40, 20, 30]])}, 100)
     whole = classified({"a": np.array([[60]]), "b": np.array([[90]])}, 300)
-    pd.testing.assert_frame_equal(between(apart, "a", "b"), between(whole, "a", "b"))
+    compared = [between(t, "a", "b", bakeoff_compat=True)["p"].item() for t in (apart, whole)]
+    assert compared[0] == pytest.approx(compared[1], rel=1e-12)
 
 
 def test_whole_rewards_alone_are_no_classification() -> None:
@@ -194,7 +228,7 @@ def test_whole_rewards_alone_are_no_classification() -> None:
     ]  # fmt: skip
     pair = between(rows(*runs), "a", "b")
     assert pair["difference"].item() == pytest.approx(-1 / 60)
-    assert pair["p"].item() == pytest.approx(0.0, abs=1e-9)  # each by as much
+    assert pair["p"].item() == 1 / 8  # each by as much
 
 
 def test_rewards_of_minus_one_are_no_classification() -> None:

@@ -57,24 +57,13 @@ def test_a_bandit_plays_the_same_alone_as_in_company(table):
     assert_frame_equal(alone.run(progress=False), of_company.reset_index(drop=True))
 
 
-def test_compared_bandits_face_identical_data():
-    """Two bandits that are the same but for their name earn alike where nothing is random."""
-    same = {"one": bb.LinGreedy, "two": bb.LinGreedy}
-    always_first = {name: partial(FirstArm, factory) for name, factory in same.items()}
-    table = bb.Experiment([IRIS], always_first, replications=2, points=5).run(progress=False)
-    one, two = (table[table["bandit"] == name].reset_index(drop=True) for name in same)
+@pytest.mark.parametrize("preset", [bb.LinGreedy, bb.BLTS])
+def test_a_name_decides_nothing(preset):
+    """Two bandits that are the same but for their names face the same data and decide alike."""
+    table = bb.Experiment([IRIS], {"one": preset, "two": preset}, replications=2, points=5)
+    table = table.run(progress=False)
+    one, two = (table[table["bandit"] == name].reset_index(drop=True) for name in ("one", "two"))
     assert_frame_equal(one.drop(columns="bandit"), two.drop(columns="bandit"))
-
-
-class FirstArm:
-    """Plays arm 0 whatever happens, through the interface of a bandit."""
-
-    def __init__(self, factory, arms, n_features, seed):
-        self._bandit = factory(arms, n_features, seed=seed)
-        self.arms, self.n_features, self.greedy = arms, n_features, self._bandit.greedy
-
-    def play(self, x, reward, every):
-        return np.zeros(len(x), dtype=np.int64), np.ones(len(x))
 
 
 def test_the_table_is_what_the_public_interface_earns():
@@ -83,7 +72,7 @@ def test_the_table_is_what_the_public_interface_earns():
     table = bb.Experiment([WINE], {name: BANDITS[name]}, replications=1, seed=seed, points=10)
     table = table.run(progress=False)
     sample = WINE.sample(None, np.random.default_rng(stream(seed, "environment", "wine", 0)))
-    bandit = BANDITS[name](WINE.arms, WINE.n_features, seed=stream(seed, "bandit", "wine", 0, name))
+    bandit = BANDITS[name](WINE.arms, WINE.n_features, seed=stream(seed, "bandit", "wine", 0))
     earned = []
     for x, reward in zip(sample.x, sample.reward, strict=True):
         decision = bandit.choose(x)

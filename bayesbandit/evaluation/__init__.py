@@ -1,0 +1,17 @@
+"""Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
+
+from bayesbandit.evaluation.contests import pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.results import (
+    RUN,
+    SCHEMA,
+    check,
+    curves,
+    first_optimal,
+    summary,
+)
+from bayesbandit.evaluation.text import markdown
+
+__all__ = [
+    "RUN", "SCHEMA", "check", "curves", "first_optimal", "markdown", "pairwise", "ranking",
+    "summary", "wins_and_losses",
+]  # fmt: skip

@@ -1,0 +1,150 @@
+"""Who did best, and is it more than luck? Wins, losses and ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.special import erfc
+from scipy.stats import t as student
+
+from bayesbandit.evaluation.results import RUN, check, last, summary
+
+PAIR = ["environment", "row", "column"]
+ALIKE = 1e-9  # gaps that differ by less than this share of their mean are the same
+
+
+def pairwise(
+    table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
+) -> pd.DataFrame:
+    """Wins and losses of every bandit against every other, in every environment.
+
+    One row for each ordered pair: `row_regret`, `column_regret` (normalised, means over the
+    `replications` that both played), `difference` = row − column and its standard error
+    `difference_se`, the `statistic`, the two-sided `p`, and `outcome`, "win", "loss" or "draw" of
+    the row: a win is p < level and difference < 0. Nothing is adjusted for the number of pairs: of
+    twenty comparisons of bandits that are alike one is to be expected below .05.
+
+    The test is the t-test on the paired differences of the replications. Where these are all the
+    same there is nothing to measure them by, and p is that of the sign test, 2^(1 − R) for R
+    replications.
+
+    One replication has no differences to speak of. Where rewards are 0 or 1 and a best arm earns 1
+    (classification), regret / t is an error rate over n rounds, and the two rates are compared by
+    z = (e_row − e_col) / √(2 ē(1 − ē)/n), with their mean ē: it takes rounds for independent, and
+    so cannot see that another run might lock on to another arm. Other rewards: p is NaN, a draw.
+
+    `bakeoff_compat` tests error rates as the script of the contextual bandit bake-off (Bietti,
+    Agarwal & Langford, 2021) does and its copies do: the rounds of all replications pooled, the
+    variances not, 1e-6 added to the standard error, and p = 1 − erf(|z|) without the √2 that makes
+    it 2(1 − Φ(|z|)). It calls "p < .05" what has level .166, and far more where replications are
+    few and long.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    table = check(table)
+    rates = _classification(table)
+    pairs = _gaps(table, rates)
+    counts = pairs["environment"].isin(rates).to_numpy()
+    a, b, n, R, gap, gap_se = (
+        pairs[name].to_numpy(np.float64)
+        for name in ("row_regret", "column_regret", "n", "replications", "difference", "gap_se")
+    )
+    alike = (R > 1) & (gap_se <= ALIKE * np.abs(gap))
+    once = counts & (R == 1)
+    mean = (a + b) / 2
+    script = counts & bakeoff_compat
+    with np.errstate(divide="ignore", invalid="ignore"):
+        se = np.where(once, np.sqrt(2 * mean * (1 - mean) / n), gap_se)
+        se = np.where(script, 1e-6 + np.sqrt((a * (1 - a) + b * (1 - b)) / n), se)
+        z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
+        p = 2 * student.sf(np.abs(z), np.maximum(R - 1, 1))
+    p = np.where(alike, np.where(gap == 0, 1.0, 2 ** (1 - R)), p)
+    p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), p)
+    p = np.where(script, erfc(np.abs(z)), p)
+    outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
+    columns = [*PAIR, "row_regret", "column_regret", "replications", "difference"]
+    return pairs[columns].assign(difference_se=gap_se, statistic=z, p=p, outcome=outcome)
+
+
+def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
+    """A row for each ordered pair in each environment, of those that met; regrets are whole in the
+    environments of error `rates`, but for rounding."""
+    ends = last(table)
+    regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
+    ends = ends[[*RUN, "t"]].assign(rate=regret / ends["t"])
+    both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
+    both = both[both["bandit_row"] != both["bandit_column"]]
+    both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
+    groups = both.assign(gap=both["rate_row"] - both["rate_column"]).groupby(PAIR, sort=False)
+    return groups.agg(
+        row_regret=("rate_row", "mean"),
+        column_regret=("rate_column", "mean"),
+        difference=("gap", "mean"),
+        gap_se=("gap", "sem"),
+        replications=("gap", "size"),
+        n=("t_row", "sum"),
+    ).reset_index()
+
+
+def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
+    """How many environments the row bandit wins from and loses to the column bandit.
+
+    Rows are bandits; the columns are three K × K blocks, `["margin"]` (wins − losses), `["wins"]`
+    and `["losses"]` (the paper's appendix B, table "W=…, L=…"). `pairs` comes from `pairwise`.
+    """
+    missing = [name for name in ("row", "column", "outcome") if name not in pairs.columns]
+    if missing:
+        raise ValueError(f"not a frame made by `pairwise`: it lacks {missing}")
+    if pairs.empty:
+        raise ValueError("no pair to count: fewer than two bandits have played")
+    names = pd.unique(pairs["row"])
+    wins, losses = (
+        pd.crosstab(won["row"], won["column"]).reindex(index=names, columns=names, fill_value=0)
+        for won in (pairs[pairs["outcome"] == outcome] for outcome in ("win", "loss"))
+    )
+    blocks = pd.concat({"margin": wins - losses, "wins": wins, "losses": losses}, axis=1)
+    return blocks.astype("int64").rename_axis(index="bandit")
+
+
+def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
+    """Which bandit does best on this data? One row for each bandit, the best first.
+
+    Means over environments of normalised regret (by which the rows are sorted), of reward and of
+    the rank in each environment (1 is best, ties share), and the significant wins and losses
+    against all other bandits together. The standard error is that of the replications,
+    √(Σ se²) / environments. Every bandit must have played every environment.
+    """
+    cells = summary(table)
+    played = cells.groupby("bandit", sort=False)["environment"].agg(set)
+    everywhere = set(cells["environment"])
+    for name, seen in played.items():
+        if seen != everywhere:
+            raise ValueError(f"{name!r} has not played {sorted(everywhere - seen)}: not comparable")
+    cells["rank"] = cells.groupby("environment")["normalised_regret"].rank()
+    cells["variance"] = cells["normalised_regret_se"] ** 2
+    bandits = cells.groupby("bandit", sort=False)
+    pairs = pairwise(table, bakeoff_compat, level)
+    count = pd.crosstab(pairs["row"], pairs["outcome"])
+    count = count.reindex(index=played.index, columns=["win", "loss"], fill_value=0)
+    n = len(everywhere)
+    ranks = pd.DataFrame(
+        {
+            "normalised_regret": bandits["normalised_regret"].mean(),
+            "normalised_regret_se": np.sqrt(bandits["variance"].sum(min_count=n)) / n,
+            "mean_reward": bandits["mean_reward"].mean(),
+            "mean_rank": bandits["rank"].mean(),
+            "wins": count["win"].astype("int64"),
+            "losses": count["loss"].astype("int64"),
+            "environments": n,
+        }
+    )
+    return ranks.sort_values(["normalised_regret", "mean_rank"], kind="stable").reset_index()
+
+
+def _classification(table: pd.DataFrame) -> list[str]:
+    """Environments whose rewards are 0 or 1 and whose best arm always earns 1."""
+    reward, regret = table["reward"], table["regret"]
+    whole = (reward == reward.round()) & reward.between(0, table["t"])
+    binary = whole & ((reward + regret - table["t"]).abs() <= 1e-9 * table["t"])
+    kinds = binary.groupby(table["environment"], sort=False).all()
+    return kinds.index[kinds].tolist()

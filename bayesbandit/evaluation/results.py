@@ -1,0 +1,138 @@
+"""The table of results: what its columns mean, and means and errors over replications."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+SCHEMA: dict[str, str] = {
+    "environment": "str",
+    "bandit": "str",
+    "replication": "int64",
+    "t": "int64",
+    "reward": "float64",
+    "regret": "float64",
+    "propensity": "float64",
+    "value": "float64",
+    "agreement": "float64",
+    "optimal": "bool",
+}
+"""The results table, tidy: one row for each checkpoint of a run, one meaning for each column.
+
+A run is one (environment, bandit, replication); the runs of an environment end at the same round.
+
+=========== ====================================================================================
+environment the environment's name
+bandit      the bandit's name
+replication number of the replication; bandits of one replication face the same drawn environment
+t           rounds played so far, at least 1
+reward      sum of the realised rewards of rounds 1..t
+regret      sum over rounds 1..t of max_k mean_k − mean_chosen
+propensity  mean propensity of the chosen arms in the rounds since the previous checkpoint
+value       mean reward of the greedy policy on the environment's test contexts; NaN without them
+agreement   share of test contexts where the greedy policy picks a best arm; NaN without them
+optimal     whether the greedy policy counts as the optimal assignment at t
+=========== ====================================================================================
+
+Derived tables add `normalised_regret` = regret / t and `mean_reward` = reward / t.
+"""
+
+RUN = ["environment", "bandit", "replication"]
+_CELL = ["environment", "bandit"]
+
+
+def check(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the schema's columns and dtypes, or a ValueError that says what is wrong."""
+    missing = [name for name in SCHEMA if name not in table.columns]
+    if missing:
+        raise ValueError(f"the results table lacks {missing}; it has {list(table.columns)}")
+    if table.empty:
+        raise ValueError("the results table is empty: no run has reached a checkpoint")
+    for name, dtype in SCHEMA.items():
+        found = table[name].dtype
+        if dtype != "str" and found.kind not in ("b" if dtype == "bool" else "iuf"):
+            raise ValueError(f"column {name!r} of the results table is {found}, wanted {dtype}")
+    for name in (*RUN, "t", "reward", "regret"):
+        if (lost := table[name].isin([np.inf, -np.inf]) | table[name].isna()).any():
+            raise ValueError(f"{name} is not finite in {_place(table, lost)} ({lost.sum()} rows)")
+    table = table[list(SCHEMA)].astype(SCHEMA).reset_index(drop=True)
+    if (early := table["t"] < 1).any():
+        raise ValueError(f"t must be at least 1, but is less in {_place(table, early)}")
+    if (twice := table.duplicated([*RUN, "t"])).any():
+        raise ValueError(f"two rows for the same checkpoint of {_place(table, twice)}")
+    for environment, ends in last(table).groupby("environment", sort=False):
+        if ends["t"].nunique() > 1:
+            seen = ends.groupby("bandit", sort=False)["t"].unique()
+            horizons = ", ".join(f"{name} {sorted(t.tolist())}" for name, t in seen.items())
+            raise ValueError(f"runs of {environment!r} end at different rounds: {horizons}")
+    return table
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Each bandit in each environment at its last checkpoint: regret, its error, the optimum.
+
+    `normalised_regret` is the mean over replications of regret / t and `normalised_regret_se` its
+    standard error, NaN for one replication. `optimal_at_end` and `optimal_ever` are shares of the
+    replications; `first_optimal` is the median of the first such round with "never" as infinity,
+    so it is inf where half of the runs never arrive. All three are NaN where nothing was tested.
+    """
+    table = check(table)
+    first = first_optimal(table)
+    ends = last(table).merge(first, on=RUN)
+    tested = ends["first_optimal"].notna()
+    cells = ends.assign(
+        normalised_regret=ends["regret"] / ends["t"],
+        mean_reward=ends["reward"] / ends["t"],
+        optimal_at_end=ends["optimal"].where(tested).astype("float64"),
+        optimal_ever=np.isfinite(ends["first_optimal"]).where(tested).astype("float64"),
+    ).groupby(_CELL, sort=False)
+    return cells.agg(
+        t=("t", "max"),
+        replications=("replication", "size"),
+        normalised_regret=("normalised_regret", "mean"),
+        normalised_regret_se=("normalised_regret", "sem"),
+        mean_reward=("mean_reward", "mean"),
+        optimal_at_end=("optimal_at_end", "mean"),
+        optimal_ever=("optimal_ever", "mean"),
+        first_optimal=("first_optimal", "median"),
+    ).reset_index()
+
+
+def first_optimal(table: pd.DataFrame) -> pd.DataFrame:
+    """For each run, the first checkpoint at the optimal assignment.
+
+    inf where the run never got there, NaN where the environment has no test contexts to judge by.
+    """
+    table = check(table)
+    tested = table["value"].notna() | table["optimal"]
+    hit = table["t"].astype("float64").where(table["optimal"], np.inf).where(tested)
+    runs = table.assign(first_optimal=hit).groupby(RUN, sort=False)
+    return runs["first_optimal"].min().reset_index()
+
+
+def curves(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error over replications at every checkpoint, one row for each.
+
+    Columns `regret` (cumulative), `normalised_regret`, `propensity` and `optimal` (the share of
+    replications at the optimal assignment, NaN untested), each with its `_se`.
+    """
+    table = check(table)
+    tested = table["value"].notna() | table["optimal"]
+    points = table.assign(
+        normalised_regret=table["regret"] / table["t"],
+        optimal=table["optimal"].astype("float64").where(tested),
+    ).groupby([*_CELL, "t"], sort=False)
+    drawn = ("regret", "normalised_regret", "propensity", "optimal")
+    columns = {name: points[name].mean() for name in drawn}
+    columns |= {f"{name}_se": points[name].sem() for name in drawn}
+    return pd.DataFrame({"replications": points.size(), **columns}).reset_index()
+
+
+def last(table: pd.DataFrame) -> pd.DataFrame:
+    """The last checkpoint of each run."""
+    return table.loc[table.groupby(RUN, sort=False)["t"].idxmax()].reset_index(drop=True)
+
+
+def _place(table: pd.DataFrame, rows: pd.Series) -> str:
+    row = table[rows].iloc[0]
+    return f"environment {row.environment!r}, bandit {row.bandit!r}, replication {row.replication}"
