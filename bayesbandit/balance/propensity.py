@@ -50,6 +50,8 @@ class InversePropensity:
         each time its rows have grown by a share (a float, .25 = 25 %; total cost near linear in
         the rounds) or every m of its rows (an int).
     snapshots: for "pooled": at most so many past posteriors are kept, evenly thinned.
+    refresh: whose weights are settled anew then: the "pulled" arm's (the listing of Algorithm 2)
+        or those of "all" arms (as section 3 may be read).
     """
 
     clip: float = 0.1
@@ -57,6 +59,7 @@ class InversePropensity:
     normalize: bool = False
     refit_every: float | int = 0.25
     snapshots: int = 32
+    refresh: Literal["pulled", "all"] = "pulled"
     compiled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -64,6 +67,7 @@ class InversePropensity:
         one_of(self.propensity, "propensity", ("decision", "pooled", "estimated"))
         one_of(self.normalize, "normalize", (True, False))
         Schedule(self.refit_every)
+        one_of(self.refresh, "refresh", ("pulled", "all"))
         integer(self.snapshots, "snapshots", least=2)
 
     @cached_property

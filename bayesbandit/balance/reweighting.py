@@ -170,11 +170,12 @@ class Weighed:
 
 class Reweighting:
     """The weights of the past in one bandit, and when each arm's are next settled: `due`, the
-    number of its rounds by its name."""
+    number of its rounds by its name. together: all arms' when one's are."""
 
-    def __init__(self, weigher: Weigher, schedule: Schedule) -> None:
+    def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
         self.weigher = weigher
         self.schedule = schedule
+        self.together = together
         self.due: dict[Name, int] = {}
 
     def weigh(
@@ -195,6 +196,8 @@ class Reweighting:
         due = [k for k in sorted(pulled) if belief.n[k] >= self.due.get(layout.arms[k], 1)]
         if not due:
             return
+        if self.together:
+            due = np.flatnonzero(belief.n).tolist()
         self.weigher.learn(history, belief)
         history.detach()
         past, played, changed = history.ordered(), history.played(), []
@@ -233,6 +236,7 @@ def begin(balance: Balance) -> Reweighting | None:
     good."""
     given: Any = balance
     if is_known(balance):
-        weigher = given.weigher()
-        return None if weigher is None else Reweighting(weigher, given.schedule)
+        if (weigher := given.weigher()) is None:
+            return None
+        return Reweighting(weigher, given.schedule, given.refresh == "all")
     return Reweighting(Weighed(balance), schedule_of(balance))

@@ -65,7 +65,7 @@ def BLTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "decision",
-    normalize: bool = False, **settings: Any,
+    normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Balanced linear Thompson sampling (paper, Algorithm 1): weights 1 / max(γ, propensity).
 
@@ -73,7 +73,7 @@ def BLTS(
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history).
     """
-    balance = InversePropensity(clip, propensity, normalize)
+    balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
         Thompson(alpha), balance, arms, n_features, ridge, variance, intercept, seed, settings
     )
@@ -83,16 +83,17 @@ def BLUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "estimated",
-    normalize: bool = False, **settings: Any,
+    normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Balanced linear UCB (paper, Algorithm 2): weights 1 / max(γ, estimated propensity).
 
     A UCB decision is deterministic, so its own propensity says nothing: the paper estimates one by
-    multinomial logistic regression of arm on context.
+    multinomial logistic regression of arm on context. Its listing refreshes the weights of the arm
+    that was pulled; `refresh="all"` those of every arm, which the text of section 3 allows.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history).
     """
-    balance = InversePropensity(clip, propensity, normalize)
+    balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
         UCB(alpha), balance, arms, n_features, ridge, variance, intercept, seed, settings
     )
