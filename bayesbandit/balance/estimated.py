@@ -11,7 +11,9 @@ import numpy as np
 from bayesbandit.balance.base import measured
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
+from bayesbandit.engines.base import one_thread
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
 
 
@@ -27,7 +29,6 @@ class Estimated:
 
     def learn(self, history: History) -> None:
         from sklearn.linear_model import LogisticRegression
-        from threadpoolctl import threadpool_limits
 
         names, x = history.names(), history.x
         code = np.array([names.index(name) for name in names])  # an arm that came back is one arm
@@ -39,7 +40,7 @@ class Estimated:
             return
         centre, width = measured(x)
         width[np.isinf(width)] = 1.0
-        with threadpool_limits(limits=1), warnings.catch_warnings():  # one thread: small matrices
+        with one_thread(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
@@ -52,9 +53,13 @@ class Estimated:
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         if arm not in self.arms:
             return None
-        logits = rows[:, : layout.n_features] @ self.coef[:, :-1].T + self.coef[:, -1]
-        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return odds[:, self.arms.index(arm)] / odds.sum(axis=1)
+        out = np.empty(len(rows))
+        shares(rows[:, : layout.n_features], self.coef, self.arms.index(arm), out)
+        return out
+
+    def arrays(self, layout: Layout) -> dict[str, np.ndarray]:
+        place = [self.arms.index(arm) if arm in self.arms else -1 for arm in layout.arms]
+        return {"logits": self.coef, "place": np.array(place)}
 
     def fork(self) -> Estimated:
         return copy(self)

@@ -61,6 +61,16 @@ class Pooled:
                 p += share * belief.chances(x, arms.index(arm), *how)
         return p
 
+    def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
+        beliefs: list[Any] = self.beliefs
+        if any(arms != layout.arms for arms in self.arms):
+            return None
+        return {
+            "past": np.array([belief.arms for belief in beliefs]),
+            "rules": np.array(self.rules, dtype=np.float64),
+            "periods": np.array(self.periods, dtype=np.float64),
+        }
+
     def fork(self) -> Pooled:
         twin = copy(self)
         for name in ("periods", "beliefs", "rules", "arms"):

@@ -69,6 +69,11 @@ class Propensities(Protocol):
         """P(arm | context) at the contexts of rows (n, width): (n,), None while not known."""
         ...
 
+    def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
+        """What `kernels.reweighted.play` takes to compute them for arms that have a linear belief,
+        by its names; None where it cannot."""
+        ...
+
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
         ...

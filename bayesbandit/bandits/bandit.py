@@ -14,7 +14,6 @@ from bayesbandit.balance.base import Balance, weight_source
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.balance.reweighting import begin
 from bayesbandit.bandits import deciding, door, forks, lessons, playing
-from bayesbandit.bandits.base import step
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
@@ -193,8 +192,7 @@ class Bandit(BanditState):
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
         twin = forks.fork(self)
-        compiled = self.reweighting is None and forks.is_one_call(self)
-        played = (playing.loop if compiled else step)(twin, x, reward, every)
+        played = playing.by(self)(twin, x, reward, every)
         forks.become(self, twin)
         return played
 

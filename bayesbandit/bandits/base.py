@@ -129,4 +129,7 @@ def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.nda
     if not isinstance(named, list) or len(named) != n:
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
     index = {arm: k for k, arm in enumerate(among)}
-    return np.array([_number(player, arm, index) for arm in named])
+    try:
+        return np.array([index[arm] for arm in named], dtype=np.int64)
+    except (KeyError, TypeError):
+        return np.array([_number(player, arm, index) for arm in named])  # which says what is wrong

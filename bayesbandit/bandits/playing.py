@@ -5,16 +5,40 @@ Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from bayesbandit.balance.reweighting import Inverse
 from bayesbandit.bandits import forks
+from bayesbandit.bandits.base import step
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.kernels import reweighted, rounds
+from bayesbandit.kernels.rules import is_short
+
+Played = tuple[np.ndarray, np.ndarray]
+
+NOTHING = {
+    "logits": np.empty((0, 0)), "place": np.empty(0, np.int64), "past": np.empty((0, 0, 0)),
+    "rules": np.empty((0, 3)), "periods": np.empty(0),
+}  # fmt: skip
 
 
-def loop(
-    bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
-) -> tuple[np.ndarray, np.ndarray]:
+def by(bandit: BanditState) -> Callable[..., Played]:
+    """The quickest way of playing a run."""
+    if not forks.is_one_call(bandit):
+        return step
+    if bandit.reweighting is None:
+        return loop
+    weigher = bandit.reweighting.weigher
+    if kernels_of(bandit.belief) is not rounds or not isinstance(weigher, Inverse):
+        return step
+    return step if weigher.estimator.arrays(bandit.layout) is None else stretches
+
+
+def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """In one compiled loop."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
@@ -30,4 +54,44 @@ def loop(
         if done < T:
             forks.refill(bandit)
     bandit.history.count_in(T)
+    return chosen, propensity
+
+
+def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+    """In compiled loops from one settlement of past weights to the next."""
+    T, params, done = len(x), forks.params(bandit, len(x)), 0
+    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    rows, belief, layout = np.empty((T, bandit.layout.width)), bandit.belief, bandit.layout
+    reweighting: Any = bandit.reweighting
+    weigher: Inverse = reweighting.weigher
+    play: Any = reweighted.play
+    while done < T:
+        t, start = bandit.t + 1, done
+        weigher.count(belief, bandit.policy, layout, t, 0)
+        known = NOTHING | (weigher.estimator.arrays(layout) or {})
+        due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
+        done = play(
+            x,
+            reward,
+            start,
+            every,
+            belief.arms,
+            bandit.all_arms,
+            belief.settings,
+            bandit.rule,
+            params,
+            weigher.clip,
+            bandit.stream,
+            *known.values(),
+            due,
+            chosen,
+            propensity,
+            rows,
+        )
+        if done > start:
+            weigher.count(belief, bandit.policy, layout, t, done - start)
+            bandit.history.extend(rows[start:done])
+            reweighting.settle(rows[done - 1 : done], belief, bandit.history)
+        if is_short(bandit.stream, len(layout.arms)):
+            forks.refill(bandit)
     return chosen, propensity

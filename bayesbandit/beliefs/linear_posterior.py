@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import contexts
-from bayesbandit.kernels.rounds import pooled_chances
+from bayesbandit.kernels.reweighted import pooled_chances
 from bayesbandit.kernels.rules import spread
 
 if TYPE_CHECKING:

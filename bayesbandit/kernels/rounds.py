@@ -79,19 +79,6 @@ def describe_many(rows, arms, available, settings):
 
 
 @njit(cache=True)
-def pooled_chances(x, a, arms, settings, kind, param, floor, out):
-    """P(a | x) at contexts x (n, d) under a past belief and rule: out (n,)."""
-    D, K = int(settings[D_]), arms.shape[0]
-    row, v, available = np.empty(row_width(D, K)), np.empty(stride(D)), np.ones(K, np.bool_)
-    for i in range(x.shape[0]):
-        put(row, x[i], D)
-        describe(row, arms, available, settings, v)
-        tail = row[tail_at(D, K) :]
-        tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
-        out[i] = chance(row, a, D, K)
-
-
-@njit(cache=True)
 def put(row, x, D):
     """Context x (d,) into its row, with the constant column behind it where there is one."""
     row[D - 1] = 1.0

@@ -5,12 +5,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
+from bayesbandit.bandits.base import step
 from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
@@ -262,6 +264,50 @@ def test_an_arm_that_comes_back_is_one_arm(rng):
         for arm in "ab"
     ]
     np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
+
+
+STREAMED = {
+    "estimated": {"propensity": "estimated"},
+    "estimated, all arms": {"propensity": "estimated", "refresh": "all", "normalize": True},
+    "pooled": {"propensity": "pooled"},
+    "pooled, few snapshots": {"propensity": "pooled", "refresh": "all", "snapshots": 3},
+    "at each reward": {"propensity": "pooled", "refit_every": 1, "clip": 0.3},
+}
+
+
+@pytest.mark.parametrize("how", STREAMED.values(), ids=STREAMED)
+@pytest.mark.parametrize(
+    ("policy", "model", "limit"),
+    [
+        (bb.Thompson(lambda t: 1 + 1 / t, min_probability=0.05), bb.Ridge(ridge="cv"), None),
+        (bb.UCB(), bb.Ridge(variance="rss/n"), 30),
+    ],
+    ids=["Thompson", "UCB"],
+)
+def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng):
+    """In stretches, each to the next settlement; arms have gone and come before, a log has begun,
+    and the block of random numbers ends on the way."""
+    x, reward = world(rng, 400)
+    run, stepped = (
+        bb.Bandit(
+            3, model, policy, bb.InversePropensity(**how), n_features=3, seed=4, history=limit
+        )
+        for _ in range(2)
+    )
+    for bandit in (run, stepped):
+        bandit.update(x[:5], [0, 1, 2, 0, 1], reward[:5, 0])
+    for part in (slice(5, 6), slice(6, 200), slice(200, 400)):
+        chosen, propensity = run.play(x[part], reward[part], every=3)
+        played = step(stepped, x[part], reward[part], 3)
+        np.testing.assert_array_equal(chosen, played[0])
+        np.testing.assert_array_equal(propensity[::3], played[1][::3])
+    np.testing.assert_array_equal(run.belief.arms, stepped.belief.arms)
+    np.testing.assert_array_equal(run.stream, stepped.stream)
+    for bandit in (run, stepped):
+        bandit.remove_arm(1)
+        bandit.add_arm("new")
+        bandit.play(x[:20], reward[:20])
+    assert_frame_equal(run.history.to_frame(), stepped.history.to_frame())
 
 
 @pytest.mark.parametrize("kind", ["pooled", "estimated"])
