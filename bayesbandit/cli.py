@@ -5,25 +5,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
-from bayesbandit.experiment import Experiment, Failed
-from bayesbandit.machine.files import replacing
+from bayesbandit.console import clear_errors, console, keep, say, show, warn
+from bayesbandit.experiment import Experiment
 from bayesbandit.machine.source import hides, offer, plugin, plugins, said
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 app = typer.Typer(
     help="Which bandit does best on your data? And what does the paper say?",
@@ -31,7 +25,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-console = Console()
 STUDY = ("TITLE", "experiment", "table", "beside", "figures")  # what `reproduce` needs of one
 
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
@@ -85,7 +78,7 @@ def compare(
     from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots
 
-    with _clear_errors():
+    with clear_errors():
         sets: list[Any] = [rooms.bundled(name) for name in data or []]
         if csv is not None:
             if target is None:
@@ -138,7 +131,7 @@ def reproduce(
     out: Out = Path("runs"),
 ) -> None:
     """Run a study of the paper and print our table beside the paper's."""
-    with _clear_errors():
+    with clear_errors():
         module = _study(study)
         if quick and not hasattr(module, "QUICK"):
             raise ValueError(f"the study {study!r} has no small version (QUICK): omit --quick")
@@ -148,9 +141,12 @@ def reproduce(
         folder = out / (f"{study}-quick" if quick else study)
         results = module.experiment(seed=seed, **settings).run(jobs, folder)
     table = module.table(results)
-    beside = module.beside(table)
-    show(beside, module.TITLE)
-    keep(folder, table, {module.TITLE: beside, "In full": table}, module.figures(results))
+    title = f"{module.TITLE}: {of(results)}"
+    titled = {title: module.beside(table)}
+    titled |= module.details(results) if hasattr(module, "details") else {}
+    for heading, frame in titled.items():
+        show(frame, heading)
+    keep(folder, table, titled | {"In full": table}, module.figures(results))
 
 
 @app.command()
@@ -165,7 +161,7 @@ def models(
     from bayesbandit.model import load_model
 
     rows = []
-    with _clear_errors():
+    with clear_errors():
         for name, title in list_models().items():
             try:
                 with warnings.catch_warnings(record=True, action="always") as told:
@@ -189,10 +185,16 @@ def explain(
     """The engine that a declared model gets, and why not a faster one."""
     from bayesbandit.model import load_model
 
-    with _clear_errors():
+    with clear_errors():
         declared = load_model(model)
         text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def of(results: pd.DataFrame) -> str:
+    """How much a study rests on."""
+    simulations, rounds = results["replication"].nunique(), results["t"].max()
+    return f"{simulations:,} simulations of {rounds:,} rounds"
 
 
 def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
@@ -218,53 +220,6 @@ def winners(ranking: pd.DataFrame) -> list[Any]:
     return [*ranking[same].itertuples()]
 
 
-def show(frame: pd.DataFrame, title: str) -> None:
-    """A table in the terminal, numbers to the right."""
-    table = Table(title=title, title_justify="left")
-    for name in frame.columns:
-        numeric = frame[name].dtype.kind in "fi"
-        title = str(name).removeprefix("normalised_").replace("_", " ")
-        table.add_column(Text(title), justify="right" if numeric else "left")
-    for values in frame.itertuples(index=False):
-        table.add_row(*(_cell(value) for value in values))
-    console.print(table)
-
-
-def keep(
-    folder: Path, table: pd.DataFrame, titled: dict[str, pd.DataFrame], figures: dict[str, Figure]
-) -> None:
-    """table.csv, table.md and the pictures, beside results.parquet and run.json."""
-    from bayesbandit import evaluation
-
-    text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
-    with _clear_errors():
-        with replacing(folder / "table.csv") as beside:
-            table.to_csv(beside, index=False)
-        with replacing(folder / "table.md") as beside:
-            beside.write_text(text, encoding="utf-8")
-        for name, figure in figures.items():
-            with replacing(folder / f"{name}.png") as beside:
-                figure.savefig(beside, format="png", dpi=150)
-    say(f"Results, tables and pictures are in {folder}")
-
-
-def say(*parts: str | tuple[str, str]) -> None:
-    """A sentence, of texts or (text, style); names in it are not read as markup."""
-    console.print(Text.assemble(*parts))
-
-
-def warn(text: str) -> None:
-    """A line beside the answer, on stderr."""
-    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
-
-
-def _cell(value: Any) -> Text:
-    if isinstance(value, float):
-        small = "–" if value != value else f"{value:.4f}"
-        return Text(f"{value:.4g}" if abs(value) >= 1 else small)
-    return Text(str(value))
-
-
 def _study(name: str) -> Any:
     """A study of the package, or of an installed one, by its name."""
     studies = importlib.import_module("bayesbandit.studies")
@@ -281,19 +236,3 @@ def _study(name: str) -> Any:
         by = offer(offered[name][0])
         raise ValueError(f"the study {name!r}, offered by {by}, lacks {', '.join(missing)}")
     return module
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Bad input ends the command with one line instead of a traceback; a warning is a line, too."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        warn(str(message))
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        try:
-            yield
-        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
-            say(("Error:", "bold red"), f" {error}")
-            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

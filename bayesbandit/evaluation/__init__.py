@@ -9,9 +9,9 @@ from bayesbandit.evaluation.results import (
     first_optimal,
     summary,
 )
-from bayesbandit.evaluation.text import markdown
+from bayesbandit.evaluation.text import markdown, share
 
 __all__ = [
     "RUN", "SCHEMA", "check", "curves", "first_optimal", "markdown", "pairwise", "ranking",
-    "summary", "wins_and_losses",
+    "share", "summary", "wins_and_losses",
 ]  # fmt: skip

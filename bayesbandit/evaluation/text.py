@@ -28,6 +28,17 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
 
 
+def share(k: int, n: int) -> str:
+    """k of n in %, ± its standard error; at the ends, where that is 0, Wilson's 95 % limit."""
+    from scipy.stats import binomtest
+
+    p = k / n
+    if 0 < k < n:
+        return f"{100 * p:.0f} ± {100 * np.sqrt(p * (1 - p) / n):.0f}"
+    limits = binomtest(k, n).proportion_ci(method="wilson")
+    return f"0 (≤ {100 * limits.high:.0f})" if k == 0 else f"100 (≥ {100 * limits.low:.0f})"
+
+
 def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     digits = 0 if (finite == np.round(finite)).all() else digits

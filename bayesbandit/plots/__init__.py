@@ -1,7 +1,7 @@
 """Pictures of results and beliefs: each function returns a matplotlib `Figure`, ready to save."""
 
 from bayesbandit.plots.balancing import balance
-from bayesbandit.plots.maps import assignment, bias
+from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.results import (
     MANY,
     optimal_share,
@@ -22,6 +22,7 @@ __all__ = [
     "balance",
     "bias",
     "optimal_share",
+    "outcomes",
     "pairwise_scatter",
     "policy_tree",
     "propensities",

@@ -70,6 +70,31 @@ def assignment(
     return figure
 
 
+def outcomes(
+    grid: np.ndarray,
+    truth: np.ndarray,
+    arms: Sequence[str | int],
+    title: str = "Expected reward of each arm",
+) -> Figure:
+    """Every arm's mean reward over a regular grid (m, 2), truth (m, K), and, black, the border of
+    where it is the best (the paper's section 3.1)."""
+    grid, truth = np.asarray(grid, np.float64), np.asarray(truth, np.float64)
+    if truth.shape != (len(grid), len(arms)):
+        raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
+    figure, axes = panels(len(arms), most=4, width=2.6, height=2.6)
+    scale: dict[str, Any] = {"vmin": truth.min(), "vmax": truth.max(), "cmap": "viridis"}
+    for k, ax in enumerate(axes):
+        image = ax.pcolormesh(*_mesh(grid, truth[:, k]), rasterized=True, **scale)
+        if len(arms) > 1:
+            lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
+            ax.contour(*_mesh(grid, lead), [0.0], colors="black", linewidths=1.1)
+        dress(ax, f"arm {arms[k]}", "$x_0$", "$x_1$")
+        ax.set_box_aspect(1)
+    figure.colorbar(image, ax=axes, shrink=0.8).set_label("mean reward")
+    figure.suptitle(title)
+    return figure
+
+
 def bias(
     grid: np.ndarray,
     estimated: np.ndarray,

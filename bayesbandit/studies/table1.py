@@ -1,18 +1,20 @@
 """Table 1 of the paper: how often a bandit finds the optimal assignment (section 3.1).
 
 Features (x, x²) or x with a penalised constant, λ by 5-fold cross-validation on {.1, 1, 10} at
-every update, σ² = RSS/n, α = 1, γ = .2: the closest of the settings that the paper leaves open.
-The controls hold λ fixed at α = .5, since weights above 1 also shrink the penalty: LinTS at a third
-of λ, and BLTS with its weights scaled to mean 1.
+every update, σ² = RSS/n, α = 1, γ = .2: the closest of the settings that the paper leaves open; and
+its grids of α and γ. Beside them stand variants that the paper may be read as, and controls that it
+lacks: weights above 1 also shrink the penalty, so that LinTS must be seen with a weaker one and
+BLTS with weights of mean 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
@@ -20,16 +22,16 @@ from bayesbandit.bandits.presets import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.experiment import Experiment
 
-Kind = Literal["decision", "pooled", "estimated"]
-
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
+
+Factory = Callable[..., Bandit]
 
 NAME = "synthetic-"
 TITLE = "Simulations that find the optimal assignment (%), well- and mis-specified"
-REPLICATIONS = 100
-QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000}
+REPLICATIONS = 400
+POINTS = 40
+QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000, "grids": False}
 
 PAPER = {
     ("LinTS", "well"): 84, ("LinTS", "mis"): 39,
@@ -38,38 +40,82 @@ PAPER = {
     ("BLUCB", "well"): 79, ("BLUCB", "mis"): 30,
 }  # fmt: skip
 
-PAPER_NOISE: dict[str, Any] = {"variance": "rss/n"}
-CV: dict[str, Any] = {
-    "alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5, **PAPER_NOISE,
+FOUR: dict[str, Callable[..., Bandit]] = {
+    "LinTS": LinTS, "LinUCB": LinUCB, "BLTS": BLTS, "BLUCB": BLUCB,
 }  # fmt: skip
-FIXED: dict[str, Any] = {"alpha": 0.5, **PAPER_NOISE}
+ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
+CLIPS = (0.01, 0.05, 0.1, 0.2)
 CLIP = 0.2
+CV: dict[str, Any] = {
+    "alpha": 1.0, "ridge": "cv", "grid": (0.1, 1.0, 10.0), "folds": 5, "variance": "rss/n",
+}  # fmt: skip
+FIXED: dict[str, Any] = {"alpha": 0.5, "ridge": 1.0, "variance": "rss/n"}
 
-FOUR = ["LinTS", "LinUCB", "BLTS", "BLUCB"]
+PAIRS = [  # whose difference is shown, simulation by simulation
+    ("LinTS", "LinUCB"), ("BLTS", "LinTS"), ("BLUCB", "LinUCB"), ("BLTS", "LinTS, grid ÷ 3"),
+    ("BLTS", "BLTS, mean 1"), ("BLTS, mean 1", "LinTS"), ("BLTS, pooled, all arms", "BLTS"),
+    ("BLUCB, all arms", "BLUCB"), ("BLTS, λ = 1, mean 1", "LinTS, λ = 1"),
+    ("BLTS, λ = 1", "LinTS, λ = ⅓"),
+]  # fmt: skip
 WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictures of one simulation
 
 
-def bandits(propensity: Kind = "decision") -> dict[str, Callable[..., Bandit]]:
-    """The four algorithms of the table, then the controls at fixed λ."""
+def bandits() -> dict[str, Factory]:
+    """The four algorithms at the closest setting, variants of them, and controls."""
+    lin, blts, blucb = (
+        partial(LinTS, **CV), partial(BLTS, clip=CLIP, **CV), partial(BLUCB, clip=CLIP, **CV),
+    )  # fmt: skip
+    third, fifth, triple = (
+        {"grid": tuple(c * lam for lam in CV["grid"])} for c in (1 / 3, 1 / 5, 3.0)
+    )
+    fixed, balanced = partial(LinTS, **FIXED), partial(BLTS, clip=CLIP, **FIXED)
     return {
-        "LinTS": partial(LinTS, **CV),
+        "LinTS": lin,
         "LinUCB": partial(LinUCB, **CV),
-        "BLTS": partial(BLTS, clip=CLIP, propensity=propensity, **CV),
-        "BLUCB": partial(BLUCB, clip=CLIP, **CV),
-        "LinTS λ=1": partial(LinTS, ridge=1.0, **FIXED),
-        "LinTS λ=1/3": partial(LinTS, ridge=1 / 3, **FIXED),
-        "BLTS λ=1": partial(BLTS, ridge=1.0, clip=CLIP, **FIXED),
-        "BLTS λ=1, mean 1": partial(BLTS, ridge=1.0, clip=CLIP, normalize=True, **FIXED),
+        "BLTS": blts,
+        "BLUCB": blucb,
+        "BLTS, pooled": partial(blts, propensity="pooled"),
+        "BLTS, pooled, all arms": partial(blts, propensity="pooled", refresh="all"),
+        "BLUCB, all arms": partial(blucb, refresh="all"),
+        "LinTS, grid ÷ 3": partial(lin, **third),
+        "LinTS, grid ÷ 5": partial(lin, **fifth),
+        "BLTS, grid × 3": partial(blts, **triple),
+        "BLTS, mean 1": partial(blts, normalize=True),
+        "LinTS, free constant": partial(lin, intercept="unpenalised"),
+        "BLTS, free constant": partial(blts, intercept="unpenalised"),
+        "LinTS, rss": partial(lin, variance="rss"),
+        "BLTS, rss": partial(blts, variance="rss"),
+        "LinTS, λ = 1": fixed,
+        "LinTS, λ = ⅓": partial(fixed, ridge=1 / 3),
+        "BLTS, λ = 1": balanced,
+        "BLTS, λ = 1, mean 1": partial(balanced, normalize=True),
     }
 
 
+def grid(name: str) -> dict[str, Factory]:
+    """An algorithm at all settings of the paper's grids."""
+    settings = [{"alpha": alpha} for alpha in ALPHAS[name.removeprefix("BL").removeprefix("Lin")]]
+    if name.startswith("BL"):
+        settings = [s | {"clip": clip} for s in settings for clip in CLIPS]
+    return {cell(name, s): partial(FOUR[name], **CV | s) for s in settings}
+
+
+def cell(name: str, settings: Mapping[str, float]) -> str:
+    """What an algorithm is called at a setting of its grid."""
+    texts = [f"α = {settings['alpha']:g}"]
+    texts += [f"γ = {settings['clip']:g}"] if "clip" in settings else []
+    return ", ".join([name, *texts])
+
+
 def experiment(
-    replications: int = REPLICATIONS, horizon: int = 10_000, seed: int = 0,
-    propensity: Kind = "decision",
-) -> Experiment:  # fmt: skip
-    """Both specifications, the four algorithms and the controls."""
+    replications: int = REPLICATIONS, horizon: int = 10_000, seed: int = 0, grids: bool = True
+) -> Experiment:
+    """Both specifications; the algorithms, variants and controls, and the paper's grids."""
     environments = [SyntheticExample("well"), SyntheticExample("mis")]
-    return Experiment(environments, bandits(propensity), horizon, replications, seed)
+    players = bandits()
+    for name in FOUR if grids else ():
+        players |= grid(name)
+    return Experiment(environments, players, horizon, replications, seed, POINTS)
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
@@ -77,12 +123,33 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
     optimal: at the optimal assignment at T, and its standard error; paper: what the paper reports;
     ever: there at some checkpoint; first_round: the median first one there (inf where half of the
-    simulations never arrive); regret: cumulative, at T, and its standard error.
+    simulations never arrive); regret: cumulative, at T, and its standard error. The rows "best of
+    n" are the settings that do best on one half of the simulations, as they do on the other.
     """
+    rows = _rows(results)
+    half = results["replication"] % 2
+    chosen, shown = (_rows(results[half == h]) for h in (0, 1))
+    for name in FOUR:
+        members = [label for label in grid(name) if label in set(rows["bandit"])]
+        if len(members) < 2 or shown.empty:
+            continue
+        for specification in rows["specification"].unique():
+            before = chosen[chosen["specification"] == specification].set_index("bandit")
+            best = before.loc[members, "optimal"].idxmax()
+            after = shown[(shown["specification"] == specification) & (shown["bandit"] == best)]
+            after = after.assign(bandit=f"{name}, best of {len(members)}", setting=best)
+            after["paper"] = PAPER[name, specification]
+            rows = pd.concat([rows, after], ignore_index=True)
+    return rows
+
+
+def _rows(results: pd.DataFrame) -> pd.DataFrame:
+    """`table`, without the best of the grids."""
     cells = evaluation.summary(results)
     share = cells["optimal_at_end"]
     key = list(zip(cells["bandit"], cells["environment"].str.removeprefix(NAME), strict=True))
     return cells[["bandit"]].assign(
+        setting=cells["bandit"],
         specification=[specification for _, specification in key],
         optimal=100 * share,
         optimal_se=100 * np.sqrt(share * (1 - share) / cells["replications"]),
@@ -96,12 +163,15 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as the paper sets it, ours ± SE beside the paper's numbers."""
+    """The table as the paper sets it, ours ± SE beside the paper's numbers; the grids' best."""
+    inside = {label for name in FOUR for label in grid(name)}
+    table = table[~table["bandit"].isin(inside)]
     shown = table[["bandit"]].drop_duplicates().set_index("bandit")
     for specification, rows in table.groupby("specification", sort=False):
         cells = rows.set_index("bandit")
+        counts = (cells["optimal"] / 100 * cells["simulations"]).round().astype(int)
         shown[f"{specification} (%)"] = [
-            f"{a:.0f} ± {b:.0f}" for a, b in zip(cells["optimal"], cells["optimal_se"], strict=True)
+            evaluation.share(k, n) for k, n in zip(counts, cells["simulations"], strict=True)
         ]
         shown[f"paper, {specification}"] = cells["paper"]
         shown[f"{specification}: regret"] = [
@@ -110,42 +180,59 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
     return shown.reset_index()
 
 
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Differences between bandits, simulation by simulation, in points of the share ± SE."""
+    last = results[results["t"] == results["t"].max()]
+    wide = last.pivot(index=["environment", "replication"], columns="bandit", values="optimal")
+    rows = []
+    for one, other in PAIRS:
+        if {one, other} <= set(wide.columns):
+            gap = 100 * (wide[one].astype(float) - wide[other].astype(float))
+            row = {"difference": f"{one} − {other}"}
+            for environment, gaps in gap.groupby("environment", sort=False):
+                name = str(environment).removeprefix(NAME)
+                row[f"{name} (points)"] = f"{gaps.mean():+.1f} ± {gaps.sem():.1f}"
+            rows.append(row)
+    return {"Differences, simulation by simulation (points ± SE)": pd.DataFrame(rows)}
+
+
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Pictures by file name: of all simulations, and of one in the context space."""
     four = results[results["bandit"].isin(FOUR)]
     drawn = {
-        "optimal_share": plots.optimal_share(results),
-        "regret": plots.regret_curves(results),
+        "optimal_share": plots.optimal_share(four),
+        "regret": plots.regret_curves(four),
         "propensities": plots.propensities(four),
     }
     for specification in ("well", "mis"):
         environment = SyntheticExample(specification, horizon=WINDOWS[-1][1])
-        grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
-        truth, estimates = environment.expected_rewards(grid), []
+        points = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
+        truth, estimates = environment.expected_rewards(points), []
         for name in FOUR:
-            x, arm, t, means = walk(environment, bandits()[name], grid)
+            x, arm, t, means = walk(environment, bandits()[name], points)
             estimates.append(means[-1])
             regions = np.stack([mean.argmax(axis=1) for mean in means])
             drawn[f"assignment-{specification}-{name}"] = plots.assignment(
-                x, arm, t, environment.arms, WINDOWS, grid, regions, truth,
+                x, arm, t, environment.arms, WINDOWS, points, regions, truth,
                 title=f"Arm assignment by {name}, {specification}-specified",
             )  # fmt: skip
+        drawn["outcomes"] = plots.outcomes(points, truth, environment.arms)
         drawn[f"bias-{specification}"] = plots.bias(
-            grid, np.stack(estimates), truth, environment.arms, FOUR,
+            points, np.stack(estimates), truth, environment.arms, list(FOUR),
             title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified",
         )  # fmt: skip
     return drawn
 
 
 def walk(
-    environment: SyntheticExample, factory: Callable[..., Bandit], grid: np.ndarray, seed: int = 0
+    environment: SyntheticExample, factory: Factory, points: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
     """One simulation: contexts of the plane (n, 2), arms (n,) and rounds (n,), the warm start as
-    round 0, and the estimated mean rewards over the grid (m, K) at the end of each window."""
+    round 0, and the estimated mean rewards at the points (m, K) at the end of each window."""
     sample = environment.sample(None, np.random.default_rng(seed))
     bandit = factory(environment.arms, environment.n_features, seed=seed)
     bandit.update(sample.warm_x, sample.warm_arm, sample.warm_reward, sample.warm_propensity)
-    features, chosen, means = environment.features(grid), [sample.warm_arm], []
+    features, chosen, means = environment.features(points), [sample.warm_arm], []
     for first, last in WINDOWS:
         rounds = slice(max(first - 1, 0), last)
         if last > 0:

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import bayesbandit as bb
 from bayesbandit.cli import app
 from bayesbandit.studies import table1
 
@@ -17,10 +18,15 @@ def test_settings_are_those_stated():
         assert "alpha=1.0" in described[name]
     assert "clip=0.2, propensity='decision'" in described["BLTS"]
     assert "propensity='estimated'" in described["BLUCB"]
-    assert (
-        "propensity='pooled'"
-        in table1.experiment(propensity="pooled").describe()["bandits"]["BLTS"]
-    )
+    assert "propensity='pooled'" in described["BLTS, pooled, all arms"]
+    assert "refresh='all'" in described["BLTS, pooled, all arms"]
+    assert "clip=0.01" in described["BLUCB, α = 4, γ = 0.01"]
+    assert [len(table1.grid(name)) for name in table1.FOUR] == [3, 3, 12, 12]
+    for name in table1.FOUR:  # the closest setting is one of the grid's
+        setting = {"alpha": 1.0} | ({"clip": 0.2} if name.startswith("BL") else {})
+        assert described[table1.cell(name, setting)] == described[name]
+    compared = {label for pair in table1.PAIRS for label in pair}
+    assert compared <= set(table1.bandits())
 
 
 def test_shares_by_hand():
@@ -39,20 +45,49 @@ def test_shares_by_hand():
     assert table1.beside(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
 
 
+def runs(optimal):
+    """A table of one checkpoint: for each bandit, where it is at the optimum."""
+    return pd.DataFrame(
+        {"environment": "synthetic-mis", "bandit": bandit, "replication": i, "t": 9, "reward": 0.0,
+         "regret": 1.0, "propensity": 1.0, "value": 1.0, "agreement": 0.5, "optimal": bool(found)}
+        for bandit, row in optimal.items() for i, found in enumerate(row)
+    )  # fmt: skip
+
+
+def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
+    found = runs({
+        "LinTS, α = 0.25": [1, 0, 1, 0, 1, 0], "LinTS, α = 0.5": [0, 1, 0, 1, 0, 1],
+        "LinTS, α = 1": [1, 1, 0, 0, 0, 0],
+    })  # fmt: skip
+    best = table1.table(found).set_index("bandit").loc["LinTS, best of 3"]
+    assert (best["setting"], best["optimal"], best["simulations"]) == ("LinTS, α = 0.25", 0.0, 3)
+    shown = table1.beside(table1.table(found))
+    assert shown["bandit"].tolist() == ["LinTS, best of 3"]
+    assert shown["mis (%)"].tolist() == ["0 (≤ 56)"]  # Wilson's limit for 0 of 3
+
+
+def test_differences_are_paired():
+    found = runs({"BLTS": [1, 1, 1, 0], "LinTS": [1, 0, 0, 0], "LinUCB": [0, 0, 0, 0]})
+    (frame,) = table1.details(found).values()
+    rows = dict(frame.itertuples(index=False))
+    assert rows == {"LinTS − LinUCB": "+25.0 ± 25.0", "BLTS − LinTS": "+50.0 ± 28.9"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("some", [True, False], ids=["two", "all"])
 def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
     monkeypatch.setitem(table1.QUICK, "horizon", 100)
     if some:
-        two = {name: table1.bandits()[name] for name in ("BLTS", "BLTS λ=1, mean 1")}
-        monkeypatch.setattr(table1, "bandits", lambda propensity="decision": two)
-        monkeypatch.setattr(table1, "FOUR", ["BLTS"])
+        two = {name: table1.bandits()[name] for name in ("BLTS", "BLTS, mean 1")}
+        monkeypatch.setattr(table1, "bandits", lambda: two)
+        monkeypatch.setattr(table1, "FOUR", {"BLTS": bb.BLTS})
     arguments = ["reproduce", "table1", "--quick", "--replications", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     text = (tmp_path / "table1-quick" / "table.md").read_text()
     assert "| BLTS " in text
     assert "mean 1" in text
+    assert "2 simulations of 100 rounds" in text
     assert (tmp_path / "table1-quick" / "optimal_share.png").exists()
 
 
@@ -64,9 +99,10 @@ def test_the_ordering_of_the_paper_appears_and_so_does_the_control():
     from bayesbandit import Experiment
     from bayesbandit.environments import SyntheticExample
 
-    bandits = {name: b for name, b in table1.bandits().items() if name != "BLUCB"}
+    names = ["LinTS", "LinUCB", "BLTS", "LinTS, grid ÷ 3", "BLTS, mean 1"]
+    bandits = {name: table1.bandits()[name] for name in names}
     results = Experiment([SyntheticExample("well")], bandits, 10_000, 60, seed=1).run(jobs=2)
     share = table1.table(results).set_index("bandit")["optimal"]
     assert share["BLTS"] > share["LinTS"] + 17 > share["LinUCB"] + 17
-    assert abs(share["LinTS λ=1/3"] - share["BLTS λ=1"]) < 17
-    assert share["BLTS λ=1, mean 1"] < share["BLTS λ=1"] - 17
+    assert abs(share["LinTS, grid ÷ 3"] - share["BLTS"]) < 17
+    assert share["BLTS, mean 1"] < share["BLTS"] - 17

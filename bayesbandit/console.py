@@ -1,0 +1,86 @@
+"""What commands say and keep: tables and sentences in the terminal, files in a folder."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayesbandit.experiment import Failed
+from bayesbandit.machine.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+console = Console()
+
+
+def show(frame: pd.DataFrame, title: str) -> None:
+    """A table in the terminal, numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for name in frame.columns:
+        numeric = frame[name].dtype.kind in "fi"
+        title = str(name).removeprefix("normalised_").replace("_", " ")
+        table.add_column(Text(title), justify="right" if numeric else "left")
+    for values in frame.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in values))
+    console.print(table)
+
+
+def keep(
+    folder: Path, table: pd.DataFrame, titled: dict[str, pd.DataFrame], figures: dict[str, Figure]
+) -> None:
+    """table.csv, table.md and the pictures, beside results.parquet and run.json."""
+    from bayesbandit import evaluation
+
+    text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
+    with clear_errors():
+        with replacing(folder / "table.csv") as beside:
+            table.to_csv(beside, index=False)
+        with replacing(folder / "table.md") as beside:
+            beside.write_text(text, encoding="utf-8")
+        for name, figure in figures.items():
+            with replacing(folder / f"{name}.png") as beside:
+                figure.savefig(beside, format="png", dpi=150)
+    say(f"Results, tables and pictures are in {folder}")
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """A sentence, of texts or (text, style); names in it are not read as markup."""
+    console.print(Text.assemble(*parts))
+
+
+def warn(text: str) -> None:
+    """A line beside the answer, on stderr."""
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
+
+
+def _cell(value: Any) -> Text:
+    if isinstance(value, float):
+        small = "–" if value != value else f"{value:.4f}"
+        return Text(f"{value:.4g}" if abs(value) >= 1 else small)
+    return Text(str(value))
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Bad input ends the command with one line instead of a traceback; a warning is a line, too."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
+            say(("Error:", "bold red"), f" {error}")
+            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error
