@@ -189,8 +189,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
         if {one, other} <= set(wide.columns):
             gap = 100 * (wide[one].astype(float) - wide[other].astype(float))
             row = {"difference": f"{one} − {other}"}
-            for environment, gaps in gap.groupby("environment", sort=False):
-                name = str(environment).removeprefix(NAME)
+            for environment in results["environment"].unique():
+                gaps, name = gap[environment], environment.removeprefix(NAME)
                 row[f"{name} (points)"] = f"{gaps.mean():+.1f} ± {gaps.sem():.1f}"
             rows.append(row)
     return {"Differences, simulation by simulation (points ± SE)": pd.DataFrame(rows)}
