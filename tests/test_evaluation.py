@@ -229,6 +229,7 @@ def test_whole_rewards_alone_are_no_classification() -> None:
     pair = between(rows(*runs), "a", "b")
     assert pair["difference"].item() == pytest.approx(-1 / 60)
     assert pair["p"].item() == 1 / 8  # each by as much
+    assert set(ev.pairwise(rows(*runs), level=1 / 8)["outcome"]) == {"draw"}  # not below it
 
 
 def test_rewards_of_minus_one_are_no_classification() -> None:
@@ -241,6 +242,36 @@ def test_rewards_of_minus_one_are_no_classification() -> None:
     pair = between(rows(*runs), "a", "b")
     rate = [np.array([2.0 * (3 + r + e * (r > 1)) / 60 for r in range(4)]) for e in (0, 3)]
     assert pair["p"].item() == pytest.approx(stats.ttest_rel(*rate).pvalue)
+
+
+def test_differences_are_those_of_the_paired_t_test(mixed: pd.DataFrame) -> None:
+    pairs = [("BLTS", "LinTS"), ("UCB", "BLTS"), ("UCB", "nobody")]
+    ends = mixed[mixed["t"] == 200]
+    found = ev.differences(mixed, pairs).to_dict("records")
+    assert [(f["environment"], f["one"]) for f in found] == [
+        (environment, one) for environment in ("iris", "wine", "synthetic") for one, _ in pairs[:2]
+    ]
+    for row in found:
+        here = ends[ends["environment"] == row["environment"]]
+        regret = here.pivot(index="replication", columns="bandit", values="regret")
+        gap = regret[row["one"]] - regret[row["other"]]
+        assert row["difference"] == pytest.approx(gap.mean())
+        assert (row["se"], row["replications"]) == (pytest.approx(gap.sem()), 4)
+        assert row["p"] == pytest.approx(
+            stats.ttest_rel(*regret[[row["one"], row["other"]]].T.to_numpy()).pvalue
+        )
+    assert ev.differences(mixed[mixed["replication"] == 0], pairs).empty
+    same = ev.differences(mixed, [("UCB", "UCB")], "optimal")
+    assert same["p"].tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "text"), [(0, 10, "0 (≤ 28)"), (10, 10, "100 (≥ 72)"), (3, 12, "25 ± 12")]
+)
+def test_shares_have_an_error_at_the_ends_too(k: int, n: int, text: str) -> None:
+    assert ev.share(k, n) == text  # Wilson's limits of 0 of 10: 0 and .2775
+    assert ev.within(1.25, 0.5, 1, sign=True) == "+1.2 ± 0.5"
+    assert ev.within(3.0, np.nan) == "3"
 
 
 def test_wins_and_losses_count_the_outcomes(mixed: pd.DataFrame) -> None:

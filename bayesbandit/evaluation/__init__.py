@@ -1,6 +1,6 @@
 """Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
 
-from bayesbandit.evaluation.contests import pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
 from bayesbandit.evaluation.results import (
     RUN,
     SCHEMA,
@@ -9,9 +9,9 @@ from bayesbandit.evaluation.results import (
     first_optimal,
     summary,
 )
-from bayesbandit.evaluation.text import markdown, share
+from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
-    "RUN", "SCHEMA", "check", "curves", "first_optimal", "markdown", "pairwise", "ranking",
-    "share", "summary", "wins_and_losses",
+    "RUN", "SCHEMA", "check", "curves", "differences", "first_optimal", "markdown", "pairwise",
+    "ranking", "share", "summary", "wins_and_losses", "within",
 ]  # fmt: skip

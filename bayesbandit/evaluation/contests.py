@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 from scipy.special import erfc
@@ -84,6 +86,33 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
         replications=("gap", "size"),
         n=("t_row", "sum"),
     ).reset_index()
+
+
+def differences(
+    table: pd.DataFrame, pairs: Iterable[tuple[str, str]], column: str = "regret"
+) -> pd.DataFrame:
+    """By how much one bandit is above another at the end, replication by replication.
+
+    One row for each environment and each of the `pairs` that met there more than once: `one`,
+    `other`, the mean `difference` of the column and its standard error `se`, the number of
+    `replications`, and the two-sided `p` of the paired t-test, not adjusted for their number.
+    """
+    ends, rows = last(check(table)), []
+    wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
+        index=["environment", "replication"], columns="bandit", values="value"
+    )
+    for environment in pd.unique(ends["environment"]):
+        for one, other in pairs:
+            if not {one, other} <= set(wide.columns):
+                continue
+            gap = (wide.loc[environment, one] - wide.loc[environment, other]).dropna().to_numpy()
+            if (R := len(gap)) < 2:
+                continue
+            mean, se = gap.mean(), gap.std(ddof=1) / np.sqrt(R)
+            p = 2 * student.sf(abs(mean) / se, R - 1) if se > 0 else float(mean == 0)
+            rows.append((environment, one, other, mean, se, R, p))
+    names = ["environment", "one", "other", "difference", "se", "replications", "p"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -28,6 +28,12 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
 
 
+def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
+    """A mean ± its standard error; alone where that is not known."""
+    text = f"{mean:{'+' if sign else ''}.{digits}f}"
+    return text if se != se else f"{text} ± {se:.{digits}f}"
+
+
 def share(k: int, n: int) -> str:
     """k of n in %, ± its standard error; at the ends, where that is 0, Wilson's 95 % limit."""
     from scipy.stats import binomtest

@@ -175,25 +175,22 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
         ]
         shown[f"paper, {specification}"] = cells["paper"]
         shown[f"{specification}: regret"] = [
-            f"{a:.0f} ± {b:.0f}" for a, b in zip(cells["regret"], cells["regret_se"], strict=True)
+            evaluation.within(a, b)
+            for a, b in zip(cells["regret"], cells["regret_se"], strict=True)
         ]
     return shown.reset_index()
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences between bandits, simulation by simulation, in points of the share ± SE."""
-    last = results[results["t"] == results["t"].max()]
-    wide = last.pivot(index=["environment", "replication"], columns="bandit", values="optimal")
-    rows = []
-    for one, other in PAIRS:
-        if {one, other} <= set(wide.columns):
-            gap = 100 * (wide[one].astype(float) - wide[other].astype(float))
-            row = {"difference": f"{one} − {other}"}
-            for environment in results["environment"].unique():
-                gaps, name = gap[environment], environment.removeprefix(NAME)
-                row[f"{name} (points)"] = f"{gaps.mean():+.1f} ± {gaps.sem():.1f}"
-            rows.append(row)
-    return {"Differences, simulation by simulation (points ± SE)": pd.DataFrame(rows)}
+    rows: dict[str, dict[str, str]] = {}
+    for gap in evaluation.differences(results, PAIRS, "optimal").to_dict("records"):
+        row = rows.setdefault(f"{gap['one']} − {gap['other']}", {})
+        name = gap["environment"].removeprefix(NAME)
+        points = evaluation.within(100 * gap["difference"], 100 * gap["se"], 1, sign=True)
+        row[f"{name} (points)"] = points
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("difference").reset_index()
+    return {"Differences, simulation by simulation (points ± SE)": frame}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
