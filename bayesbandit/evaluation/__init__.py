@@ -1,6 +1,7 @@
 """Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
 
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
     SCHEMA,
@@ -12,6 +13,6 @@ from bayesbandit.evaluation.results import (
 from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
-    "RUN", "SCHEMA", "check", "curves", "differences", "first_optimal", "markdown", "pairwise",
-    "ranking", "share", "summary", "wins_and_losses", "within",
+    "RUN", "SCHEMA", "check", "curves", "differences", "first_optimal", "gaps", "markdown",
+    "pairwise", "ranking", "regrets", "share", "summary", "wide", "wins_and_losses", "within",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Pictures of results and beliefs: each function returns a matplotlib `Figure`, ready to save."""
 
 from bayesbandit.plots.balancing import balance
+from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.results import (
     MANY,
@@ -21,6 +22,7 @@ __all__ = [
     "assignment",
     "balance",
     "bias",
+    "learning_curves",
     "optimal_share",
     "outcomes",
     "pairwise_scatter",

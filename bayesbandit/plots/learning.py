@@ -1,0 +1,43 @@
+"""Pictures of what is learned over rounds or with the number of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.plots.style import DASHES, MARKERS, PALETTE, dress, legend, panels
+
+
+def learning_curves(
+    table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
+    title: str,
+) -> Figure:  # fmt: skip
+    """Mean ± standard error of column `y` by column `x`, over the rows that share them; a line for
+    each value of column `line`, a panel for each of column `panel`."""
+    if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
+        raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
+    cells = table.groupby([panel, line, x], sort=False)[y]
+    points = pd.DataFrame({"mean": cells.mean(), "se": cells.sem().fillna(0.0)}).reset_index()
+    names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[line]).tolist()
+    figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
+    looks: list[dict[str, Any]] = [
+        {"color": PALETTE[i % 7], "linestyle": DASHES[i % 4], "marker": MARKERS[i % 9]}
+        for i in range(len(lines))
+    ]
+    for ax, name in zip(axes, names, strict=True):
+        for value, look in zip(lines, looks, strict=True):
+            here = points[(points[panel] == name) & (points[line] == value)].sort_values(x)
+            at, mean, se = (here[column].to_numpy() for column in (x, "mean", "se"))
+            ax.plot(at, mean, lw=1.6, ms=4.5, **look)
+            ax.fill_between(at, mean - se, mean + se, color=look["color"], alpha=0.18, lw=0)
+        label = name if isinstance(name, str) else f"{panel} = {name}"
+        dress(ax, label, x_label, y_label)
+        ax.grid(color="#E6E6E6", lw=0.6)
+        ax.set_ylim(0, None)
+    figure.suptitle(f"{title}: mean ± SE")
+    keys = [Line2D([], [], label=str(v), **look) for v, look in zip(lines, looks, strict=True)]
+    legend(figure, keys, handle=3)
+    return figure

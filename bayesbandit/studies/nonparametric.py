@@ -1,0 +1,94 @@
+"""Forest, LASSO and ridge in the non-linear design of section 4.2.
+
+Thompson sampling by an honest forest of 200 trees, and by 100 bootstrap replicates of LASSO and
+ridge with squares and products of the contexts, λ by cross-validation. A linear bandit of the raw
+contexts stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import evaluation, plots
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandits.presets import BootstrapLassoTS, BootstrapRidgeTS, ForestTS, LinTS
+from bayesbandit.environments import NonLinear
+from bayesbandit.experiment import Experiment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Regret of forest, LASSO and ridge in the non-linear design"
+QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
+PLAYERS: dict[str, Callable[..., Bandit]] = {
+    "forest-TS": ForestTS,
+    "LASSO-TS": partial(BootstrapLassoTS, degree=2),
+    "ridge-TS": partial(BootstrapRidgeTS, degree=2),
+    "LinTS": LinTS,
+}
+PAIRS = [("LASSO-TS", "forest-TS"), ("ridge-TS", "forest-TS"), ("ridge-TS", "LASSO-TS")]
+SHOWN = ("forest-TS", "LASSO-TS", "ridge-TS")  # whose assignment is drawn
+PARTS = 4  # windows of rounds, growing fourfold
+
+
+def experiment(replications: int = 20, horizon: int = 5000, seed: int = 0) -> Experiment:
+    """The four bandits against the same worlds."""
+    return Experiment([NonLinear()], PLAYERS, horizon, replications, seed, points=50)
+
+
+def table(results: pd.DataFrame) -> pd.DataFrame:
+    """For each bandit, the regret at the end and its standard error."""
+    return evaluation.regrets(results)
+
+
+def beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Regret ± SE. The paper's figure has no numbers: the forest wins, then LASSO."""
+    return evaluation.wide(table)
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Differences of regret, replication by replication."""
+    return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """Regret, and who got which arm in one run of each."""
+    horizon = int(results["t"].max())
+    drawn = {"regret": plots.regret_curves(results)}
+    ends = [horizon // 4**i for i in reversed(range(PARTS))]
+    windows = list(zip([1, *(end + 1 for end in ends)], ends, strict=False))
+    side = np.linspace(-3, 3, 61)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    truth = NonLinear().expected_rewards(_contexts(grid))
+    for name in SHOWN:
+        x, arm, regions = walk(PLAYERS[name], windows, grid)
+        drawn[f"assignment-{name}"] = plots.assignment(
+            x, arm, 1 + np.arange(len(x)), NonLinear.arms, windows, grid, regions, truth,
+            title=f"Arm assignment by {name}",
+        )  # fmt: skip
+    return drawn
+
+
+def walk(
+    factory: Callable[..., Bandit], windows: list[tuple[int, int]], grid: np.ndarray, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One run: its contexts in the plane (n, 2), arms (n,), and the arm of the largest mean over
+    the grid, where all other contexts are 0, at the end of each window (m, g)."""
+    world = NonLinear()
+    sample = world.sample(windows[-1][1], np.random.default_rng(seed))
+    bandit, chosen, regions = factory(world.arms, world.n_features, seed=seed), [], []
+    for first, last in windows:
+        now = slice(first - 1, last)
+        chosen.append(bandit.play(sample.x[now], sample.reward[now], every=last)[0])
+        regions.append(bandit.belief.moments(_contexts(grid))[0].argmax(axis=1))
+    return sample.x[:, :2], np.concatenate(chosen), np.stack(regions)
+
+
+def _contexts(grid: np.ndarray) -> np.ndarray:
+    """Points of the plane (m, 2) among the ten contexts (m, 10)."""
+    return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
