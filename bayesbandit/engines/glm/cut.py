@@ -11,12 +11,12 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.influence import Influence, Scaling
+from bayesbandit.engines.reading.operations import elementwise_name
 from bayesbandit.engines.reading.quadratic import PYTHON, Data, gradient
 from bayesbandit.engines.reading.recognise import DATA_ROW
 from bayesbandit.engines.reading.rewrites import merged
@@ -145,17 +145,14 @@ def predictor(density: Density, engine: str) -> Variable:
     return node
 
 
-def _below(variable: Variable) -> Variable:
+def _below(variable: Any) -> Variable:
     """What an affine node multiplies by numbers alone."""
-    while True:
-        node = variable.owner
-        if node is None or not isinstance(node.op, Elemwise):
-            return variable
-        rest = [v for v in node.inputs if not _fixed(v)]
-        name = type(node.op.scalar_op).__name__
-        if name not in UNARY or len(rest) != 1 or rest[0].type.ndim != 1:
-            return variable
-        variable = rest[0]
+    while elementwise_name(variable) in UNARY:
+        rest = [v for v in variable.owner.inputs if not _fixed(v)]
+        if len(rest) != 1 or rest[0].type.ndim != 1:
+            break
+        [variable] = rest
+    return variable
 
 
 def _fixed(variable: Variable) -> bool:
