@@ -25,7 +25,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.base import Compiled
 from bayesbandit.engines.reading.operations import COMPARISONS, bare, elementwise_name, number
-from bayesbandit.engines.reading.quadratic import PYTHON, Data, gradient
+from bayesbandit.engines.reading.quadratic import PYTHON, gradient
 from bayesbandit.engines.reading.structure import Degrees
 
 ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
@@ -143,12 +143,6 @@ def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Co
     """Of each density that was compiled, at these rows."""
     values = [float(v) for v in compiled(*rows)]
     return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
-
-
-def present(inputs: Sequence[str], data: Data) -> list[np.ndarray]:
-    """The rows that a density has, by role, of x, reward, weight and arm."""
-    by = dict(zip(("x", "reward", "weight", "arm"), data, strict=True))
-    return [by[role] for role in inputs]
 
 
 def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
