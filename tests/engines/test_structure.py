@@ -1,6 +1,7 @@
 """The degree analysis: sound on random expressions; refusals name variable and operation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -19,7 +20,7 @@ from pytensor.tensor.math import Dot
 from bayesbandit.engines.base import Refusal
 from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.reading import structure
-from bayesbandit.engines.reading.density import Mark
+from bayesbandit.engines.reading.density import Mark, read
 from bayesbandit.engines.reading.operations import elementwise_name, number
 from bayesbandit.engines.reading.rewrites import unfolded
 from bayesbandit.engines.reading.structure import Degrees, analytic
@@ -246,3 +247,17 @@ def test_the_mark_is_an_operation_as_pytensor_has_them_now():
         warnings.simplefilter("error")
         type("Mark", (Mark,), dict(Mark.__dict__))
     assert pytensor.function([v], Mark()(v).shape)(np.zeros(3)) == 3
+
+
+@pytest.mark.parametrize("arms", [None, 2])
+def test_a_density_takes_the_rows_that_it_has_in_the_order_of_its_inputs(arms):
+    def declare(x, reward, weight, arm=None):
+        return mean(lambda x, t: x @ t)(x, reward, weight)
+
+    density = read(built(declare, data := rows(arms=arms)))
+    turned = replace(density, inputs=dict(reversed(density.inputs.items())))
+    full = tuple(data.get(role) for role in ("x", "reward", "weight", "arm"))
+    for one in (density, turned):
+        taken = one.arguments(full)
+        assert len(taken) == len(one.inputs) == len(data)
+        assert all(a is data[role] for a, role in zip(taken, one.inputs, strict=True))
