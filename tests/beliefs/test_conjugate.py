@@ -212,7 +212,7 @@ def test_an_arm_whose_rounds_are_all_gone_is_as_before_any(name):
     made.choose([1.0])  # whose probabilities are not to stay
     x, arm = np.ones((12, 1)), np.arange(12) % 3
     reward, weight = rewards(12)[:, 0], np.full(12, 0.5)
-    belief.reweigh(range(3), x, np.where(arm == 1, -1, arm), reward, weight)
+    belief.reweigh([0, 2, 1], x, np.where(arm == 1, -1, arm), reward, weight)  # that arm last
     fresh.update(x[arm != 1], arm[arm != 1], reward[arm != 1], weight[arm != 1])
     assert belief.n.tolist() == [4, 0, 4]
     for one, other in zip(belief.moments(x), fresh.moments(x), strict=True):
