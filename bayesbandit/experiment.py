@@ -170,7 +170,7 @@ class Experiment:
                 player = factory(first.arms, first.n_features, seed=0)
             except (ValueError, TypeError, OSError, ImportError):  # of settings, which say so
                 raise
-            except Exception as error:
+            except Exception as error:  # a player's own code raises what it likes
                 place = modules.place(error)
                 raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
             parts = (getattr(player, part, None) for part in ("spec", "policy", "balance"))
@@ -218,7 +218,7 @@ def play_unit(
                 modules.unchanged(texts)
             except modules.ChangedCode:
                 raise
-            except Exception as error:
+            except Exception as error:  # a player's own code raises what it likes
                 raise Failed(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: "
                     f"{said(error)}{modules.place(error)}"

@@ -8,19 +8,16 @@ decision is a bandit's `choose` among three arms, which are three forests.
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable
 from statistics import median
 
-for library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from econml.grf import RegressionForest
+from threadpoolctl import threadpool_limits
 
-import numpy as np  # noqa: E402
-from econml.grf import RegressionForest  # noqa: E402
-
-import bayesbandit as bb  # noqa: E402
-from bayesbandit.beliefs.forest.belief import Forest, ForestBelief  # noqa: E402
+import bayesbandit as bb
+from bayesbandit.beliefs.forest.belief import Forest, ForestBelief
 
 N, D, TREES = 1000, 10, 200
 DRAWN = bb.environments.NonLinear().sample(3 * N, np.random.default_rng(0))
@@ -95,4 +92,6 @@ def main(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
-    main(parser.parse_args().repeats)
+    repeats = parser.parse_args().repeats
+    with threadpool_limits(1):
+        main(repeats)

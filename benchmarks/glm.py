@@ -8,19 +8,16 @@ rounds have grown by a tenth; from round 1,000 on. A sweep is of n = 500 rows of
 """
 
 import argparse
-import os
 import time
 from collections.abc import Iterator
 from statistics import median
 
-for library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
-import numpy as np  # noqa: E402
-from scipy.special import expit  # noqa: E402
-
-import bayesbandit as bb  # noqa: E402
-from bayesbandit.engines.plan import plan  # noqa: E402
+import bayesbandit as bb
+from bayesbandit.engines.plan import plan
 
 D, K, WARM, STEPS = 10, 3, 1000, 3000
 RNG = np.random.default_rng(0)
@@ -76,4 +73,6 @@ def main(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5)
-    main(parser.parse_args().repeats)
+    repeats = parser.parse_args().repeats
+    with threadpool_limits(1):
+        main(repeats)

@@ -9,6 +9,8 @@ contexts of their own, beside econml's `RegressionForest` of as many trees.
 """
 
 import argparse
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -23,6 +25,10 @@ PLAYERS = {
     "BootstrapRidgeTS": partial(bb.BootstrapRidgeTS, degree=2),
 }
 ASKED = 2000  # contexts at which intervals are looked at
+FOREST = Forest(refit_every=1)
+
+# Of rows x (n, d), rewards (n,), contexts that are asked about (m, d) and a seed: means, sds (m,).
+Predictor = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 def regret(replications: int, horizon: int, jobs: int) -> None:
@@ -49,7 +55,7 @@ def coverage(replications: int) -> None:
     print("arm    n  forest             error     sd  right")
     for arm in WORLD.arms:
         for n in (250, 1000):
-            for name, make in {"ours": ours, "ours, floor=0": bare, "econml": theirs}.items():
+            for name, make in PREDICTORS.items():
                 found = [_covered(make, arm, n, seed) for seed in range(replications)]
                 error, sd, right = np.transpose(found)
                 print(f"{arm:3} {n:4}  {name:15} {_rms(error):8.3f} {_rms(sd):6.3f}", end="  ")
@@ -60,31 +66,37 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _covered(make, arm: int, n: int, seed: int) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
+def _covered(make: Predictor, arm: int, n: int, seed: int) -> tuple[float, float, float]:
     drawn = WORLD.sample(n + ASKED, np.random.default_rng(seed))
     mean, sd = make(drawn.x[:n], drawn.reward[:n, arm], drawn.x[n:], seed)
     error = np.abs(mean - drawn.mean[n:, arm])
     return _rms(error), _rms(sd), float(np.mean(error < 1.96 * sd))
 
 
-def ours(x, reward, asked, seed, **settings):  # type: ignore[no-untyped-def]
-    spec = Forest(refit_every=1, **settings)
+def ours(
+    x: np.ndarray, reward: np.ndarray, asked: np.ndarray, seed: int, spec: Forest = FOREST
+) -> tuple[np.ndarray, np.ndarray]:
     belief = spec.belief(1, x.shape[1], seed=np.random.SeedSequence(seed))
     belief.update(x, np.zeros(len(x), np.int64), reward)
     mean, sd = belief.moments(asked)
     return mean[:, 0], sd[:, 0]
 
 
-def bare(*rows):  # type: ignore[no-untyped-def]
-    return ours(*rows, floor=0.0)
-
-
-def theirs(x, reward, asked, seed):  # type: ignore[no-untyped-def]
+def theirs(
+    x: np.ndarray, reward: np.ndarray, asked: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     from econml.grf import RegressionForest
 
     forest = RegressionForest(n_estimators=200, n_jobs=1, random_state=seed).fit(x, reward)
     mean, variance = forest.predict_and_var(asked)
     return mean[:, 0], np.sqrt(variance[:, 0, 0])
+
+
+PREDICTORS: dict[str, Predictor] = {
+    "ours": ours,
+    "ours, floor=0": partial(ours, spec=replace(FOREST, floor=0.0)),
+    "econml": theirs,
+}
 
 
 if __name__ == "__main__":

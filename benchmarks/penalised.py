@@ -9,22 +9,19 @@ takes part where it is installed. Runs: σ = .1, T = 1000, a refit every 20 roun
 """
 
 import argparse
-import os
 import time
 import warnings
 from collections.abc import Callable
 from statistics import median
 
-for library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from rich.progress import track
+from sklearn.linear_model import lasso_path
+from threadpoolctl import threadpool_limits
 
-import numpy as np  # noqa: E402
-from rich.progress import track  # noqa: E402
-from sklearn.linear_model import lasso_path  # noqa: E402
-
-import bayesbandit as bb  # noqa: E402
-from bayesbandit.beliefs.ensemble import replicates  # noqa: E402
-from bayesbandit.kernels.penalised.lasso import violation  # noqa: E402
+import bayesbandit as bb
+from bayesbandit.beliefs.ensemble import replicates
+from bayesbandit.kernels.penalised.lasso import violation
 
 DESIGN = bb.environments.SparseLinear(sigma=0.1)
 N, B, L, T = 300, 100, 20, 1000
@@ -129,5 +126,6 @@ if __name__ == "__main__":
     parser.add_argument("--replications", type=int, default=20)
     given = parser.parse_args()
     warnings.simplefilter("error")
-    paths(given.repeats)
-    runs(given.replications)
+    with threadpool_limits(1):
+        paths(given.repeats)
+        runs(given.replications)

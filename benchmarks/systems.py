@@ -11,21 +11,18 @@ the compiled loop; beside LinTS with 10 features.
 """
 
 import argparse
-import os
 import time
 from collections.abc import Callable
 from statistics import median
 
-for library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ[f"{library}_NUM_THREADS"] = "1"
+import numpy as np
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
-import numpy as np  # noqa: E402
-from scipy.optimize import minimize  # noqa: E402
-
-import bayesbandit as bb  # noqa: E402
-from bayesbandit.balance.residual import residual_weights  # noqa: E402
-from bayesbandit.beliefs.mixture.optimisation import solve  # noqa: E402
-from bayesbandit.beliefs.mixture.oracle import LinearOracle  # noqa: E402
+import bayesbandit as bb
+from bayesbandit.balance.residual import residual_weights
+from bayesbandit.beliefs.mixture.optimisation import solve
+from bayesbandit.beliefs.mixture.oracle import LinearOracle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1000, 20)) + 0.4
@@ -123,4 +120,6 @@ def main(repeats: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=7)
-    main(parser.parse_args().repeats)
+    repeats = parser.parse_args().repeats
+    with threadpool_limits(1):
+        main(repeats)

@@ -157,9 +157,7 @@ class ByDraws(Belief):
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
-        here = arm >= 0
-        self.rounds.clear()
-        self.rounds.append(x[here], arm[here], reward[here], weight[here])
+        self.rounds.replace(x, arm, reward, weight)
         self.learn(due)
 
     def add_arm(self) -> None:

@@ -98,11 +98,8 @@ class JointBelief(AffineBelief):
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
-        self.rounds.clear()
-        self.n[:] = 0.0
-        self._begin()
-        here = arm >= 0  # not those of arms that are gone
-        self.update(x[here], arm[here], reward[here], weight[here])
+        self.rounds.replace(x, arm, reward, weight)
+        self._learn_again(len(self.n))
 
     def fork(self) -> Self:
         twin = super().fork()
@@ -119,10 +116,13 @@ class JointBelief(AffineBelief):
     def _anew(self, n_arms: int) -> None:
         """The model of so many arms, from the rounds."""
         self.plan = self.plan.of_arms(n_arms)
+        self._learn_again(n_arms)
+
+    def _learn_again(self, n_arms: int) -> None:
+        """All rounds, of so many arms, from the prior on."""
         self.n = np.zeros(n_arms)
         self._begin()
-        rows = self.rounds.of()
-        self._learn(rows["x"], rows["arm"], rows["reward"], rows["weight"])
+        self._learn(**self.rounds.of())
 
     def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
         """What is known of all arms' variables."""

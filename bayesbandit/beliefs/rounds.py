@@ -38,6 +38,14 @@ class Rounds:
         new[:, d + 2] = 1.0 if weight is None else weight
         self.total += n
 
+    def replace(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
+    ) -> None:
+        """These rounds in the place of all, but for those of arms that are gone (< 0)."""
+        here = arm >= 0
+        self.clear()
+        self.append(x[here], arm[here], reward[here], weight[here])
+
     @property
     def arm(self) -> np.ndarray:
         """Arm numbers (n,)."""

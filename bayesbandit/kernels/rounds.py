@@ -190,26 +190,40 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
 
 
 @njit(cache=True)
+def room(n, history, count):
+    """How many of n rounds are kept in the history, the last ones; FULL: there is no room."""
+    if count[2] == 0:
+        return 0
+    kept = n if count[2] < 0 else min(n, count[2])
+    return FULL if count[0] + kept > history.shape[0] else kept
+
+
+@njit(cache=True)
+def log_many(rows, kept, history, count):
+    """Count rounds (n, width), and log the last of them: see `room`."""
+    first = rows.shape[0] - kept
+    for i in range(kept):
+        history[count[0] + i] = rows[first + i]
+    count[0] += kept
+    count[1] += rows.shape[0]
+
+
+@njit(cache=True)
 def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
     """Rows (n, width) that carry all of their numbers are logged, and their arms updated by the
     regressors z (n, D), arm numbers, rewards and weights (n,): all of it or, without room, nothing.
     """
-    n, kept = rows.shape[0], 0
-    if count[2] != 0:
-        kept = n if count[2] < 0 else min(n, count[2])
-        if count[0] + kept > history.shape[0]:
-            return FULL
+    kept = room(rows.shape[0], history, count)
+    if kept == FULL:
+        return FULL
     arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
-    for i in range(n):
+    for i in range(rows.shape[0]):
         update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v), borrowed(work))
     held(v)
     held(work)
     pool_noise(arms, settings)
-    for i in range(kept):
-        history[count[0] + i] = rows[n - kept + i]
-    count[0] += kept
-    count[1] += n
+    log_many(rows, kept, history, count)
     return DONE
 
 

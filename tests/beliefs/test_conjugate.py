@@ -205,6 +205,22 @@ def test_weights_that_change_with_hindsight(balance):
         )
 
 
+@models
+def test_an_arm_whose_rounds_are_all_gone_is_as_before_any(name):
+    made = played(bandit(name, d=1), 60)
+    belief, fresh = made.belief, bandit(name, d=1).belief
+    made.choose([1.0])  # whose probabilities are not to stay
+    x, arm = np.ones((12, 1)), np.arange(12) % 3
+    reward, weight = rewards(12)[:, 0], np.full(12, 0.5)
+    belief.reweigh([0, 2, 1], x, np.where(arm == 1, -1, arm), reward, weight)  # that arm last
+    fresh.update(x[arm != 1], arm[arm != 1], reward[arm != 1], weight[arm != 1])
+    assert belief.n.tolist() == [4, 0, 4]
+    for one, other in zip(belief.moments(x), fresh.moments(x), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(belief.best(x), fresh.best(x))
+    assert made.choose([1.0]).probabilities[1] == 1 / 3
+
+
 def test_without_features_a_model_of_features_is_refused():
     with pytest.raises(ValueError, match="'theta' for each feature"):
         bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=0)

@@ -299,7 +299,15 @@ def test_the_mode_is_that_of_scikit_learn(rng):
     theirs = linear_model.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
     theirs.fit(x, reward, sample_weight=weight)
     data = glm.block.data(x, reward, weight)
-    np.testing.assert_allclose(glm.mode(x, np.zeros(300), data), theirs.coef_[0], rtol=1e-6)
+    m, R = glm.whitening
+    phi = glm.mode(x @ R, x @ m, reward, glm.weights(data))
+    np.testing.assert_allclose(m + R @ phi, theirs.coef_[0], rtol=1e-6)
+
+
+def test_a_mode_that_is_not_found_is_no_mode():
+    glm = regression(template(bb.load_model("logistic"), 2, None), "gibbs")
+    with pytest.raises(RuntimeError, match="Bernoulli: the posterior's mode was not found"):
+        glm.mode(np.full((3, 2), np.nan), np.zeros(3), np.ones(3), np.ones(3))
 
 
 DRAWN = [

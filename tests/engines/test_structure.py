@@ -1,6 +1,7 @@
 """The degree analysis: sound on random expressions; refusals name variable and operation."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -19,7 +20,8 @@ from pytensor.tensor.math import Dot
 from bayesbandit.engines.base import Refusal
 from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.reading import structure
-from bayesbandit.engines.reading.density import Mark
+from bayesbandit.engines.reading.density import Mark, read
+from bayesbandit.engines.reading.operations import elementwise_name, number
 from bayesbandit.engines.reading.rewrites import unfolded
 from bayesbandit.engines.reading.structure import Degrees, analytic
 from tests.engines.declared import FAST, built, rows
@@ -153,6 +155,10 @@ s = pt.scalar("s")
         (pt.switch(pt.eq(pt.log(s - 1), -np.inf), 0.0, s), "non-polynomial function eq of 's'"),
         (pt.abs(s - 1), "non-polynomial function abs of 's'"),
         (pt.minimum(s, 5.0), "non-polynomial function minimum of 's'"),
+        (pt.abs(1 - pt.sigmoid(s)), None),
+        (pt.abs(pt.cast(1, "int8") + 0.5 - pt.sigmoid(s)), None),
+        (pt.abs(0.5 - pt.sigmoid(s)), "non-polynomial function abs of 's'"),
+        (pt.abs(s - pt.sigmoid(s)), "non-polynomial function abs of 's'"),
     ],
 )
 @pytest.mark.parametrize("folded", [False, True])
@@ -161,6 +167,28 @@ def test_analytic_on_the_positive_numbers(graph, fault, folded):
         graph = OpFromGraph([s], [graph])(s)
     [graph] = unfolded([graph])
     assert Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1) == fault
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        (pt.constant(2.5), 2.5),
+        (pt.cast(pt.constant(3, dtype="int8"), "float64").dimshuffle("x", "x"), 3.0),
+        (pt.full((4,), 2.0) + 1, 3.0),
+        (pt.constant([7.0, 7.0]), 7.0),
+        (c, None),
+        (s, None),
+        (0 * s, None),
+        (None, None),
+    ],
+)
+def test_one_number_is_seen_however_it_is_written(variable, value):
+    assert number(variable) == value
+
+
+def test_only_elementwise_operations_have_such_a_name():
+    assert elementwise_name(s + 1) == "Add"
+    assert [elementwise_name(u) for u in (s, c, v.sum(), v.dimshuffle("x", 0))] == [""] * 4
 
 
 @pytest.mark.parametrize("function", [pt.abs, pt.sign])
@@ -219,3 +247,17 @@ def test_the_mark_is_an_operation_as_pytensor_has_them_now():
         warnings.simplefilter("error")
         type("Mark", (Mark,), dict(Mark.__dict__))
     assert pytensor.function([v], Mark()(v).shape)(np.zeros(3)) == 3
+
+
+@pytest.mark.parametrize("arms", [None, 2])
+def test_a_density_takes_the_rows_that_it_has_in_the_order_of_its_inputs(arms):
+    def declare(x, reward, weight, arm=None):
+        return mean(lambda x, t: x @ t)(x, reward, weight)
+
+    density = read(built(declare, data := rows(arms=arms)))
+    turned = replace(density, inputs=dict(reversed(density.inputs.items())))
+    full = tuple(data.get(role) for role in ("x", "reward", "weight", "arm"))
+    for one in (density, turned):
+        taken = one.arguments(full)
+        assert len(taken) == len(one.inputs) == len(data)
+        assert all(a is data[role] for a, role in zip(taken, one.inputs, strict=True))

@@ -126,7 +126,6 @@ class ConjugateBelief(Belief):
             mine = arm == k
             self.arms[k] = 0.0
             self.update(x[mine], arm[mine], reward[mine], weight[mine])
-        kernel.renew_all(self.arms, self.settings)
 
     # ---- what is known ---------------------------------------------------------------------------
 

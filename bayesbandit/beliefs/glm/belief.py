@@ -19,7 +19,7 @@ from bayesbandit.beliefs.base import Belief, shared
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.engines.base import NotThisEngine, one_thread
+from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan
@@ -99,8 +99,9 @@ class LinearizedBelief(Belief):
         """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
         1); nothing of them where a reward has likelihood 0, whatever the variables are."""
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
+        data = x, reward, weight, arm
         try:
-            self.glm.check((x, reward, weight, arm))
+            self.glm.check(data)
         except NotThisEngine:
             rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
             self.plan.likelihood.check(self.plan.model.name, rows, [])
@@ -108,7 +109,7 @@ class LinearizedBelief(Belief):
         z, offset = self.inner.features(x, arm if self.joint else None)
         group = np.zeros_like(arm) if self.joint else np.ascontiguousarray(arm)
         z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
-        power = weight if self.glm.weighted else np.ones(len(x))
+        power = self.glm.weights(data)
         inner, family = self.inner.inner, self.glm.family
         while done < len(x):
             first, done = done, newton.observe(
@@ -123,34 +124,27 @@ class LinearizedBelief(Belief):
 
     def _settle(self, groups: Iterable[int]) -> None:
         """The modes of these groups, from all of their rows."""
-        inner, family = self.inner.inner, self.glm.family
+        inner = self.inner.inner
         for g in groups:
             rows = self.rounds.of(None if self.joint else g)
-            n, weight = len(rows["reward"]), rows["weight"] if self.glm.weighted else None
-            weight = np.ones(n) if weight is None else weight
-            self.total[g] = weight.sum(), n
+            data = self.glm.block.data(**rows)
+            reward, power, n = data[1], self.glm.weights(data), len(data[1])
+            self.total[g] = power.sum(), n
             self.due[g] = self.spec.schedule.next_due(n)
-            power = weight * (n / weight.sum()) if self.normalize and n else weight
+            if self.normalize and n:
+                power = power * (n / power.sum())
             z, offset = self.inner.features(rows["x"], rows.get("arm"))
             z = np.ascontiguousarray(z)
-            phi = arm_row.theta_of(inner.arms[g], inner.n_columns).copy()
-            with one_thread():
-                found = newton.mode(
-                    z, offset, rows["reward"], power, family.kind, family.number, phi
-                )
-            if not found < np.inf:
-                raise RuntimeError(f"{self.plan.model.name}: the posterior's mode was not found")
-            eta, y, v = z @ phi + offset, np.empty(n), np.empty(n)
-            newton.pseudo_rows(eta, family.kind, family.number, rows["reward"], power, y, v)
+            last = arm_row.theta_of(inner.arms[g], inner.n_columns)
+            phi = self.glm.mode(z, offset, reward, power, start=last)
+            y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
-        here = arm >= 0
-        self.rounds.clear()
-        self.rounds.append(x[here], arm[here], reward[here], weight[here])
+        self.rounds.replace(x, arm, reward, weight)
         self._settle([0] if self.joint else due)
 
     def add_arm(self) -> None:

@@ -176,9 +176,7 @@ class PolicyBelief(Belief):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        here = arm >= 0
-        self.rounds.clear()
-        self.rounds.append(x[here], arm[here], reward[here], weight[here])
+        self.rounds.replace(x, arm, reward, weight)
 
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)

@@ -28,7 +28,7 @@ from bayesbandit.engines.algebra.branches import (
 from bayesbandit.engines.algebra.monomials import Sum
 from bayesbandit.engines.algebra.places import joined, moves, put, solved
 from bayesbandit.engines.algebra.terms import Leaves
-from bayesbandit.engines.reading.operations import operation
+from bayesbandit.engines.reading.operations import elementwise_name, operation
 
 MOVES = {  # one tensor's elements, elsewhere; further inputs are shapes and indices
     *("Alloc", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "JoinDims", "Repeat"),
@@ -122,8 +122,7 @@ def apply(node: Apply, values: list[Value]) -> list[Value]:
 
 def elementwise(node: Apply, values: list[Value]) -> Value:
     """An elementwise operation."""
-    op: Any = node.op
-    name = type(op.scalar_op).__name__
+    name = elementwise_name(node.outputs[0])
     if name == "Switch":
         return switch(*values)
     if name == "AND":

@@ -26,7 +26,6 @@ from bayesbandit.engines.exact.exponents import (
     Coefficients,
     Exponents,
     possible,
-    present,
     read_coefficients,
 )
 from bayesbandit.engines.exact.one_number import Beta, Gamma, OneNumber
@@ -90,7 +89,7 @@ class Conjugate:
 
     def likelihood(self, data: Data) -> Coefficients:
         """What rows add to the log density."""
-        return read_coefficients(self._coefficients, present(list(self.density.inputs), data))[0]
+        return read_coefficients(self._coefficients, self.density.arguments(data))[0]
 
     @property
     def affine(self) -> bool:
@@ -134,7 +133,7 @@ class Conjugate:
         points = np.array([0.3, *points, 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
         points = points[inside & np.isfinite(points)]
-        [values] = self._whole_density(points, *present(list(self.density.inputs), data))
+        [values] = self._whole_density(points, *self.density.arguments(data))
         if not np.isfinite(values).all():
             raise ValueError(f"the log density of the rows is not finite; got {values[0]}")
         closed = known.log_kernel(points)

@@ -22,13 +22,10 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.exceptions import NotScalarConstantError
 
 from bayesbandit.engines.base import Compiled
-from bayesbandit.engines.reading.operations import COMPARISONS, bare
-from bayesbandit.engines.reading.quadratic import PYTHON, Data, gradient
+from bayesbandit.engines.reading.operations import COMPARISONS, bare, elementwise_name, number
+from bayesbandit.engines.reading.quadratic import PYTHON, gradient
 from bayesbandit.engines.reading.structure import Degrees
 
 ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
@@ -94,39 +91,37 @@ class Exponents:
 
     def _logarithm(self, v: Any) -> Any | None:
         """The seed that a node is: log v, or log(1 − v) as either is written."""
-        if v.owner is None or not isinstance(v.owner.op, Elemwise):
+        name = elementwise_name(v)
+        if name not in ("Log", "Log1p"):
             return None
-        name, [inside, *_] = type(v.owner.op.scalar_op).__name__, v.owner.inputs
-        if name == "Log" and bare(inside) is self.value:
+        inside = bare(v.owner.inputs[0])
+        if name == "Log" and inside is self.value:
             return self.seeds[1]
-        less = bare(inside)
-        if name == "Log1p" and self._is_less(less):
-            return self.seeds[2]
-        if name == "Log" and self._is_less_from_one(less):
-            return self.seeds[2]
-        return None
+        rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
+        return self.seeds[2] if rest else None
 
     def _is_less(self, v: Variable) -> bool:
         """Whether a node is −v."""
-        return _named(v) == "Neg" and bare(_inputs(v)[0]) is self.value
+        return elementwise_name(v) == "Neg" and bare(_inputs(v)[0]) is self.value
 
     def _is_less_from_one(self, v: Variable) -> bool:
         """Whether a node is 1 − v."""
-        if _named(v) not in ("Sub", "Add") or len(_inputs(v)) != 2:
+        name = elementwise_name(v)
+        if name not in ("Sub", "Add") or len(_inputs(v)) != 2:
             return False
         one, rest = _inputs(v)
-        inner = bare(rest) is self.value if _named(v) == "Sub" else self._is_less(bare(rest))
-        return inner and _number(one) == 1.0
+        inner = bare(rest) is self.value if name == "Sub" else self._is_less(bare(rest))
+        return inner and number(one) == 1.0
 
     def _on_support(self, v: Any) -> bool | None:
         """What a comparison of v, or of log v, with a number is wherever v is in the support; None
         where that depends on v."""
-        name = _named(v)
+        name = elementwise_name(v)
         if name not in COMPARISONS or any(k != 1 for k in v.type.shape):
             return None
         left, right = v.owner.inputs
         for subject, other, turned in ((left, right, False), (right, left, True)):
-            bounds, limit = self._bounds(bare(subject)), _number(other)
+            bounds, limit = self._bounds(bare(subject)), number(other)
             if bounds is None or limit is None:
                 continue
             if limit <= bounds[0]:  # the subject is larger
@@ -150,12 +145,6 @@ def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Co
     return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
 
 
-def present(inputs: Sequence[str], data: Data) -> list[np.ndarray]:
-    """The rows that a density has, by role, of x, reward, weight and arm."""
-    by = dict(zip(("x", "reward", "weight", "arm"), data, strict=True))
-    return [by[role] for role in inputs]
-
-
 def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
     """Some graphs where they are finite: of a switch between a density and −∞, the density. whole:
     rewards are whole numbers, so that a cast to integers leaves them."""
@@ -164,10 +153,10 @@ def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
         swap = {}
         for v in ancestors(graphs):
             inputs = _inputs(v)
-            if _named(v) == "Switch" and (kept := _finite(inputs)) is not None:
+            if elementwise_name(v) == "Switch" and (kept := _finite(inputs)) is not None:
                 swap[v] = pt.second(v, kept) if kept.type.ndim != v.type.ndim else kept
                 break
-            if whole and _named(v) == "Cast" and inputs[0] is reward:
+            if whole and elementwise_name(v) == "Cast" and inputs[0] is reward:
                 swap[v] = reward
                 break
         if not swap:
@@ -179,27 +168,12 @@ def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
 def _finite(inputs: Sequence[Any]) -> Any | None:
     """The branch of a switch beside one that is −∞, or the one that a known condition takes."""
     condition, yes, no = inputs
-    if (known := _number(condition)) is not None:
+    if (known := number(condition)) is not None:
         return yes if known else no
-    if _number(yes) == -math.inf:
+    if number(yes) == -math.inf:
         return no
-    return yes if _number(no) == -math.inf else None
-
-
-def _named(v: Any) -> str:
-    """The name of the elementwise operation that a node is of; "" of any other."""
-    if v.owner is None or not isinstance(v.owner.op, Elemwise):
-        return ""
-    return type(v.owner.op.scalar_op).__name__
+    return yes if number(no) == -math.inf else None
 
 
 def _inputs(v: Any) -> list[Any]:
     return [] if v.owner is None else list(v.owner.inputs)
-
-
-def _number(v: Any) -> float | None:
-    """The one number that a node is, if it is constant."""
-    try:
-        return float(get_underlying_scalar_constant_value(v))
-    except NotScalarConstantError:
-        return None

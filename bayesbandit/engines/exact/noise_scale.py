@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.admission import eligible
 from bayesbandit.engines.reading.density import distribution
@@ -81,11 +80,9 @@ def unit_powers(engine: Any, s: Any) -> bool:
     slope = level_slope(engine.quadratic, s)
     if slope is None:
         return False
-    data = part(engine.form.trial, slice(0, 1))
-    inputs = [v for role, v in engine.quadratic.density.inputs.items()]
-    at = dict(zip(DATA, data, strict=True))
-    values = [at[role] for role in engine.quadratic.density.inputs]
-    [a] = Compiled([s, *inputs], [slope], PYTHON)(np.array(1.0), *values)
+    density = engine.quadratic.density
+    rows = density.arguments(part(engine.form.trial, slice(0, 1)))
+    [a] = Compiled([s, *density.inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
     return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
 
 

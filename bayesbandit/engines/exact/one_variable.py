@@ -6,12 +6,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.exceptions import NotScalarConstantError
 
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density, containers, distribution
 from bayesbandit.engines.reading.influence import Influence
+from bayesbandit.engines.reading.operations import number
 from bayesbandit.engines.reading.quadratic import PYTHON
 from bayesbandit.engines.reading.structure import Degrees
 
@@ -52,11 +51,11 @@ def one_variable(model: pm.Model) -> tuple[Any, float]:
     if name == "logodds":
         return v, 1.0
     if name == "interval":
-        bounds = [_constant(b) for b in transform.args_fn(*v.owner.inputs)]
-        if bounds == [0.0, 1.0]:
-            return v, 1.0
-        if bounds == [0.0, None]:
+        lower, upper = transform.args_fn(*v.owner.inputs)
+        if number(lower) == 0.0 and upper is None:
             return v, math.inf
+        if number(lower) == 0.0 and number(upper) == 1.0:
+            return v, 1.0
     raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
 
 
@@ -74,13 +73,3 @@ def check_mean_is(density: Density, value: Any) -> None:
     for v in (0.0, 1.0):
         if not (found(np.array(v), *rows)[0] == v).all():
             raise refused(f"'mean_reward': is not '{value.name}' itself")
-
-
-def _constant(v: Any) -> float | None:
-    """A bound that is a number."""
-    if v is None:
-        return None
-    try:
-        return float(get_underlying_scalar_constant_value(v))
-    except NotScalarConstantError:
-        return math.nan

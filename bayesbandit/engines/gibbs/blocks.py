@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.exceptions import NotScalarConstantError
 
 from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.gibbs.rewrite_mixtures import mixed
@@ -27,6 +25,7 @@ from bayesbandit.engines.reading.density import (
     read,
     row_dimension,
 )
+from bayesbandit.engines.reading.operations import number
 from bayesbandit.engines.reading.structure import Degrees
 
 if TYPE_CHECKING:
@@ -99,12 +98,9 @@ def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
     if transform.name != "interval":
         return None
     lower, upper = transform.args_fn(*variable.owner.inputs)
-    try:
-        low = -np.inf if lower is None else float(get_underlying_scalar_constant_value(lower))
-        high = np.inf if upper is None else float(get_underlying_scalar_constant_value(upper))
-    except NotScalarConstantError:
-        return None
-    return (low, high) if low >= 0.0 else None
+    low = -np.inf if lower is None else number(lower)
+    high = np.inf if upper is None else number(upper)
+    return None if low is None or high is None or not low >= 0.0 else (low, high)
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:

@@ -16,7 +16,6 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.algebra.interpreter import Algebra
 from bayesbandit.engines.algebra.monomials import Sum, constant, positive, real
 from bayesbandit.engines.algebra.terms import Leaves
@@ -103,10 +102,9 @@ class Reading:
             for k, v in self.density.values.items()
         }
         values[self.density.given_mean] = real(np.arange(D, D + n))
-        for role, v in self.density.inputs.items():
-            rows = data[list(DATA).index(role)]
-            values[v] = np.asarray(rows, dtype=v.type.dtype)
         inputs, sums = self.density.inputs, []
+        for v, rows in zip(inputs.values(), self.density.arguments(data), strict=True):
+            values[v] = np.asarray(rows, dtype=v.type.dtype)
         apart = values | {inputs["reward"]: real(D + n + np.arange(n))}
         if "weight" in inputs:
             apart[inputs["weight"]] = positive(P + np.arange(n))
@@ -146,8 +144,8 @@ class Reading:
     def log_density(self) -> Compiled:
         """The model's own log density, of all variables and of the data that it has."""
         total = pt.add(pt.constant(0.0), *[t.graph.sum() for t in self.density.terms])
-        data = [self.density.inputs[k] for k in DATA if k in self.density.inputs]
-        return Compiled([*self.density.values.values(), *data], [total], PYTHON)
+        inputs = [*self.density.values.values(), *self.density.inputs.values()]
+        return Compiled(inputs, [total], PYTHON)
 
 
 @dataclass(frozen=True)
@@ -258,8 +256,7 @@ class Problem:
         """The identity test: about a state, the model's log density differs from the layout's by a
         constant; or else the refusal."""
         theta, u = self.flat(state)
-        inputs = self.reading.density.inputs
-        present = [a for a, k in zip(self.data, DATA, strict=True) if k in inputs]
+        rows = self.reading.density.arguments(self.data)
         gaps, largest = [], 1.0
         for k in range(points):
             if k:
@@ -267,7 +264,7 @@ class Problem:
                 u = self.inside(u + 0.3 * rng.standard_normal(u.shape))
             values = self.named(theta, u)
             ordered = [values[name] for name in self.reading.density.values]
-            [model] = self.reading.log_density(*ordered, *present)
+            [model] = self.reading.log_density(*ordered, *rows)
             ours = self.layout.log_density(theta, u)
             gaps.append(float(model) - ours)
             largest = max(largest, abs(float(model)), abs(ours))

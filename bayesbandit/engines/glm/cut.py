@@ -11,12 +11,11 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.elemwise import Elemwise
 
-from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.influence import Influence, Scaling
+from bayesbandit.engines.reading.operations import elementwise_name
 from bayesbandit.engines.reading.quadratic import PYTHON, Data, gradient
 from bayesbandit.engines.reading.recognise import DATA_ROW
 from bayesbandit.engines.reading.rewrites import merged
@@ -74,14 +73,14 @@ class Cut:
 
     def total(self, eta: np.ndarray, data: Data) -> float:
         """The log likelihood of rows at their η (n,)."""
-        [value] = self._total(eta, *self._present(data))
+        [value] = self._total(eta, *self.density.arguments(data))
         return float(value)
 
     def slope(self, eta: float, reward: float) -> float:
         """The derivative of a row's log likelihood by its η."""
         d = self.density.n_features
         data = np.ones((1, d)), np.array([reward]), np.ones(1), np.zeros(1, dtype=np.int64)
-        [slope] = self._slope(np.array([eta]), *self._present(data))
+        [slope] = self._slope(np.array([eta]), *self.density.arguments(data))
         return float(np.ravel(slope)[0])
 
     def means(self, eta: np.ndarray) -> np.ndarray:
@@ -89,24 +88,20 @@ class Cut:
         [mean] = self._mean(eta)
         return np.broadcast_to(mean, eta.shape)
 
-    def _present(self, data: Data) -> list[np.ndarray]:
-        return [a for a, role in zip(data, DATA, strict=True) if role in self.density.inputs]
-
-    @property
-    def _inputs(self) -> list[Any]:
-        return [self.density.inputs[role] for role in DATA if role in self.density.inputs]
-
     @cached_property
     def _sum(self) -> Any:
         return pt.add(pt.constant(0.0), *[graph.sum() for graph in self.terms])
 
     @cached_property
     def _total(self) -> Compiled:
-        return Compiled([self.eta, *self._inputs], [self._sum], PYTHON)
+        return self._compiled(self._sum)
 
     @cached_property
     def _slope(self) -> Compiled:
-        return Compiled([self.eta, *self._inputs], [gradient(self._sum, self.eta)], PYTHON)
+        return self._compiled(gradient(self._sum, self.eta))
+
+    def _compiled(self, graph: Any) -> Compiled:
+        return Compiled([self.eta, *self.density.inputs.values()], [graph], PYTHON)
 
     @cached_property
     def _mean(self) -> Compiled:
@@ -145,17 +140,14 @@ def predictor(density: Density, engine: str) -> Variable:
     return node
 
 
-def _below(variable: Variable) -> Variable:
+def _below(variable: Any) -> Variable:
     """What an affine node multiplies by numbers alone."""
-    while True:
-        node = variable.owner
-        if node is None or not isinstance(node.op, Elemwise):
-            return variable
-        rest = [v for v in node.inputs if not _fixed(v)]
-        name = type(node.op.scalar_op).__name__
-        if name not in UNARY or len(rest) != 1 or rest[0].type.ndim != 1:
-            return variable
-        variable = rest[0]
+    while elementwise_name(variable) in UNARY:
+        rest = [v for v in variable.owner.inputs if not _fixed(v)]
+        if len(rest) != 1 or rest[0].type.ndim != 1:
+            break
+        [variable] = rest
+    return variable
 
 
 def _fixed(variable: Variable) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import pytensor.tensor as pt
 from scipy.linalg import solve_triangular
 
-from bayesbandit.engines.base import COMPILE, NotThisEngine
+from bayesbandit.engines.base import COMPILE, NotThisEngine, one_thread
 from bayesbandit.engines.exact.gaussian import ExactGaussian
 from bayesbandit.engines.glm.cut import Cut, predictor, refuse, with_shared_nodes
 from bayesbandit.engines.glm.families import Family, family
@@ -59,24 +59,39 @@ class Regression:
         """The powers (n,) of rows' likelihoods."""
         return data[2] if self.weighted else np.ones(len(data[0]))
 
-    def mode(self, A: np.ndarray, b: np.ndarray, data: Data) -> np.ndarray:
-        """θ (D,) of the greatest posterior density, of rows with η = A θ + b."""
-        m, R = self.whitening
-        phi, kind, number = np.zeros(len(m)), self.family.kind, self.family.number
-        z, offset = np.ascontiguousarray(A @ R), b + A @ m
-        if not newton.mode(z, offset, data[1], self.weights(data), kind, number, phi) < np.inf:
-            raise RuntimeError(f"{self.family.name}: the mode of the posterior was not found")
-        return np.asarray(m + R @ phi)
+    def mode(
+        self, z: np.ndarray, offset: np.ndarray, reward: np.ndarray, power: np.ndarray,
+        start: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows with
+        η = z φ + offset, rewards and powers of their likelihoods (n,).
+
+        start: where it is looked for first; None: 0.
+        """
+        phi = np.zeros(z.shape[1]) if start is None else start.copy()
+        kind, number = self.family.kind, self.family.number
+        with one_thread():
+            step = newton.mode(np.ascontiguousarray(z), offset, reward, power, kind, number, phi)
+        if not step < np.inf:
+            raise RuntimeError(f"{self.family.name}: the posterior's mode was not found")
+        return phi
+
+    def pseudo_rows(
+        self, eta: np.ndarray, reward: np.ndarray, power: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Normal observations of η and their precisions (n,), whose log densities have the slopes
+        and curvatures at η (n,) that those of the rewards have, by their powers."""
+        y, v = np.empty(len(eta)), np.empty(len(eta))
+        newton.pseudo_rows(eta, self.family.kind, self.family.number, reward, power, y, v)
+        return y, v
 
     def near_mode(
         self, A: np.ndarray, b: np.ndarray, data: Data, rng: np.random.Generator
     ) -> np.ndarray:
-        """A draw of θ (D,) of Laplace's approximation."""
-        theta, weight = self.mode(A, b, data), self.weights(data)
-        y, v = np.empty(len(b)), np.empty(len(b))
-        newton.pseudo_rows(
-            A @ theta + b, self.family.kind, self.family.number, data[1], weight, y, v
-        )
+        """A draw of θ (D,) of Laplace's approximation, of rows with η = A θ + b."""
+        (m, R), reward, power = self.whitening, data[1], self.weights(data)
+        theta = m + R @ self.mode(A @ R, b + A @ m, reward, power)
+        _, v = self.pseudo_rows(A @ theta + b, reward, power)
         precision = self.block.prior().precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         noise = rng.standard_normal(len(theta))

@@ -68,6 +68,12 @@ class Density:
         """d, the width of a context."""
         return self.own["x"].shape[1]
 
+    def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Those of the rows x (n, d), reward, weight, arm (n,) that the model has, as functions of
+        its `inputs` take them."""
+        by = dict(zip(DATA, data, strict=True))
+        return [by[role] for role in self.inputs]
+
     def value(self, name: str, draws: np.ndarray) -> np.ndarray:
         """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
         if name not in self.linear:

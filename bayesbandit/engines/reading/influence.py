@@ -27,6 +27,7 @@ from bayesbandit.engines.reading.operations import (
     SHAPES,
     SOLVES,
     TAKES,
+    elementwise_name,
     exponent,
     operation,
     sizes_by_value,
@@ -64,7 +65,7 @@ class Influence:
             given = [sized]
         elif isinstance(op, CheckAndRaise) or name in FIRST:
             given = given[:1]
-        elif isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Second":
+        elif elementwise_name(node.outputs[0]) == "Second":
             given = given[1:]
         for v in node.outputs:
             self._of[v] = frozenset().union(*given)
@@ -137,7 +138,7 @@ def scaled(node: Apply, d: Sequence[float]) -> float:
 
 
 def _elementwise(node: Apply, d: Sequence[float]) -> float:
-    name = type(node.op.scalar_op).__name__
+    name = elementwise_name(node.outputs[0])
     match name:
         case "Add" | "Sub" | "Maximum" | "Minimum":
             return _common(d)

@@ -48,22 +48,33 @@ def operation(node: Apply) -> tuple[Any, str]:
     return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
 
 
-def exponent(node: Apply) -> float | None:
-    """The constant that a Pow node raises to, if there is one."""
+def elementwise_name(variable: Variable) -> str:
+    """The name of the elementwise operation that a variable is of; "" of any other."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, Elemwise):
+        return ""
+    return type(node.op.scalar_op).__name__
+
+
+def number(variable: Any) -> float | None:
+    """The one number that a variable is, through casts, changes of shape and arithmetic; None of
+    what is not constant."""
     try:
-        return float(get_underlying_scalar_constant_value(node.inputs[1]))
+        return float(get_underlying_scalar_constant_value(variable))
     except NotScalarConstantError:
         return None
+
+
+def exponent(node: Apply) -> float | None:
+    """The constant that a Pow node raises to, if there is one."""
+    return number(node.inputs[1])
 
 
 def bare(variable: Variable) -> Variable:
     """The variable beneath changes of shape and copies."""
     while variable.owner is not None and (
         operation(variable.owner)[1] in ("DimShuffle", "ExpandDims", "Squeeze", "ViewOp")
-        or (
-            isinstance(variable.owner.op, Elemwise)
-            and type(variable.owner.op.scalar_op).__name__ == "Identity"
-        )
+        or elementwise_name(variable) == "Identity"
     ):
         variable = variable.owner.inputs[0]
     return variable

@@ -21,7 +21,6 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.declaring.declaration import DATA
 from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.structure import Degrees
@@ -125,7 +124,6 @@ class Quadratic:
         self._z = pt.tensor("z", shape=(self.dim,))
         self._Z = pt.tensor("Z", shape=(None, self.dim))
         self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
-        self._data = [density.inputs.get(role) for role in DATA]
 
     def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
@@ -163,7 +161,7 @@ class Quadratic:
 
     def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
         """A function of some inputs, and of those data that the model has."""
-        return Compiled([*inputs, *(v for v in self._data if v is not None)], outputs, PYTHON)
+        return Compiled([*inputs, *self.density.inputs.values()], outputs, PYTHON)
 
     @cached_property
     def _gradients(self) -> Compiled:
@@ -195,8 +193,8 @@ class Quadratic:
 
     def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
         """Given values and those data that the model has, as compiled functions take them."""
-        present = [a for a, v in zip(data, self._data, strict=True) if v is not None]
-        return [*(np.asarray(v, dtype=np.float64) for v in given), *present]
+        rows = self.density.arguments(data)
+        return [*(np.asarray(v, dtype=np.float64) for v in given), *rows]
 
     def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
         """Natural parameters of the prior and of the likelihood."""

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
-from pytensor.tensor.exceptions import NotScalarConstantError
 from pytensor.tensor.subtensor import indices_from_subtensor
 
-from bayesbandit.engines.reading.operations import PUTS, TAKES
+from bayesbandit.engines.reading.operations import PUTS, TAKES, number
 
 CONSTANT, ALONG, SUM, LENGTH, SHAPE, POSITION, MIXED = (
     *("constant", "along", "sum", "length", "shape", "position", "mixed"),
@@ -155,11 +153,8 @@ def _entry(indices: list[Any], at: int) -> Reach | None:
     """One entry of a shape."""
     if len(indices) != 1 or isinstance(indices[0], slice):
         return None
-    try:
-        k = int(get_underlying_scalar_constant_value(indices[0]))
-    except NotScalarConstantError:
-        return None
-    if k < 0:
+    k = number(indices[0])
+    if k is None or k < 0:
         return None
     return NUMBER if k == at else NONE
 
@@ -188,11 +183,8 @@ def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     start, stop, step = reach
     if (start.kind, stop.kind, step.kind) != (CONSTANT, LENGTH, CONSTANT):
         return None
-    try:
-        first, by = (float(get_underlying_scalar_constant_value(node.inputs[i])) for i in (0, 2))
-    except NotScalarConstantError:
-        return None
-    return COUNT if (first, by) == (0.0, 1.0) else None
+    first, _, by = node.inputs
+    return COUNT if (number(first), number(by)) == (0.0, 1.0) else None
 
 
 def _cumulated(node: Apply, reach: Sequence[Reach]) -> Reach | None:

@@ -15,6 +15,8 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
 
+from bayesbandit.engines.reading.operations import elementwise_name
+
 Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
 
 
@@ -116,7 +118,7 @@ UNFOLD = dfs_rewriter(_unfold)
 @node_rewriter([Elemwise])
 def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
     whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
-    switch = type(node.op.scalar_op).__name__ in ("Switch", "Cast")
+    switch = elementwise_name(node.outputs[0]) in ("Switch", "Cast")
     found = node.outputs[0].type.dtype
     if not found.startswith("float") or not any(whole) or switch:
         return None

@@ -23,12 +23,10 @@ from typing import Any
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import get_underlying_scalar_constant_value
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.exceptions import NotScalarConstantError
 
-from bayesbandit.engines.reading.operations import PRODUCTS, operation
+from bayesbandit.engines.reading.operations import PRODUCTS, elementwise_name, number, operation
 from bayesbandit.engines.reading.reach import (
     ALONG,
     CONSTANT,
@@ -91,10 +89,9 @@ def _blamed(node: Apply, inputs: Sequence[Reach], name: str) -> Reach:
     before = next((r for r in inputs if r.kind == MIXED), None)
     if before is not None:
         return before
-    if isinstance(node.op, Elemwise):
-        name = type(node.op.scalar_op).__name__
-        if name == "TrueDiv" and [r.kind for r in inputs] == [SUM, LENGTH]:
-            return Reach(MIXED, why="mean over rows")
+    name = elementwise_name(node.outputs[0]) or name
+    if name == "TrueDiv" and [r.kind for r in inputs] == [SUM, LENGTH]:
+        return Reach(MIXED, why="mean over rows")
     return Reach(MIXED, why=name.lower())
 
 
@@ -150,7 +147,7 @@ def _aligned(inputs: Sequence[Variable], reach: Sequence[Reach], shift: int = 0)
 
 
 def _elementwise(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    name = type(node.op.scalar_op).__name__
+    name = elementwise_name(node.outputs[0])
     kinds = {r.kind for r in reach}
     if kinds <= {ALONG, CONSTANT}:
         return _aligned(node.inputs, reach)
@@ -162,19 +159,12 @@ def _elementwise(node: Apply, reach: Sequence[Reach]) -> Reach | None:
         sums = [r.kind == SUM for r in reach]
         if name in ("Add", "Sub"):
             rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
-            return TOTAL if all(_zero(v) for v in rest) else None
+            return TOTAL if all(number(v) == 0.0 for v in rest) else None
         if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
             return TOTAL
         if name == "Second" and sums == [False, True]:
             return TOTAL
     return None
-
-
-def _zero(variable: Variable) -> bool:
-    try:
-        return float(get_underlying_scalar_constant_value(variable)) == 0.0
-    except NotScalarConstantError:
-        return False
 
 
 def _moved(op: DimShuffle, reach: Reach) -> Reach | None:

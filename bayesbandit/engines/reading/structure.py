@@ -26,6 +26,7 @@ from bayesbandit.engines.reading.operations import (
     SMOOTH,
     SOLVES,
     TAKES,
+    elementwise_name,
     exponent,
     operation,
     sizes_by_value,
@@ -65,7 +66,7 @@ def polynomial(node: Apply, d: Sequence[float]) -> Outcome:
 
 def elementwise(node: Apply, d: Sequence[float]) -> Outcome:
     """`polynomial` of an elementwise operation."""
-    name = type(node.op.scalar_op).__name__
+    name = elementwise_name(node.outputs[0])
     if name in ELEMENTWISE:
         return max(d)
     match name:
@@ -98,7 +99,7 @@ def analytic(node: Apply, d: Sequence[float], positive: Collection[Variable] = (
     allows an identity to be settled by numbers. Of what is `positive` the sign is a constant, and
     so are the comparisons t ≥ 0 and log t = −∞ by which a density guards its support.
     """
-    name = type(node.op.scalar_op).__name__ if isinstance(node.op, Elemwise) else operation(node)[1]
+    name = elementwise_name(node.outputs[0]) or operation(node)[1]
     if max(d) < math.inf:
         if name in SMOOTH or name in MATRICES or name == "TrueDiv" or (name == "Pow" and d[1] == 0):
             return 1
@@ -199,9 +200,7 @@ class Degrees:
         return max(self.of(v) for v in node.outputs) > max([1.0, *d])
 
     def _raising(self, node: Apply) -> str:
-        _, name = operation(node)
-        if isinstance(node.op, Elemwise):
-            name = type(node.op.scalar_op).__name__
+        name = elementwise_name(node.outputs[0]) or operation(node)[1]
         if name == "Pow":
             return f"power {exponent(node):g} of {self.names(node.inputs)}"
         return f"{'square' if name == 'Sqr' else 'product'} of {self.names(node.inputs)}"

@@ -2,7 +2,8 @@
 for linear ones, and the rules of which it shares.
 
 Thompson sampling's probabilities stand in the row (TABULATED) and are kept until a reward arrives:
-they do not depend on the context.
+they do not depend on the context. What is alike, as `choose_one` and `play`, is written out here as
+there: of a kernel that takes another as an argument, numba's cache has no use in the next process.
 """
 
 import math
@@ -20,6 +21,8 @@ from bayesbandit.kernels.rounds import (
     NOT_FINITE,
     STREAM_EMPTY,
     decide_into,
+    log_many,
+    room,
     weigh,
 )
 from bayesbandit.kernels.rules import (
@@ -205,16 +208,11 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
 def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
     """Rows (n, width) that carry all of their numbers are logged, and their arms updated by arm
     numbers, rewards and weights (n,): all of it or, without room, nothing. z is not needed."""
-    n, kept = rows.shape[0], 0
-    if count[2] != 0:
-        kept = n if count[2] < 0 else min(n, count[2])
-        if count[0] + kept > history.shape[0]:
-            return FULL
+    kept = room(rows.shape[0], history, count)
+    if kept == FULL:
+        return FULL
     update_many(arms, arm, reward, weight, settings)
-    for i in range(kept):
-        history[count[0] + i] = rows[n - kept + i]
-    count[0] += kept
-    count[1] += n
+    log_many(rows, kept, history, count)
     return DONE
 
 

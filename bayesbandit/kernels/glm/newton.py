@@ -18,10 +18,7 @@ from bayesbandit.kernels.algebra.dense import (
     symmetric_times,
 )
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.glm.families import (
-    log_likelihood,
-    slope_and_curvature,
-)
+from bayesbandit.kernels.glm.families import slope_and_curvature, totals
 
 STEPS, HALVINGS = 100, 40
 CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
@@ -41,10 +38,8 @@ def predict(z, offset, phi, eta):
 @kernel
 def value(kind, number, eta, reward, weight, phi):
     """Σ w ℓ(η) − ½ φ'φ."""
-    total = -0.5 * dot(phi, phi)
-    for i in range(eta.size):
-        total += weight[i] * log_likelihood(kind, number, eta[i], reward[i])
-    return total
+    prior = -0.5 * dot(phi, phi)
+    return prior + totals(kind, number, eta, reward, weight)
 
 
 @kernel
