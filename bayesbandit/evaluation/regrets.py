@@ -21,7 +21,7 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
 
 def wide(regrets: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
     """A row for each environment, a column for each bandit: regret ± standard error."""
-    order = [pd.unique(regrets[name]) for name in ("environment", "bandit")]
+    order = [pd.unique(regrets[name]).tolist() for name in ("environment", "bandit")]
     cells = [
         within(mean, se, digits)
         for mean, se in zip(regrets["regret"], regrets["regret_se"], strict=True)

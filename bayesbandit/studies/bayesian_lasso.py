@@ -37,22 +37,17 @@ REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
 
 def players() -> dict[str, Callable[..., Bandit]]:
     """Each reading at each λ, λ learned, and the bandits beside them."""
-    fixed = {f"λ = {lam:g}": partial(BayesianLassoTS, lam=lam) for lam in LAMS}
-    known = {
-        f"λ = {lam:g}, σ known": partial(BayesianLassoTS, lam=lam, sigma2=SIGMA**2) for lam in LAMS
-    }
-    listing = {
-        f"λ = {lam:g}, listing": partial(
-            BayesianLassoTS, lam=lam, sigma2=SIGMA**2, listing=True
-        )
-        for lam in LAMS
-    }  # fmt: skip
-    references = {
-        "bootstrap LASSO": partial(BootstrapLassoTS, refit_every=20),
-        "bootstrap ridge": partial(BootstrapRidgeTS, refit_every=20),
-        "LinTS": LinTS,
-    }
-    return fixed | known | listing | {"λ learned": learned} | references
+    found: dict[str, Callable[..., Bandit]] = {}
+    known: dict[str, Any] = {"sigma2": SIGMA**2}
+    for lam in LAMS:
+        found[f"λ = {lam:g}"] = partial(BayesianLassoTS, lam=lam)
+        found[f"λ = {lam:g}, σ known"] = partial(BayesianLassoTS, lam=lam, **known)
+        found[f"λ = {lam:g}, listing"] = partial(BayesianLassoTS, lam=lam, listing=True, **known)
+    found["λ learned"] = learned
+    found["bootstrap LASSO"] = partial(BootstrapLassoTS, refit_every=20)
+    found["bootstrap ridge"] = partial(BootstrapRidgeTS, refit_every=20)
+    found["LinTS"] = LinTS
+    return found
 
 
 def learned(arms: Any, n_features: int, seed: Any = 0) -> Bandit:
@@ -74,7 +69,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each λ, a column for each reading; the references below. No numbers in the paper."""
+    """A row for each λ, a column for each reading; references below. The paper has none."""
     cells = {
         row["bandit"]: evaluation.within(row["regret"], row["regret_se"])
         for row in table.to_dict("records")

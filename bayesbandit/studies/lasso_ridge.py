@@ -61,7 +61,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         "Differences, replication by replication": evaluation.gaps(results, PAIRS),
         "Mean squared error, in units of σ², of fits of n randomised rounds of an arm": (
-            mse.mean().join(mse.sem(), rsuffix="_se").reset_index()
+            pd.concat([mse.mean(), mse.sem().add_suffix("_se")], axis=1).reset_index()
         ),
     }
 

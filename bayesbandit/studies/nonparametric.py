@@ -60,7 +60,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Regret, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
     drawn = {"regret": plots.regret_curves(results)}
-    ends = [horizon // 4**i for i in reversed(range(PARTS))]
+    ends = sorted({max(1, horizon // 4**i) for i in range(PARTS)})
     windows = list(zip([1, *(end + 1 for end in ends)], ends, strict=False))
     side = np.linspace(-3, 3, 61)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)

@@ -1,0 +1,36 @@
+"""The studies of regret: each runs at toy size, and says what it compares."""
+
+import importlib
+
+import pytest
+from typer.testing import CliRunner
+
+from bayesbandit.cli import app
+
+STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_pairs_are_of_players(name):
+    study = importlib.import_module(f"bayesbandit.studies.{name}")
+    players = set(study.experiment().bandits)
+    for one, other in getattr(study, "PAIRS", []):
+        assert {one, other} <= players
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDIES)
+def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
+    study = importlib.import_module(f"bayesbandit.studies.{name}")
+    monkeypatch.setitem(study.QUICK, "horizon", 40)
+    for small, value in (("SIGMAS", (0.1,)), ("LAMS", (1.0,)), ("SIZES", (50,)), ("FIRST", 20)):
+        if hasattr(study, small):
+            monkeypatch.setattr(study, small, value)
+    result = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / f"{name}-quick"
+    text = (folder / "table.md").read_text()
+    assert "2 simulations of 40 rounds" in text
+    for player in study.experiment().bandits:
+        assert player in (folder / "table.csv").read_text()
+    assert (folder / "regret.png").stat().st_size > 10_000
