@@ -213,6 +213,12 @@ def test_gaps_that_are_all_alike_meet_the_sign_test(replications: int, outcome: 
     assert pair["outcome"].item() == outcome
 
 
+def test_runs_that_are_the_same_differ_by_nothing() -> None:
+    wrong = np.arange(5)[None]
+    pair = between(classified({"a": wrong, "b": wrong}, 100), "a", "b")
+    assert pair[["statistic", "p", "outcome"]].to_numpy().tolist() == [[0.0, 1.0, "draw"]]
+
+
 def test_the_script_pools_the_rounds_of_replications() -> None:
     apart = classified({"a": np.array([[10, 30, 20]]), "b": np.array([[40, 20, 30]])}, 100)
     whole = classified({"a": np.array([[60]]), "b": np.array([[90]])}, 300)

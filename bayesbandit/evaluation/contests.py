@@ -51,7 +51,7 @@ def pairwise(
         pairs[name].to_numpy(np.float64)
         for name in ("row_regret", "column_regret", "n", "replications", "difference", "gap_se")
     )
-    alike = (R > 1) & (gap_se <= ALIKE * np.abs(gap))
+    alike = (gap != 0) & (gap_se <= ALIKE * np.abs(gap))
     once = counts & (R == 1)
     mean = (a + b) / 2
     script = counts & bakeoff_compat
@@ -60,7 +60,7 @@ def pairwise(
         se = np.where(script, 1e-6 + np.sqrt((a * (1 - a) + b * (1 - b)) / n), se)
         z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
         p = 2 * student.sf(np.abs(z), np.maximum(R - 1, 1))
-    p = np.where(alike, np.where(gap == 0, 1.0, 2 ** (1 - R)), p)
+    p = np.where(alike, 2 ** (1 - R), p)
     p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), p)
     p = np.where(script, erfc(np.abs(z)), p)
     outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
