@@ -25,8 +25,8 @@ from bayesbandit.evaluation import markdown
 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
-    "exact_gaussian": 300, "normal_inverse_gamma": 300, "gibbs": 500, "gibbs, by rows": 500,
-    "nuts": 500,
+    "exact_gaussian": 300, "normal_inverse_gamma": 300, "conjugate": 300, "gibbs": 500,
+    "gibbs, by rows": 500, "nuts": 500,
 }  # fmt: skip
 PACKAGES = ("bayesbandit", "pymc", "pytensor", "nutpie", "numba", "numpy", "scipy")
 
@@ -50,6 +50,7 @@ def cases() -> list[Case]:
         *(Case("exact_gaussian", known, w) for w in both),
         *(Case("exact_gaussian", arms, w, **three) for w in both),
         *(Case("normal_inverse_gamma", ridge, w) for w in both),
+        *(Case("conjugate", bb.load_model(m), False) for m in ("beta_bernoulli", "gamma_poisson")),
         *(Case("gibbs", lasso, w, "λ² ~ Gamma", **kernel) for w in both),
         *(Case("gibbs", laplace, w, **kernel) for w in both),
         *(Case("gibbs", horseshoe, w, thin=400, tune=4000) for w in both),
@@ -103,8 +104,8 @@ def picture(results: list[Ranks], file: Path) -> None:
     """ECDFs of ranks minus the uniform one: engines, and the control, each with its bands."""
     kinds = [k for k in DATASETS if any(r.case.kind == k for r in results)]
     m = sum(len(r.names) for r in results)
-    figure = Figure(figsize=(11, 6), layout="tight")
-    axes = figure.subplots(2, 3, sharex=True, sharey=True)
+    figure = Figure(figsize=(14, 6), layout="tight")
+    axes = figure.subplots(2, 4, sharex=True, sharey=True)
     x = np.arange(1, CELLS) / CELLS
     for axis, kind in zip(axes.flat, [*kinds, "control"], strict=False):
         chosen = [r for r in results if kind in (r.case.kind, "control")]
@@ -178,9 +179,9 @@ a quantity; dotted are the bands for one line, solid those for all of them. "by 
 of any conditionally Gaussian model, here also of two that have a kernel of their own.
 
 **What it does not say.** Weights are precision weights where the model has a noise to scale, and
-rewards are drawn with them. `logistic`, `probit` and `poisson` take a weight as a power of the
-likelihood, which no rewards can be drawn from: they are calibrated with weights of 1 only. Few rows
-(12 to 20) let prior and data both matter. `laplace` and `advi` are approximations, which need not
+rewards are drawn with them. `logistic`, `probit`, `poisson` and the conjugate models take a weight
+as a power of the likelihood, which no rewards can be drawn from: they are calibrated with weights
+of 1 only. Few rows (12 to 20) let prior and data both matter. `laplace` and `advi` are approximations, which need not
 be calibrated.
 
 Versions: {versions}.
