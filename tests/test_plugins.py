@@ -128,7 +128,7 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
         ("models", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no rew"),
         ("studies", "half", "(fp_ok), lacks TITLE, experiment, table, beside, figures"),
         ("studies", "large", "the study 'large' has no small version (QUICK): omit --quick"),
-        ("studies", "nobody", "there are table1, boom, both, half, large, missing, raises, syntax"),
+        ("studies", "nobody", "table1, boom, both, half, large, missing, raises, syntax"),
     ],
 )
 def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):

@@ -1,0 +1,286 @@
+"""Classification as a bandit (section 3.2, Appendix B): who wins on how many data sets.
+
+Linear Thompson sampling and UCB and their balanced versions over the paper's grids of α and γ,
+ILTCB over its grid of μ, and beside them a greedy bandit, a LinTS of smaller α and one with learned
+noise. λ is 1, where the paper cross-validates it at every update. Both readings of the noise scale
+are run, "rss/n" and the listing's "rss", since the conclusion turns on them; and three protocols:
+
+- best of the grid, each algorithm at the setting that did best on the data set itself, as in the
+  paper: twelve settings of BLTS against three of LinTS;
+- fixed settings, one for each algorithm, chosen on the other half of the data sets;
+- the selection null: LinTS at the best of twelve draws of its three settings, against three.
+
+The data are the folder that the environment variable BAYESBANDIT_DATA names, or else the sets that
+come with scikit-learn. Long sets are cut: see `Cut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import evaluation, plots
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandits.presets import BLTS, BLUCB, ILTCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
+from bayesbandit.environments.datasets import FOLDER_VARIABLE
+from bayesbandit.experiment import Experiment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Factory = Callable[..., Bandit]
+
+TITLE = "Data sets that the first algorithm wins from the second, and loses to it"
+QUICK: dict[str, Any] = {"replications": 2, "horizon": 100, "data": False}
+LONGEST, SHORTEST, WORK = 2_000, 500, 100_000_000  # rounds, rounds, and K D² a run
+NOISE = ("rss/n", "rss")
+ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
+CLIPS = (0.01, 0.05, 0.1, 0.2)
+MUS = (0.01, 0.1, 1.0)
+DRAWS = 4  # of each of LinTS's settings, in the selection null
+NULL = "LinTS, 12 draws"
+BESIDE = ("ILTCB", "greedy", "LinTS, α = 0.1", "LinTS, nig")  # whatever the noise scale
+PROTOCOLS = ("best of the grid", "fixed settings")
+
+# Appendix B: data sets of 300 that the row wins from the column.
+PAPER = {
+    ("BLTS", "LinTS"): (233, 58), ("BLTS", "LinUCB"): (232, 55), ("BLTS", "BLUCB"): (191, 92),
+    ("BLTS", "ILTCB"): (222, 60), ("BLUCB", "LinUCB"): (185, 56), ("BLUCB", "LinTS"): (130, 149),
+    ("BLUCB", "ILTCB"): (153, 129), ("LinTS", "LinUCB"): (180, 96), ("LinTS", "ILTCB"): (191, 95),
+    ("LinUCB", "ILTCB"): (135, 153),
+}  # fmt: skip
+CONTROLS = [
+    (NULL, "LinTS"), ("BLTS", "LinTS, α = 0.1"), ("BLTS", "greedy"), ("BLTS", "LinTS, nig"),
+    ("LinUCB", "greedy"), ("LinTS", "greedy"),
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A data set's first rounds: at most 2,000, and fewer, but 500, where an arm's update is dear:
+    as many as make 10⁸ of K D² each, of K classes and D = d + 1 columns."""
+
+    environment: Classification
+
+    @property
+    def name(self) -> str:
+        return self.environment.name
+
+    @property
+    def arms(self) -> tuple[str | int, ...]:
+        return self.environment.arms
+
+    @property
+    def n_features(self) -> int:
+        return self.environment.n_features
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.environment.fingerprint}, cut at {LONGEST}, {SHORTEST}, {WORK:g}"
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        dear = WORK // (len(self.arms) * (self.n_features + 1) ** 2)
+        most = min(LONGEST, max(SHORTEST, dear))
+        return self.environment.sample(most if horizon is None else min(horizon, most), rng)
+
+
+def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any) -> Bandit:
+    """LinTS with other random numbers, by the number of the draw."""
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = np.random.SeedSequence(seed)
+    other = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, draw))
+    return LinTS(arms, n_features, seed=other, **settings)
+
+
+def settings(noise: str) -> dict[str, dict[str, Factory]]:
+    """Each algorithm's settings under a noise scale, by their names."""
+    given: dict[str, Any] = {"variance": noise, "ridge": 1.0}
+    found: dict[str, dict[str, Factory]] = {}
+    for name, make, alphas in (
+        ("LinTS", LinTS, ALPHAS["TS"]), ("LinUCB", LinUCB, ALPHAS["UCB"]),
+    ):  # fmt: skip
+        found[name] = {
+            f"{name}, α = {alpha:g}, {noise}": partial(make, alpha=alpha, **given)
+            for alpha in alphas
+        }
+    for name, balanced, alphas in (
+        ("BLTS", BLTS, ALPHAS["TS"]), ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
+    ):  # fmt: skip
+        found[name] = {
+            f"{name}, α = {alpha:g}, γ = {clip:g}, {noise}": partial(
+                balanced, alpha=alpha, clip=clip, **given
+            )
+            for alpha, clip in product(alphas, CLIPS)
+        }
+    found[NULL] = {
+        f"LinTS, α = {alpha:g}, {noise}, draw {draw}": partial(
+            again, alpha=alpha, draw=draw, **given
+        )
+        for alpha, draw in product(ALPHAS["TS"], range(1, DRAWS))
+    }
+    found["LinTS, α = 0.1"] = {f"LinTS, α = 0.1, {noise}": partial(LinTS, alpha=0.1, **given)}
+    return found
+
+
+def beside_them() -> dict[str, dict[str, Factory]]:
+    """Algorithms that know neither noise scale."""
+    return {
+        "ILTCB": {f"ILTCB, μ = {mu:g}": partial(ILTCB, exploration=mu) for mu in MUS},
+        "greedy": {"greedy": LinGreedy},
+        "LinTS, nig": {"LinTS, nig": partial(LinTS, variance="nig")},
+    }
+
+
+def members(noise: str) -> dict[str, list[str]]:
+    """Names of each algorithm's settings under a noise scale; the null has LinTS's own, too."""
+    found = {name: list(cells) for name, cells in (settings(noise) | beside_them()).items()}
+    found[NULL] = found["LinTS"] + found[NULL]
+    return found
+
+
+def experiment(
+    replications: int = 5, horizon: int | None = None, seed: int = 0, data: bool = True
+) -> Experiment:
+    """All settings on all data sets, `replications` shuffles of each."""
+    import os
+
+    found = folder() if data and os.environ.get(FOLDER_VARIABLE) else map(bundled, BUNDLED)
+    players: dict[str, Factory] = {}
+    for cells in [*settings("rss/n").values(), *settings("rss").values(), *beside_them().values()]:
+        players |= cells
+    return Experiment([Cut(e) for e in found], players, horizon, replications, seed, points=2)
+
+
+def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
+    """The runs of each algorithm at the setting that a protocol chooses, under its own name."""
+    ends = results.loc[results.groupby(evaluation.RUN)["t"].idxmax()]
+    regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
+        index="environment", columns="bandit", values="rate", sort=True
+    )
+    stems = regret.index.str.split(" (", regex=False).str[0]  # versions of one set stay together
+    half = pd.Series(pd.factorize(stems)[0] % 2, index=regret.index)
+    parts = []
+    for name, cells in members(noise).items():
+        mine = regret[cells]
+        if protocol == "best of the grid":
+            best = mine.idxmin(axis=1)
+        else:
+            means = mine.groupby(half).mean()
+            other = {h: means.loc[1 - h if len(means) > 1 else h].idxmin() for h in means.index}
+            best = half.map(other)
+        picked = best.rename("bandit").reset_index()
+        parts.append(ends.merge(picked, on=["environment", "bandit"]).assign(bandit=name))
+    return pd.concat(parts, ignore_index=True)
+
+
+def table(results: pd.DataFrame) -> pd.DataFrame:
+    """For each noise scale, protocol and ordered pair of algorithms: data sets that the first wins
+    and loses by the paired t-test over shuffles (p < .05), and the mean difference of normalised
+    regret over data sets with its standard error."""
+    rows = []
+    for noise, protocol in product(NOISE, PROTOCOLS):
+        pairs = evaluation.pairwise(chosen(results, noise, protocol))
+        for (one, other), met in pairs.groupby(["row", "column"], sort=False):
+            count = met["outcome"].value_counts()
+            rows.append(
+                {
+                    "noise": noise, "protocol": protocol, "row": one, "column": other,
+                    "wins": int(count.get("win", 0)), "losses": int(count.get("loss", 0)),
+                    "sets": len(met), "smaller": int((met["difference"] < 0).sum()),
+                    "difference": met["difference"].mean(), "se": met["difference"].sem(),
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Wins and losses of the pairs of the paper's Appendix B, and of our controls: W–L."""
+    rows = []
+    for one, other in [*PAPER, *CONTROLS]:
+        here = table[(table["row"] == one) & (table["column"] == other)]
+        row = {"pair": f"{one} – {other}"}
+        wins, losses = PAPER.get((one, other), (None, None))
+        row["paper (of 300)"] = "" if wins is None else f"{wins}–{losses}"
+        for cell in here.to_dict("records"):
+            heading = f"{cell['protocol']}, {cell['noise']} (of {cell['sets']})"
+            row[heading] = f"{cell['wins']}–{cell['losses']}"
+        rows.append(row)
+    return pd.DataFrame(rows).fillna("")
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Regret of each algorithm, differences over data sets, where balancing pays, and the sets."""
+    found = {}
+    for noise, protocol in product(NOISE, PROTOCOLS):
+        runs = chosen(results, noise, protocol)
+        found[f"Ranking: {protocol}, {noise}"] = evaluation.ranking(runs)
+    sets = characteristics(results["environment"].unique())
+    found["BLTS − LinTS at fixed settings, by the data"] = breakdown(results, sets)
+    found["Data sets"] = _counted(sets)
+    return found
+
+
+def characteristics(names: Iterable[str]) -> pd.DataFrame:
+    """Rows, classes and columns of the data sets of these names."""
+    import os
+
+    found = folder() if os.environ.get(FOLDER_VARIABLE) else map(bundled, BUNDLED)
+    wanted, rows = set(names), []
+    for e in found:
+        if e.name in wanted:
+            n, d = e.data.x.shape
+            rows.append({"environment": e.name, "rows": n, "classes": len(e.arms), "columns": d})
+    return pd.DataFrame(rows)
+
+
+BANDS = {"rows": (0, 100, 1000, 10**9), "classes": (0, 2, 10, 10**9), "columns": (0, 10, 30, 10**9)}
+
+
+def _banded(sets: pd.DataFrame, what: str) -> pd.Series:
+    edges = BANDS[what]
+    labels = [f"≤ {edges[1]:,}", f"{edges[1] + 1:,}–{edges[2]:,}", f"> {edges[2]:,}"]
+    return pd.cut(sets[what], edges, labels=labels).astype(str)
+
+
+def _counted(sets: pd.DataFrame) -> pd.DataFrame:
+    """How many data sets are of which size, as the paper's table of characteristics has it."""
+    rows = [
+        {"what": what, "band": band, "sets": int(count)}
+        for what in BANDS
+        for band, count in _banded(sets, what).value_counts(sort=False).items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
+    """BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
+    rows = []
+    for noise in NOISE:
+        pairs = evaluation.pairwise(chosen(results, noise, "fixed settings"))
+        met = pairs[(pairs["row"] == "BLTS") & (pairs["column"] == "LinTS")].merge(sets)
+        for what in BANDS:
+            for band, here in met.groupby(_banded(met, what), sort=False):
+                gaps = here["difference"].to_numpy()
+                error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
+                gap = evaluation.within(gaps.mean(), error, 4, sign=True)
+                rows.append({"noise": noise, "what": what, "band": band, "sets": len(here),
+                             "difference": gap})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """The pairwise scatter of the paper, by noise scale, at its protocol and at fixed settings."""
+    five = ["LinTS", "BLTS", "LinUCB", "BLUCB", "ILTCB"]
+    drawn = {}
+    for noise, protocol in product(NOISE, PROTOCOLS):
+        runs = chosen(results, noise, protocol)
+        key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
+        drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
+    return drawn

@@ -1,0 +1,103 @@
+"""The study of data sets: its settings, and the protocols by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli import app
+from bayesbandit.studies import openml
+
+
+def test_settings_are_the_papers_grids():
+    for noise in openml.NOISE:
+        cells = openml.settings(noise)
+        sizes = {name: len(cells[name]) for name in ("LinTS", "BLTS", "LinUCB", "BLUCB")}
+        assert sizes == {"LinTS": 3, "BLTS": 12, "LinUCB": 3, "BLUCB": 12}
+        assert len(openml.members(noise)[openml.NULL]) == 12
+    described = openml.experiment(data=False).describe()["bandits"]
+    assert "variance='rss'" in described["BLUCB, α = 4, γ = 0.01, rss"]
+    assert "refresh='all'" in described["BLUCB, α = 4, γ = 0.01, rss"]
+    everybody = {
+        label
+        for noise in openml.NOISE
+        for cells in openml.members(noise).values()
+        for label in cells
+    }
+    assert everybody == set(described)
+
+
+def test_draws_of_one_setting_differ_in_their_random_numbers_alone():
+    x, reward = np.random.default_rng(0).normal(size=(60, 2)), np.eye(3)[np.arange(60) % 3]
+    key = np.random.SeedSequence(7, spawn_key=(1,))
+    one, two = (openml.again(3, 2, draw, key, alpha=1.0) for draw in (1, 2))
+    assert repr(one) == repr(two) == repr(bb.LinTS(3, 2, alpha=1.0))
+    assert not np.array_equal(one.play(x, reward)[0], two.play(x, reward)[0])
+    again = openml.again(3, 2, 1, key, alpha=1.0)
+    np.testing.assert_array_equal(
+        again.play(x, reward)[0], openml.again(3, 2, 1, key).play(x, reward)[0]
+    )
+
+
+@pytest.mark.parametrize(("work", "rounds"), [(10**8, 150), (10**4, 133), (2_000, 27)])
+def test_long_sets_are_cut(work, rounds, monkeypatch):
+    """iris: 150 rows, 3 classes, 4 features: K D² = 75 a round."""
+    monkeypatch.setattr(openml, "WORK", work)
+    monkeypatch.setattr(openml, "SHORTEST", 27 if work == 2_000 else 100)
+    iris, rng = openml.Cut(bb.environments.bundled("iris")), np.random.default_rng(0)
+    assert len(iris.sample(None, rng).x) == rounds
+    assert len(iris.sample(20, rng).x) == 20
+    whole = iris.environment.sample(None, np.random.default_rng(3)).x[:rounds]
+    np.testing.assert_array_equal(iris.sample(None, np.random.default_rng(3)).x, whole)
+
+
+def results(regrets):
+    """One checkpoint of 10 rounds a run; regrets {environment: {setting: regret}}, 2 replications,
+    all other settings 9."""
+    names = [
+        label
+        for noise in openml.NOISE
+        for cells in openml.members(noise).values()
+        for label in cells
+    ]
+    rows = [
+        {"environment": environment, "bandit": name, "replication": r, "t": 10,
+         "regret": (lost := float(told.get(name, 9))), "reward": 10 - lost, "propensity": 1.0,
+         "value": np.nan, "agreement": np.nan, "optimal": False}
+        for environment, told in regrets.items() for name in dict.fromkeys(names) for r in range(2)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets():
+    first, second = "LinTS, α = 0.25, rss/n", "LinTS, α = 1, rss/n"
+    told = {"a": {first: 1, second: 2}, "b": {first: 4, second: 3}, "b (2)": {first: 8, second: 7}}
+    runs = results(told)
+
+    def regret(protocol):
+        found = openml.chosen(runs, "rss/n", protocol)
+        mine = found[(found["bandit"] == "LinTS") & (found["replication"] == 0)]
+        return mine.set_index("environment")["regret"].to_dict()
+
+    assert regret("best of the grid") == {"a": 1, "b": 3, "b (2)": 7}
+    assert regret("fixed settings") == {"a": 2, "b": 4, "b (2)": 8}  # versions of b are one half
+    table = openml.table(runs)
+    pair = table[(table["row"] == "LinTS") & (table["column"] == "BLTS")].set_index(
+        ["noise", "protocol"]
+    )
+    assert pair.loc[("rss/n", "best of the grid"), "smaller"] == 3
+    assert pair.loc[("rss", "best of the grid"), "smaller"] == 0
+    shown = openml.beside(table).set_index("pair")
+    assert shown.loc["BLTS – LinTS", "paper (of 300)"] == "233–58"
+
+
+@pytest.mark.slow
+def test_reproduce_shows_all_protocols(tmp_path, monkeypatch):
+    monkeypatch.setitem(openml.QUICK, "horizon", 12)
+    result = CliRunner().invoke(app, ["reproduce", "openml", "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "openml-quick" / "table.md").read_text()
+    for heading in ("fixed settings, rss/n (of 4)", "best of the grid, rss (of 4)", "Data sets"):
+        assert heading in text
+    assert (tmp_path / "openml-quick" / "pairwise-rss-n-best-of-the-grid.png").exists()
