@@ -181,8 +181,8 @@ of any conditionally Gaussian model, here also of two that have a kernel of thei
 **What it does not say.** Weights are precision weights where the model has a noise to scale, and
 rewards are drawn with them. `logistic`, `probit`, `poisson` and the conjugate models take a weight
 as a power of the likelihood, which no rewards can be drawn from: they are calibrated with weights
-of 1 only. Few rows (12 to 20) let prior and data both matter. `laplace` and `advi` are approximations, which need not
-be calibrated.
+of 1 only. Few rows (12 to 20) let prior and data both matter. `laplace` and `advi` are
+approximations, which need not be calibrated.
 
 Versions: {versions}.
 """

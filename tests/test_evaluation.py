@@ -276,6 +276,7 @@ def test_differences_are_those_of_the_paired_t_test(mixed: pd.DataFrame) -> None
 )
 def test_shares_have_an_error_at_the_ends_too(k: int, n: int, text: str) -> None:
     assert ev.share(k, n) == text  # Wilson's limits of 0 of 10: 0 and .2775
+    assert ev.share(1, 200, digits=1) == "0.5 ± 0.5"
     assert ev.within(1.25, 0.5, 1, sign=True) == "+1.2 ± 0.5"
     assert ev.within(3.0, np.nan) == "3"
 

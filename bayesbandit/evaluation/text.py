@@ -34,15 +34,16 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     return text if se != se else f"{text} ± {se:.{digits}f}"
 
 
-def share(k: int, n: int) -> str:
-    """k of n in %, ± its standard error; at the ends, where that is 0, Wilson's 95 % limit."""
+def share(k: int, n: int, digits: int = 0) -> str:
+    """k of n in %, ± its standard error; at the ends, where that is 0, with Wilson's 95 % limit."""
     from scipy.stats import binomtest
 
     p = k / n
     if 0 < k < n:
-        return f"{100 * p:.0f} ± {100 * np.sqrt(p * (1 - p) / n):.0f}"
+        return within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
     limits = binomtest(k, n).proportion_ci(method="wilson")
-    return f"0 (≤ {100 * limits.high:.0f})" if k == 0 else f"100 (≥ {100 * limits.low:.0f})"
+    bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
+    return f"{100 * p:.0f} ({bound})"
 
 
 def _numerals(values: np.ndarray, digits: int) -> list[str]:
