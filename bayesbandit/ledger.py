@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import sys
+import time
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -29,19 +30,23 @@ class Ledger:
 
     Each finished piece of work is a file of its own under `parts`, written beside and moved into
     place; `results.parquet` takes them all in at the end. `run.json` says what the numbers depend
-    on, and results that were made otherwise are refused.
+    on, and results that were made otherwise are refused; and how many seconds the runs took that
+    came to an end.
     """
 
     def __init__(self, folder: str | Path | None, settings: dict[str, Any]) -> None:
         self.folder = None if folder is None else Path(folder)
         self.frames: list[pd.DataFrame] = []
         self.lock: IO[str] | None = None
+        self.begun = time.monotonic()
+        self.said: dict[str, Any] = {}  # what run.json says
         if self.folder is not None:
             try:
                 self._open(self.folder, settings)
             except BaseException:
                 self.close()
                 raise
+        self.found = len(self.frames)
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -75,14 +80,14 @@ class Ledger:
                 "have both",
                 stacklevel=2,
             )
-        text = {
+        self.said = {
             "settings": settings,
-            "command": sys.argv,
+            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
             "python": platform.python_version(),
             "versions": versions,
+            "seconds": past.get("seconds", 0.0),
         }
-        with replacing(record) as beside:
-            beside.write_text(json.dumps(text, indent=2) + "\n")
+        _say(record, self.said)
         parts = sorted((folder / "parts").glob("[!.]*.parquet"))
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
@@ -116,6 +121,9 @@ class Ledger:
             whole = table.sort_values([*KEY, "t"], ignore_index=True)
             _write(self.folder / "results.parquet", whole)
             shutil.rmtree(self.folder / "parts")
+            if len(self.frames) > self.found:
+                taken = self.said["seconds"] + time.monotonic() - self.begun
+                _say(self.folder / "run.json", self.said | {"seconds": round(taken, 1)})
             self.close()
         wanted = (
             table["environment"].isin(environments)
@@ -149,13 +157,18 @@ def _locked(folder: Path) -> IO[str]:
     return file
 
 
+def _say(record: Path, text: dict[str, Any]) -> None:
+    with replacing(record) as beside:
+        beside.write_text(json.dumps(text, indent=2) + "\n")
+
+
 def _record(file: Path) -> dict[str, Any]:
     """What run.json says of the results so far."""
     if not file.exists():
         return {}
     try:
         past = json.loads(file.read_text())
-        settings = past["settings"]
+        settings, _ = past["settings"], float(past.get("seconds", 0.0))
         whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{file} is broken: {error!r}; delete it to go on") from error

@@ -16,6 +16,9 @@ from tests.cases import slow_but
 SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
 
 
+WORDY = json.dumps({"settings": SETTINGS, "seconds": "long"})
+
+
 def settings():
     return json.loads(json.dumps(SETTINGS))
 
@@ -138,11 +141,25 @@ def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
         Ledger(tmp_path, settings())
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}'])
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY])
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ValueError, match=r"run\.json is broken"):
         Ledger(tmp_path, settings())
+
+
+def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):
+    clock = iter([10.0, 13.5, 100.0, 101.0, 200.0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(module.sys, "argv", [str(tmp_path / "bin" / "bayesbandit"), "compare"])
+    for replication, seconds in ((0, 3.5), (1, 4.5), (None, 4.5)):  # the last adds nothing
+        ledger = Ledger(tmp_path, settings())
+        if replication is not None:
+            ledger.append(rows(replication))
+        ledger.finish(["e"], ["b"], 2)
+        record = json.loads((tmp_path / "run.json").read_text())
+        assert record["seconds"] == seconds
+        assert record["command"] == ["bayesbandit", "compare"]
 
 
 def test_other_versions_are_said(tmp_path):
