@@ -230,3 +230,14 @@ def test_shares_of_successes_are_left_to_draws():
     made.observe(made.choose(), 0.5)
     found = bb.fit(shares, None, [0.5, 0.5, 1.0])
     assert (found.known.a, found.known.b) == (3.0, 2.0)
+
+
+@pytest.mark.parametrize("reward", [1e15, 1e27, 1e50])
+def test_a_reward_of_any_size_is_answered(reward):
+    made = played(bandit("gamma_poisson"))
+    before = sums(made)[0]
+    made.update(np.empty((1, 0)), ["a"], [reward], [0.5])
+    np.testing.assert_allclose(made.choose().probabilities, [1, 0, 0], rtol=0, atol=1e-9)
+    known, n = made.belief.known(0), 2 + before[2]
+    np.testing.assert_allclose([known.a, known.b], [1 + before[1] + reward, n], rtol=1e-15)
+    np.testing.assert_allclose(known.sd, made.belief.moments(np.empty((1, 0)))[1][0, 0])

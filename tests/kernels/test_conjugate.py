@@ -166,3 +166,16 @@ def test_stirlings_rest():
     for x in (0.01, 0.5, 3.0, 15.9, 16.0, 100.0):
         expected = gammaln(x) - ((x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi))
         np.testing.assert_allclose(stirling(x), expected, atol=1e-13 * max(1, x))
+
+
+@FAMILIES
+def test_arms_that_are_sharper_than_floating_point_have_probabilities(family):
+    rng = np.random.default_rng(0)
+    for size in (26, 30, 60, 100):
+        for _ in range(20):
+            a, b = 10.0 ** rng.uniform(-size, size, (2, 3))
+            a[1:], b[1:] = a[:1], b[:1]
+            p = probabilities(a, b, family)
+            np.testing.assert_allclose(p, 1 / 3, rtol=0, atol=1e-9)
+        p = probabilities(np.array([2.0, 1.0]) * 10.0**size, np.array([10.0**size] * 2), family)
+        np.testing.assert_allclose(p, [1.0, 0.0], rtol=0, atol=1e-9)
