@@ -7,6 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
+from bayesbandit.engines.plan import plan
 from tests.cases import slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
@@ -241,3 +242,38 @@ def test_a_reward_of_any_size_is_answered(reward):
     known, n = made.belief.known(0), 2 + before[2]
     np.testing.assert_allclose([known.a, known.b], [1 + before[1] + reward, n], rtol=1e-15)
     np.testing.assert_allclose(known.sd, made.belief.moments(np.empty((1, 0)))[1][0, 0])
+
+
+def guarded(guard):
+    """Counts that have a likelihood where `guard(reward, x)` holds."""
+
+    def log_likelihood(reward, rate, x):
+        return pm.math.switch(guard(reward, x), reward * pm.math.log(rate) - rate, -np.inf)
+
+    @bb.reward_model(rate=bb.Prior("Gamma", alpha=1.0, beta=1.0))
+    def counts(x, reward, rate):
+        pm.CustomDist("reward", rate, x[:, 0], logp=log_likelihood, observed=reward)
+        return rate
+
+    return plan(counts, 1).method
+
+
+def whole(reward):
+    return pm.math.eq(reward, pm.math.floor(reward)) & pm.math.ge(reward, 0)
+
+
+GUARDS = {
+    "whole": (lambda r, x: whole(r), True),
+    "≥ 0": (lambda r, x: pm.math.ge(r, 0), True),
+    "at most 10": (lambda r, x: whole(r) & (r <= 10), False),
+    "not 7": (lambda r, x: whole(r) & ~pm.math.eq(r, 7), False),
+    "whole or 1/3": (lambda r, x: whole(r) | pm.math.eq(r, 1 / 3), False),
+    "quarters": (lambda r, x: whole(4 * r), False),
+    "of positive contexts": (lambda r, x: whole(r) & (x > 0), False),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(("at most 10",), GUARDS))
+def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
+    guard, streams = GUARDS[name]
+    assert guarded(guard).streams == streams

@@ -156,9 +156,8 @@ def present(inputs: Sequence[str], data: Data) -> list[np.ndarray]:
     return [by[role] for role in inputs]
 
 
-def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
-    """Some graphs where they are finite: of a switch between a density and −∞, the density. whole:
-    rewards are whole numbers, so that a cast to integers leaves them."""
+def possible(graphs: Sequence[Any]) -> list[Any]:
+    """Some graphs where they are finite: of a switch between a density and −∞, the density."""
     graphs = list(graphs)
     while True:
         swap = {}
@@ -166,9 +165,6 @@ def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
             inputs = _inputs(v)
             if _named(v) == "Switch" and (kept := _finite(inputs)) is not None:
                 swap[v] = pt.second(v, kept) if kept.type.ndim != v.type.ndim else kept
-                break
-            if whole and _named(v) == "Cast" and inputs[0] is reward:
-                swap[v] = reward
                 break
         if not swap:
             return graphs
