@@ -137,12 +137,9 @@ class Conjugate:
         if not math.isfinite(found.constant):
             raise ValueError(f"the log density of the rows is not finite; got {found.constant}")
         a = found.log + 1.0
-        if self.family is Beta:
-            b, over, what = found.log1m + 1.0, found.slope, "exp(v)"
-        else:
-            b, over, what = -found.slope, found.log1m, "1 − v"
-        if over != 0.0:
-            raise refused(f"'{self.name}': a power of {what} beside those of a conjugate prior")
+        b = found.log1m + 1.0 if self.family is Beta else -found.slope
+        if self.family is Beta and found.slope != 0.0:
+            raise refused(f"'{self.name}': a power of exp(v) beside those of a conjugate prior")
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()

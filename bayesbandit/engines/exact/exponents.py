@@ -99,6 +99,8 @@ class Exponents:
         name, [inside, *_] = type(v.owner.op.scalar_op).__name__, v.owner.inputs
         if name == "Log" and bare(inside) is self.value:
             return self.seeds[1]
+        if self.upper != 1.0:  # of a rate above 1 there is no log(1 − v)
+            return None
         less = bare(inside)
         if name == "Log1p" and self._is_less(less):
             return self.seeds[2]
@@ -139,9 +141,9 @@ class Exponents:
         """Between what v, log v or log(1 − v) lies."""
         if v is self.value:
             return 0.0, self.upper
-        if (seed := self._logarithm(v)) is None:
+        if self._logarithm(v) is None:
             return None
-        return -math.inf, (math.log(self.upper) if seed is self.seeds[1] else 0.0)
+        return -math.inf, math.log(self.upper)
 
 
 def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:
