@@ -26,6 +26,7 @@ from bayesbandit.kernels.conjugate.best import (
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 STEP = 1.4  # of z at most, where another arm sees it
 FAR = 40.0  # e^−FAR is nothing beside 1
+TURN = np.arange(-22.0, 3.0, STEP)  # of log v, beside the log of what is added to it
 
 
 def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float) -> np.ndarray:
@@ -63,7 +64,8 @@ def grid(shape: np.ndarray, family: int) -> np.ndarray:
 
 
 def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
-    """An arm's points, and its support's ends, as z of an arm that is shifted against it."""
+    """An arm's points, its support's ends, and where the shift is felt, as z of an arm that is
+    shifted against it."""
     low, high = max(points[0], -FAR), min(points[-1], np.inf if family == GAMMA else FAR)
     if high > low:
         fine = np.linspace(low, high, 2 + int((high - low) / STEP))
@@ -71,11 +73,13 @@ def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
     with np.errstate(all="ignore"):
         if family == GAMMA:
             v = np.append(np.exp(np.minimum(points, 700.0)), 0.0) - shift
-            z = np.log(v)
+            z = np.concatenate([np.log(v), np.log(shift) + TURN])
         else:
             v = np.concatenate([expit(points), [0.0, 1.0]]) - shift
             rest = np.concatenate([expit(-points), [1.0, 0.0]]) + shift
             z = np.log(v) - np.log(rest)
+            near = abs(shift) * np.exp(TURN)
+            z = np.append(z, np.sign(shift) * (np.log(near) - np.log1p(-near)))
     return z[np.isfinite(z)]
 
 
