@@ -277,3 +277,18 @@ GUARDS = {
 def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
     guard, streams = GUARDS[name]
     assert guarded(guard).streams == streams
+
+
+def test_without_features_no_contexts_are_needed():
+    made, twin, none = bandit(), bandit(), np.empty((3, 0))
+    r = rewards(3)
+    for one, x in ((made, None), (twin, none)):
+        one.update(x, ["a", "b", "c"], r[:, 0], [0.5, 0.4, 0.3])
+        one.play(x, r)
+    np.testing.assert_array_equal(sums(made), sums(twin))
+    np.testing.assert_array_equal(made.probabilities(), twin.probabilities(none)[:1])
+    assert made.greedy().tolist() == twin.greedy(none)[:1].tolist()
+    made.update(None, "a", 1.0)
+    assert made.posterior("a").mean(None).shape == (1,)
+    with pytest.raises(ValueError, match="must have 2 features; got none"):
+        bandit(d=2).probabilities()
