@@ -292,3 +292,19 @@ def test_without_features_no_contexts_are_needed():
     assert made.posterior("a").mean(None).shape == (1,)
     with pytest.raises(ValueError, match="must have 2 features; got none"):
         bandit(d=2).probabilities()
+
+
+def test_what_does_not_stream_refuses_impossible_rewards_too():
+    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0))
+    def of_five(x, reward, p):
+        pm.Binomial("reward", 5, p, observed=reward)
+        return p
+
+    made = bb.Bandit(2, of_five, bb.Thompson(), n_features=0, draws=20)
+    decision = made.choose()
+    made.observe(decision, 5.0)
+    for bad in (6.0, -1.0):
+        with pytest.raises(ValueError, match="likelihood 0"):
+            made.observe(decision, bad)
+    assert made.history.total == 1
+    made.observe(made.choose(), 3.0)
