@@ -118,8 +118,12 @@ def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
     return np.asarray(total)
 
 
-def contexts(x: Any, n_features: int) -> np.ndarray:
-    """Contexts (n, d), finite; one context (d,) becomes one row."""
+def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
+    """Contexts (n, d), finite; one context (d,) becomes one row, and None, of no features, n."""
+    if x is None and n_features == 0:
+        return np.empty((n, 0))
+    if x is None:
+        raise ValueError(f"contexts must have {n_features} features; got none")
     x = floats(x, "contexts")
     if x.ndim not in (1, 2) or x.shape[-1] != n_features:
         raise ValueError(

@@ -28,6 +28,7 @@ class Estimated:
         pass
 
     def learn(self, history: History) -> None:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         names, x = history.names(), history.x
@@ -41,7 +42,7 @@ class Estimated:
         centre, width = measured(x)
         width[np.isinf(width)] = 1.0
         arms = tuple(names[k] for k in present)
-        fit = LogisticRegression(max_iter=1000, warm_start=True)
+        fit, z = LogisticRegression(max_iter=1000, warm_start=True), (x - centre) / width
         if arms == self.arms and history.layout.n_features:  # from where the last one ended
             coef, constant = (
                 self.coef[:, :-1] * width,
@@ -51,7 +52,12 @@ class Estimated:
             fit.classes_, fit.coef_, fit.intercept_ = present, coef[first:], constant[first:]
         with one_thread(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            fit.fit((x - centre) / width, arm)
+            try:
+                warnings.filterwarnings("error", category=ConvergenceWarning)
+                fit.fit(z, arm)
+            except ConvergenceWarning:  # the line search may fail where there is nothing to gain
+                warnings.filterwarnings("default", category=ConvergenceWarning)
+                fit = LogisticRegression(max_iter=1000).fit(z, arm)
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
         if len(present) == 2:  # one logit, of the second against the first
             coef, constant = np.vstack([0 * coef, coef]), np.append(0.0, constant)

@@ -128,12 +128,12 @@ class Bandit(BanditState):
         kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
         return self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
 
-    def greedy(self, x: Any) -> np.ndarray:
+    def greedy(self, x: Any = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
         mean = deciding.means(self, checks.contexts(x, self.n_features))
         return self.layout.names[mean.argmax(axis=1)]
 
-    def probabilities(self, x: Any) -> np.ndarray:
+    def probabilities(self, x: Any = None) -> np.ndarray:
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
         return deciding.probabilities(self, checks.contexts(x, self.n_features))
@@ -181,8 +181,8 @@ class Bandit(BanditState):
         balance allows. Returns the numbers of the chosen arms (T,) and their propensities (T,),
         computed in every `every`-th round at least, else NaN.
         """
-        x = checks.contexts(x, self.n_features)
         reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
+        x = checks.contexts(x, self.n_features, len(np.atleast_1d(reward)))
         checks.integer(every, "every", least=1)
         return self._play(x, reward, every)
 

@@ -36,7 +36,7 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
 
 def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
     """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
-    x = checks.contexts(x, bandit.n_features)
+    x = checks.contexts(x, bandit.n_features, np.size(arm))
     n = len(x)
     if n == 0:
         raise ValueError("an update needs at least one round; got none")

@@ -201,6 +201,12 @@ class Declaration:
             raise ValueError(
                 f"{self.name} declares no likelihood: observe the rewards by observed=reward"
             )
+        for v, initial in model.rvs_to_initial_values.items():
+            if initial is not None:
+                raise ValueError(
+                    f"{self.name}: {v.name!r} has an initial value, which no engine takes; leave "
+                    "out `initval`"
+                )
         if not len(model.coords["feature"] or ()):
             for v in model.free_RVs:
                 if "feature" in (model.named_vars_to_dims.get(v.name) or ()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,15 @@ from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.plan import Plan
 
 _conditionals: WeakKeyDictionary[Plan, Any] = WeakKeyDictionary()
+
+
+def check_possible(
+    plan: Plan, rows: Mapping[str, np.ndarray], draws: Sequence[Mapping[str, np.ndarray]] = ()
+) -> None:
+    """Refuses rows, by role, of rewards that have likelihood 0 whatever the variables are; `draws`
+    of these are more points to try. Of a Gaussian closed form none have."""
+    if not plan.closed_form or getattr(plan.method, "judges", False):
+        plan.likelihood.check(plan.model.name, rows, draws)
 
 
 def check_proper(plan: Plan, rows: Mapping[str, np.ndarray]) -> None:

@@ -12,7 +12,7 @@ from bayesbandit import checks
 from bayesbandit.engines.base import Engine, Improper, NotThisEngine, one_thread
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, planned
-from bayesbandit.engines.proper import check_proper
+from bayesbandit.engines.proper import check_possible, check_proper
 from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -97,12 +97,10 @@ def _posterior(
 ) -> Any:  # fmt: skip
     """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
     bear out refuses."""
-    if getattr(plan.method, "judges", False):
-        plan.likelihood.check(plan.model.name, rows)
+    check_possible(plan, rows)
     if plan.closed_form:
         with one_thread():
             return plan.method.posterior(**rows)
-    plan.likelihood.check(plan.model.name, rows)
     check_proper(plan, rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 

@@ -7,6 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
+from bayesbandit.engines.plan import plan
 from tests.cases import slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
@@ -246,3 +247,80 @@ def test_shares_of_successes_are_left_to_draws():
     made.observe(made.choose(), 0.5)
     found = bb.fit(shares, None, [0.5, 0.5, 1.0])
     assert (found.known.a, found.known.b) == (3.0, 2.0)
+
+
+@pytest.mark.parametrize("reward", [1e15, 1e27, 1e50])
+def test_a_reward_of_any_size_is_answered(reward):
+    made = played(bandit("gamma_poisson"))
+    before = sums(made)[0]
+    made.update(np.empty((1, 0)), ["a"], [reward], [0.5])
+    np.testing.assert_allclose(made.choose().probabilities, [1, 0, 0], rtol=0, atol=1e-9)
+    known, n = made.belief.known(0), 2 + before[2]
+    np.testing.assert_allclose([known.a, known.b], [1 + before[1] + reward, n], rtol=1e-15)
+    np.testing.assert_allclose(known.sd, made.belief.moments(np.empty((1, 0)))[1][0, 0])
+
+
+def guarded(guard):
+    """Counts that have a likelihood where `guard(reward, x)` holds."""
+
+    def log_likelihood(reward, rate, x):
+        return pm.math.switch(guard(reward, x), reward * pm.math.log(rate) - rate, -np.inf)
+
+    @bb.reward_model(rate=bb.Prior("Gamma", alpha=1.0, beta=1.0))
+    def counts(x, reward, rate):
+        pm.CustomDist("reward", rate, x[:, 0], logp=log_likelihood, observed=reward)
+        return rate
+
+    return plan(counts, 1).method
+
+
+def whole(reward):
+    return pm.math.eq(reward, pm.math.floor(reward)) & pm.math.ge(reward, 0)
+
+
+GUARDS = {
+    "whole": (lambda r, x: whole(r), True),
+    "≥ 0": (lambda r, x: pm.math.ge(r, 0), True),
+    "at most 10": (lambda r, x: whole(r) & (r <= 10), False),
+    "not 7": (lambda r, x: whole(r) & ~pm.math.eq(r, 7), False),
+    "whole or 1/3": (lambda r, x: whole(r) | pm.math.eq(r, 1 / 3), False),
+    "quarters": (lambda r, x: whole(4 * r), False),
+    "of positive contexts": (lambda r, x: whole(r) & (x > 0), False),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(("at most 10",), GUARDS))
+def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
+    guard, streams = GUARDS[name]
+    assert guarded(guard).streams == streams
+
+
+def test_without_features_no_contexts_are_needed():
+    made, twin, none = bandit(), bandit(), np.empty((3, 0))
+    r = rewards(3)
+    for one, x in ((made, None), (twin, none)):
+        one.update(x, ["a", "b", "c"], r[:, 0], [0.5, 0.4, 0.3])
+        one.play(x, r)
+    np.testing.assert_array_equal(sums(made), sums(twin))
+    np.testing.assert_array_equal(made.probabilities(), twin.probabilities(none)[:1])
+    assert made.greedy().tolist() == twin.greedy(none)[:1].tolist()
+    made.update(None, "a", 1.0)
+    assert made.posterior("a").mean(None).shape == (1,)
+    with pytest.raises(ValueError, match="must have 2 features; got none"):
+        bandit(d=2).probabilities()
+
+
+def test_what_does_not_stream_refuses_impossible_rewards_too():
+    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0))
+    def of_five(x, reward, p):
+        pm.Binomial("reward", 5, p, observed=reward)
+        return p
+
+    made = bb.Bandit(2, of_five, bb.Thompson(), n_features=0, draws=20)
+    decision = made.choose()
+    made.observe(decision, 5.0)
+    for bad in (6.0, -1.0):
+        with pytest.raises(ValueError, match="likelihood 0"):
+            made.observe(decision, bad)
+    assert made.history.total == 1
+    made.observe(made.choose(), 3.0)

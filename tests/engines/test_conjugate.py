@@ -233,6 +233,15 @@ def by_position(p, reward):
     return p
 
 
+def below_one(rate, reward):
+    """Rewards that have a likelihood where the rate is < 1."""
+    pm.CustomDist(
+        "reward", rate, observed=reward,
+        logp=lambda v, rate: pt.switch(pt.le(pt.log1p(-rate), 0), v * pt.log(rate), -np.inf),
+    )  # fmt: skip
+    return rate
+
+
 def of_the_mean_weight(p, reward):
     mean = reward.mean()
     pm.CustomDist(
@@ -315,6 +324,7 @@ REFUSED = {
     "a squared rate": (
         declared(lambda p, r: (rewards(p**2, r, pm.Poisson), p)[1], p=RATE), "."
     ),
+    "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "log1p"),
     "a geometric probability of its mean": (
         declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "division"
     ),

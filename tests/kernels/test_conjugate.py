@@ -140,6 +140,37 @@ def test_widened_it_is_that_of_moved_supports(family):
     )
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "alpha", "family"),
+    [
+        ([0.0623, 0.3512], [0.4235, 3.3857], 0.9, GAMMA),
+        ([0.3303, 0.0868], [23.232, 6.5381], 2.0, GAMMA),
+        ([0.0623, 0.3512], [0.0235, 0.3857], 0.9, BETA),
+        ([0.3303, 0.0868], [0.0323, 0.5381], 2.0, BETA),
+    ],
+)
+def test_widened_small_shapes_are_the_integral(a, b, alpha, family):
+    """Much of such an arm lies where others, moved against it, turn."""
+    a, b = np.array(a), np.array(b)
+    mean = a / (a + b) if family == BETA else a / b
+    shift = (mean[1] - mean[0]) * (1.0 - 1.0 / alpha)
+    turn = np.log(abs(shift)) - (np.log1p(-abs(shift)) if family == BETA else 0.0)
+    near = np.geomspace(1e-13, 1, 80)
+    ends = (turn, -turn) if family == BETA else (turn,)
+    at = [np.linspace(-700, 1000 if family == BETA else 6, 12_001)]
+    at = np.unique(np.concatenate([*at, *(t + s * near for t in ends for s in (-1, 1)), ends]))
+    half = np.diff(at)[:, None] / 2
+    z, w = (at[:-1, None] + half + half * NODES).ravel(), (half * WEIGHTS).ravel()
+    f = np.exp(log_density(a[0], b[0], z, family)) * w
+    if family == GAMMA:
+        F = gammainc(a[1], b[1] * np.maximum(np.exp(z) + shift, 0.0))
+    else:
+        v, rest = (np.clip(expit(z) + shift, 0.0, 1.0), np.clip(expit(-z) - shift, 0.0, 1.0))
+        F = np.where(v < 0.5, betainc(a[1], b[1], v), 1.0 - betainc(b[1], a[1], rest))
+    p = widened_best(shapes(a, b, family), mean, family, alpha)
+    np.testing.assert_allclose(p[0], (f / f.sum()) @ F, rtol=0, atol=1e-9)
+
+
 def test_two_probabilities_in_closed_form():
     """P(p > q) of p ~ Beta(a, 1) and q ~ Beta(b, 1) is a/(a + b); of rates of shape 1 likewise."""
     for a, b in ((1, 2), (30, 0.5), (0.01, 1e6), (7, 7)):
@@ -166,3 +197,16 @@ def test_stirlings_rest():
     for x in (0.01, 0.5, 3.0, 15.9, 16.0, 100.0):
         expected = gammaln(x) - ((x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi))
         np.testing.assert_allclose(stirling(x), expected, atol=1e-13 * max(1, x))
+
+
+@FAMILIES
+def test_arms_that_are_sharper_than_floating_point_have_probabilities(family):
+    rng = np.random.default_rng(0)
+    for size in (26, 30, 60, 100):
+        for _ in range(20):
+            a, b = 10.0 ** rng.uniform(-size, size, (2, 3))
+            a[1:], b[1:] = a[:1], b[:1]
+            p = probabilities(a, b, family)
+            np.testing.assert_allclose(p, 1 / 3, rtol=0, atol=1e-9)
+        p = probabilities(np.array([2.0, 1.0]) * 10.0**size, np.array([10.0**size] * 2), family)
+        np.testing.assert_allclose(p, [1.0, 0.0], rtol=0, atol=1e-9)

@@ -132,7 +132,7 @@ class ConjugateBelief(Belief):
     def known(self, k: int) -> Any:
         """The distribution of arm k's mean reward."""
         method: Conjugate = self.plan.method
-        return method.family(method.name, *(float(v) for v in self.arms[k, :2]))
+        return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
         """What is known of arm k. rows: what `History` keeps of it, by role."""

@@ -20,12 +20,15 @@ from bayesbandit.kernels.conjugate.best import (
     A,
     B,
     fall,
+    falls,
     length,
 )
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 STEP = 1.4  # of z at most, where another arm sees it
+FAINT = 1e-13  # of all nodes together: nothing beside 1
 FAR = 40.0  # e^−FAR is nothing beside 1
+TURN = np.arange(-22.0, 3.0, STEP)  # of log v, beside the log of what is added to it
 
 
 def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float) -> np.ndarray:
@@ -38,17 +41,18 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
     out = np.empty(K)
     for a in range(K):
         shift = (mean - mean[a]) * (1.0 - 1.0 / alpha)  # v_k beside v_a is v_a + shift_k
-        others = (k for k in range(K) if k != a)
+        others = [int(k) for k in np.argsort(-mean) if k != a]
         points = [grids[a], *(seen(grids[k], shift[k], family) for k in others)]
         at = np.unique(np.concatenate(points))
         at = at[(at >= grids[a][0]) & (at <= grids[a][-1])]
         half = 0.5 * np.diff(at)
         z = ((at[:-1] + half)[:, None] + half[:, None] * NODES).ravel()
-        fallen = np.array([fall(shapes[a], one, family) for one in z])
+        fallen = falls(shapes[a], z, family)
         product = np.exp(shapes[a, HEIGHT] + fallen) * (half[:, None] * WEIGHTS).ravel()
-        for k in range(K):
-            if k != a:
-                product = product * below(shapes[k], z, shift[k], family)
+        for k in others:
+            kept = product > FAINT / len(at)
+            z, product = z[kept], product[kept]
+            product = product * below(shapes[k], z, shift[k], family)
         out[a] = product.sum()
     return out / out.sum()
 
@@ -63,7 +67,8 @@ def grid(shape: np.ndarray, family: int) -> np.ndarray:
 
 
 def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
-    """An arm's points, and its support's ends, as z of an arm that is shifted against it."""
+    """An arm's points, its support's ends, and where the shift is felt, as z of an arm that is
+    shifted against it."""
     low, high = max(points[0], -FAR), min(points[-1], np.inf if family == GAMMA else FAR)
     if high > low:
         fine = np.linspace(low, high, 2 + int((high - low) / STEP))
@@ -71,11 +76,13 @@ def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
     with np.errstate(all="ignore"):
         if family == GAMMA:
             v = np.append(np.exp(np.minimum(points, 700.0)), 0.0) - shift
-            z = np.log(v)
+            z = np.concatenate([np.log(v), np.log(shift) + TURN])
         else:
             v = np.concatenate([expit(points), [0.0, 1.0]]) - shift
             rest = np.concatenate([expit(-points), [1.0, 0.0]]) + shift
             z = np.log(v) - np.log(rest)
+            near = abs(shift) * np.exp(TURN)
+            z = np.append(z, np.sign(shift) * (np.log(near) - np.log1p(-near)))
     return z[np.isfinite(z)]
 
 
@@ -86,6 +93,7 @@ def below(shape: np.ndarray, z: np.ndarray, shift: float, family: int) -> np.nda
         return gammainc(a, b * np.maximum(np.exp(np.minimum(z, 700.0)) + shift, 0.0))
     v, rest = expit(z) + shift, expit(-z) - shift
     small = v < rest
-    lower = betainc(a, b, np.clip(np.where(small, v, 0.5), 0.0, 1.0))
-    upper = 1.0 - betainc(b, a, np.clip(np.where(small, 0.5, rest), 0.0, 1.0))
-    return np.where(small, lower, upper)
+    lower = betainc(a, b, np.clip(v[small], 0.0, 1.0))
+    found = np.empty(z.shape)
+    found[small], found[~small] = lower, 1.0 - betainc(b, a, np.clip(rest[~small], 0.0, 1.0))
+    return found

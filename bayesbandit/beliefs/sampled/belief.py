@@ -20,7 +20,7 @@ from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_threa
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, plan
-from bayesbandit.engines.proper import check_proper
+from bayesbandit.engines.proper import check_possible, check_proper
 from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -183,10 +183,8 @@ class SampledBelief(ByDraws):
 
     def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
         """Refuse rewards that are impossible under the model: there would be no posterior."""
-        if not self.plan.closed_form:
-            rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-            draws = [chain.values for chain in self.chains]
-            self.plan.likelihood.check(self.spec.declared.name, rows, draws)
+        rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
+        check_possible(self.plan, rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
         """Nothing yet: draws are renewed when they are asked for."""

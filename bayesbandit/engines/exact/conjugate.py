@@ -13,7 +13,7 @@ read off the model's own density of them, whatever their likelihood is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.base import COMPILE, Compiled, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.exact.door import Door, telling, uncast
 from bayesbandit.engines.exact.exponents import (
     Coefficients,
     Exponents,
@@ -41,21 +42,6 @@ if TYPE_CHECKING:
 
 FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
-
-
-@dataclass(frozen=True)
-class Door:
-    """Which rewards have a likelihood: of a probability 0 and 1; of a rate those ≥ 0, `whole`."""
-
-    binary: bool
-    whole: bool
-
-    def broken(self, reward: np.ndarray) -> np.ndarray:
-        """Which of some rewards (n,) have none."""
-        if self.binary:
-            return np.asarray((reward != 0.0) & (reward != 1.0))
-        off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
-        return np.asarray((reward < 0.0) | off)
 
 
 class Conjugate:
@@ -150,12 +136,9 @@ class Conjugate:
         if not math.isfinite(found.constant):
             raise ValueError(f"the log density of the rows is not finite; got {found.constant}")
         a = found.log + 1.0
-        if self.family is Beta:
-            b, over, what = found.log1m + 1.0, found.slope, "exp(v)"
-        else:
-            b, over, what = -found.slope, found.log1m, "1 − v"
-        if over != 0.0:
-            raise refused(f"'{self.name}': a power of {what} beside those of a conjugate prior")
+        b = found.log1m + 1.0 if self.family is Beta else -found.slope
+        if self.family is Beta and found.slope != 0.0:
+            raise refused(f"'{self.name}': a power of exp(v) beside those of a conjugate prior")
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()
@@ -169,7 +152,8 @@ class Conjugate:
         or w to b."""
         inputs, binary = self.density.inputs, self.family is Beta
         reward: Any = inputs["reward"]
-        [total] = possible(self.exponents.graphs[1:], reward, whole)
+        graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
+        [total] = possible(graphs)
         slopes = simplified(*self.exponents.slopes(total))
         names = {v: (role,) for role, v in inputs.items()}
         influence = Influence(slopes, names)
@@ -190,15 +174,10 @@ class Conjugate:
             found = self._at(r)
             if (found.slope, found.log, found.log1m) != wanted or not math.isfinite(found.constant):
                 return None
-        half = self._at(0.5)
-        if binary and math.isfinite(self._at(2.0).constant):  # the model makes 0 and 1 of others
-            return None
-        if binary:  # one that makes sense of shares is not of 0 and 1 alone
-            shares = (half.log, half.log1m) == (0.5, 0.5) and math.isfinite(half.constant)
-            return None if shares and not whole else Door(True, True)
-        if math.isfinite(self._at(-1.0).constant):
-            return None
-        return Door(False, whole or not math.isfinite(half.constant))
+        at = telling(graphs, inputs, whole)
+        finite = np.array([math.isfinite(self._at(r).constant) for r in at])
+        door = Door(binary, binary or whole or not math.isfinite(self._at(0.5).constant))
+        return door if len(at) and (finite != door.broken(at)).all() else None
 
     def _at(self, r: float) -> Coefficients:
         """What one row of this reward adds, of weight 1."""

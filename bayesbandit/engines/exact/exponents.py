@@ -24,7 +24,13 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.engines.base import Compiled
-from bayesbandit.engines.reading.operations import COMPARISONS, bare, elementwise_name, number
+from bayesbandit.engines.reading.operations import (
+    COMPARISONS,
+    bare,
+    elementwise_name,
+    number,
+    operands,
+)
 from bayesbandit.engines.reading.quadratic import PYTHON, gradient
 from bayesbandit.engines.reading.structure import Degrees
 
@@ -97,19 +103,21 @@ class Exponents:
         inside = bare(v.owner.inputs[0])
         if name == "Log" and inside is self.value:
             return self.seeds[1]
+        if self.upper != 1.0:  # of a rate above 1 there is no log(1 − v)
+            return None
         rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
         return self.seeds[2] if rest else None
 
     def _is_less(self, v: Variable) -> bool:
         """Whether a node is −v."""
-        return elementwise_name(v) == "Neg" and bare(_inputs(v)[0]) is self.value
+        return elementwise_name(v) == "Neg" and bare(operands(v)[0]) is self.value
 
     def _is_less_from_one(self, v: Variable) -> bool:
         """Whether a node is 1 − v."""
         name = elementwise_name(v)
-        if name not in ("Sub", "Add") or len(_inputs(v)) != 2:
+        if name not in ("Sub", "Add") or len(operands(v)) != 2:
             return False
-        one, rest = _inputs(v)
+        one, rest = operands(v)
         inner = bare(rest) is self.value if name == "Sub" else self._is_less(bare(rest))
         return inner and number(one) == 1.0
 
@@ -134,9 +142,9 @@ class Exponents:
         """Between what v, log v or log(1 − v) lies."""
         if v is self.value:
             return 0.0, self.upper
-        if (seed := self._logarithm(v)) is None:
+        if self._logarithm(v) is None:
             return None
-        return -math.inf, (math.log(self.upper) if seed is self.seeds[1] else 0.0)
+        return -math.inf, math.log(self.upper)
 
 
 def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:
@@ -145,19 +153,15 @@ def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Co
     return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
 
 
-def possible(graphs: Sequence[Any], reward: Any, whole: bool) -> list[Any]:
-    """Some graphs where they are finite: of a switch between a density and −∞, the density. whole:
-    rewards are whole numbers, so that a cast to integers leaves them."""
+def possible(graphs: Sequence[Any]) -> list[Any]:
+    """Some graphs where they are finite: of a switch between a density and −∞, the density."""
     graphs = list(graphs)
     while True:
         swap = {}
         for v in ancestors(graphs):
-            inputs = _inputs(v)
+            inputs = operands(v)
             if elementwise_name(v) == "Switch" and (kept := _finite(inputs)) is not None:
                 swap[v] = pt.second(v, kept) if kept.type.ndim != v.type.ndim else kept
-                break
-            if whole and elementwise_name(v) == "Cast" and inputs[0] is reward:
-                swap[v] = reward
                 break
         if not swap:
             return graphs
@@ -173,7 +177,3 @@ def _finite(inputs: Sequence[Any]) -> Any | None:
     if number(yes) == -math.inf:
         return no
     return yes if number(no) == -math.inf else None
-
-
-def _inputs(v: Any) -> list[Any]:
-    return [] if v.owner is None else list(v.owner.inputs)

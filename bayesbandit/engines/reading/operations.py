@@ -56,6 +56,11 @@ def elementwise_name(variable: Variable) -> str:
     return type(node.op.scalar_op).__name__
 
 
+def operands(variable: Any) -> list[Any]:
+    """What a variable is computed of."""
+    return [] if variable.owner is None else list(variable.owner.inputs)
+
+
 def number(variable: Any) -> float | None:
     """The one number that a variable is, through casts, changes of shape and arithmetic; None of
     what is not constant."""

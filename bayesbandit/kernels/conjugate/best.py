@@ -27,6 +27,7 @@ STEEP = 14.0  # greatest fall of a log density along a panel, where it is no lon
 TOGETHER = 7.0  # and of the product of all arms, below their modes
 TOP = 24.0  # how far below its mode's an arm's log density is where it comes in
 NEGLIGIBLE = 1e-11
+SHARPEST = 1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -68,9 +69,18 @@ def fall(shape, z, family):
     if a > b:
         a, b, y = b, a, -y
     n = a + b
-    if y > 40.0:
+    if y > 700.0:
         return a * y - n * (y + math.log(a / n + b / n * math.exp(-y)))
     return a * y - n * math.log1p(a / n * math.expm1(y))
+
+
+@njit(cache=True, error_model="numpy")
+def falls(shape, z, family):
+    """`fall` at each of z (n,)."""
+    out = np.empty(z.size)
+    for i in range(z.size):
+        out[i] = fall(shape, z[i], family)
+    return out
 
 
 @njit(cache=True, error_model="numpy")
@@ -85,18 +95,20 @@ def slope(shape, z, family):
 
 @njit(cache=True, error_model="numpy")
 def reshape(shape, a, b, family):
-    """Fill in an arm of these parameters."""
-    shape[A], shape[B] = a, b
+    """Fill in an arm of these parameters; of one that is sharper than z has digits, of as many
+    times less of both as make it so sharp."""
     shape[MODE] = math.log(a / b)
-    if family == GAMMA:
-        shape[SD] = 1.0 / math.sqrt(a)
-        shape[HEIGHT] = -math.log(shape[SD]) - HALF_LOG_2PI - stirling(a)
-    else:
-        shape[SD] = math.sqrt(1.0 / a + 1.0 / b)
-        rest = stirling(a) + stirling(b) - stirling(a + b)
-        shape[HEIGHT] = -math.log(shape[SD]) - HALF_LOG_2PI - rest
+    sd = 1.0 / math.sqrt(a) if family == GAMMA else math.sqrt(1.0 / a + 1.0 / b)
+    shape[SD] = max(sd, SHARPEST * max(1.0, abs(shape[MODE])))
+    if sd < shape[SD]:
+        blunter = (sd / shape[SD]) ** 2
+        a, b = a * blunter, b * blunter
+    shape[A], shape[B] = a, b
+    rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
+    shape[HEIGHT] = -math.log(shape[SD]) - HALF_LOG_2PI - rest
     u = math.sqrt(2.0 * TOP) * shape[SD]
-    z = shape[MODE] + (math.log1p(u + 0.5 * u * u) if family == GAMMA else u)
+    u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
+    z = shape[MODE] + u
     while fall(shape, z, family) > -TOP:
         u *= 2.0
         z = shape[MODE] + u

@@ -61,12 +61,19 @@ def is_possible(reward, settings):
 
 
 @njit(cache=True)
+def parameters(arm, settings):
+    """The a and b of an arm's posterior."""
+    w_bar = 1.0
+    if settings[NORMALIZE] > 0.0 and arm[N] > 0.0:
+        gamma = int(settings[FAMILY]) == GAMMA
+        w_bar = (arm[REST] if gamma else arm[HITS] + arm[REST]) / arm[N]
+    return settings[A0] + arm[HITS] / w_bar, settings[B0] + arm[REST] / w_bar
+
+
+@njit(cache=True)
 def renew(arm, settings):
     """What follows from an arm's sums."""
-    w_bar, family = 1.0, int(settings[FAMILY])
-    if settings[NORMALIZE] > 0.0 and arm[N] > 0.0:
-        w_bar = (arm[REST] if family == GAMMA else arm[HITS] + arm[REST]) / arm[N]
-    a, b = settings[A0] + arm[HITS] / w_bar, settings[B0] + arm[REST] / w_bar
+    family, (a, b) = int(settings[FAMILY]), parameters(arm, settings)
     reshape(arm, a, b, family)
     if family == GAMMA:
         arm[MEAN], arm[SPREAD] = a / b, math.sqrt(a) / b
