@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit.beliefs.by_draws import ByNormal
 from bayesbandit.beliefs.forest.arm import ArmForest
 from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.checks import contexts, integer, number, one_of
+from bayesbandit.checks import LARGEST, contexts, integer, number, one_of
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -233,8 +233,8 @@ class ForestBelief(ByNormal):
     def restore(self, state: dict[str, Any]) -> None:
         K = len(self.n)
         for name in ("level", "sd", "fitted"):
-            if state[name].shape != (K,) or not np.isfinite(state[name]).all():
-                raise ValueError(f"{name} must be finite, {(K,)}; got {state[name]}")
+            if state[name].shape != (K,) or not (np.abs(state[name]) <= LARGEST).all():
+                raise ValueError(f"{name} must be {(K,)}, at most {LARGEST:g}; got {state[name]}")
         self.rounds.restore(state["rounds"])
         self._count(K)
         fitted, sd = state["fitted"], state["sd"]

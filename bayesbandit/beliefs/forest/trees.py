@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.trees import honest
 
 Array = np.ndarray
@@ -56,8 +57,10 @@ class Trees:
                 raise ValueError("a tree's children must stand behind their parent")
         if not ((self.feature >= -1) & (self.feature <= n_features)).all():
             raise ValueError(f"trees must split on features 0 to {n_features}; got {self.feature}")
-        if not (np.isfinite(self.value).all() and (self.value[:, 0] > 0.0).all()):
-            raise ValueError("trees' values must be finite, of weights > 0")
+        weight, reward = self.value.T
+        lean = (weight >= 1 / LARGEST) & (weight <= LARGEST)
+        if not (lean & (np.abs(reward) <= LARGEST * weight)).all():
+            raise ValueError(f"trees' values must be of weights > 0, at most {LARGEST:g} a weight")
         share = self.threshold[self.feature == n_features]
         if not np.isfinite(self.threshold).all() or not ((share >= 0) & (share <= 1)).all():
             raise ValueError("trees' thresholds must be finite, shares between 0 and 1")
