@@ -17,6 +17,7 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.rules import is_short
+from bayesbandit.machine.memory import AT_ONCE
 
 Played = tuple[np.ndarray, np.ndarray]
 
@@ -61,7 +62,8 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
     """In compiled loops from one settlement of past weights to the next."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    rows, belief, layout = np.empty((T, bandit.layout.width)), bandit.belief, bandit.layout
+    belief, layout = bandit.belief, bandit.layout
+    rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher
     play: Any = reweighted.play
@@ -71,27 +73,13 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
         known = NOTHING | (weigher.estimator.arrays(layout) or {})
         due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
         done = play(
-            x,
-            reward,
-            start,
-            every,
-            belief.arms,
-            bandit.all_arms,
-            belief.settings,
-            bandit.rule,
-            params,
-            weigher.clip,
-            bandit.stream,
-            *known.values(),
-            due,
-            chosen,
-            propensity,
-            rows,
-        )
+            x, reward, start, every, belief.arms, bandit.all_arms, belief.settings, bandit.rule,
+            params, weigher.clip, bandit.stream, *known.values(), due, chosen, propensity, rows,
+        )  # fmt: skip
         if done > start:
             weigher.count(belief, bandit.policy, layout, t, done - start)
-            bandit.history.extend(rows[start:done])
-            reweighting.settle(rows[done - 1 : done], belief, bandit.history)
+            bandit.history.extend(rows[: done - start])
+            reweighting.settle(rows[done - start - 1 : done - start], belief, bandit.history)
         if is_short(bandit.stream, len(layout.arms)):
             forks.refill(bandit)
     return chosen, propensity

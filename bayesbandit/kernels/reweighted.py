@@ -78,11 +78,11 @@ def pooled_chances(x, a, arms, settings, kind, param, floor, out):
 def play(x, reward, start, every, arms, available, settings, kind, params, clip, stream,
          logits, place, past, rules, periods, due, chosen, propensity, rows):  # fmt: skip
     """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K), as `play` of
-    `rounds`, logged into rows (T, width).
+    `rounds`, logged into rows (n, width), as many as have room there.
 
     place (K,): where an arm stands in the logits; −1: nowhere, its known propensity serves.
     due (K,): the rounds of an arm with which its weights are settled anew. Returns the next round:
-    T, the one behind that of an arm that is due, or where the stream ran short.
+    T, the one behind that of an arm that is due, or where the stream or the room ran short.
     """
     x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
@@ -92,12 +92,12 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
     D, K, S = int(settings[D_]), arms.shape[0], past.shape[0]
     own = np.empty(stride(D) + row_width(D, K))
     v, other = borrowed(own)[: stride(D)], borrowed(own)[stride(D) :]
-    total = periods.sum()
-    for t in range(start, x.shape[0]):
+    total, end = periods.sum(), min(x.shape[0], start + rows.shape[0])
+    for t in range(start, end):
         if is_short(stream, K):
             held(own)
             return t
-        row, at = rows[t], t if params.shape[0] > 1 else 0
+        row, at = rows[t - start], t if params.shape[0] > 1 else 0
         tail = row[tail_at(D, K) :]
         stream[-1] += 1.0
         arm = choose_into(
@@ -125,4 +125,4 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
             held(own)
             return t + 1
     held(own)
-    return x.shape[0]
+    return end

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
+from bayesbandit.bandits import playing
 from bayesbandit.bandits.base import step
 from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear_belief import LinearBelief
@@ -284,9 +285,10 @@ STREAMED = {
     ],
     ids=["Thompson", "UCB"],
 )
-def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng):
-    """In stretches, each to the next settlement; arms have gone and come before, a log has begun,
-    and the block of random numbers ends on the way."""
+def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, monkeypatch):
+    """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
+    go and come, and the block of random numbers ends on the way."""
+    monkeypatch.setattr(playing, "AT_ONCE", 1000)
     x, reward = world(rng, 400)
     run, stepped = (
         bb.Bandit(
