@@ -59,7 +59,7 @@ PAIRS = [
     (RAW, "decision"),
 ]
 ASKED = 500  # contexts at which estimates are judged
-REPLAYED = 20  # replications of it, at most
+REPLAYED = 10  # replications of it, at most: twelve seconds each
 SHOWN = (100, 200, 500, 1000)  # rounds after which estimates are drawn, with the last
 
 
@@ -125,7 +125,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     medians = table(results).pivot(index="bandit", columns="environment", values="median")
     names = [world.name for world in WORLDS]
     frames = {
-        "Medians of regret": medians.loc[list(players()), names].reset_index(),
+        "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
         "Regret: differences ± SE, replication by replication": above(results),
     }
     for name in names:
@@ -146,10 +146,10 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         names, tag = [name + suffix for name in BALANCES], "-floor" if suffix else ""
         drawn[f"regret{tag}"] = plots.regret_curves(results[results["bandit"].isin(names)])
         for column in ("squared_bias", "variance", "coverage"):
-            title = f"Estimated mean rewards, means of all arms: {column.replace('_', ' ')}"
+            name = column.replace("_", " ")
             drawn[f"{column}{tag}"] = plots.learning_curves(
                 means[means["bandit"].isin(names)], "t", column, "bandit", "environment",
-                "round t", column.replace("_", " "), title,
+                "round t", name, f"{name.capitalize()} of estimates, means of all arms",
             )  # fmt: skip
     return drawn
 
@@ -188,7 +188,7 @@ def quality(found: pd.DataFrame) -> pd.DataFrame:
     cells = found.groupby(["bandit", "arm"], sort=False)
     parts = []
     for column, name, digits in (
-        ("squared_bias", "bias", 3), ("variance", "variance", 3), ("coverage", "coverage", 0),
+        ("squared_bias", "bias", 4), ("variance", "variance", 4), ("coverage", "coverage", 0),
     ):  # fmt: skip
         rows = cells[column].agg(value="mean", value_se="sem").reset_index()
         rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]

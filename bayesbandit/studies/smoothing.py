@@ -86,8 +86,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
         for part, name in PARTS.items():
             frames[f"Estimated mean rewards, {world.name}: {name} ± SE"] = spread(here, part)
     for part, name in PARTS.items():
-        heading = f"{name} above the bandit that is smoothed ± SE".capitalize()
-        frames[f"{heading}, means of all arms"] = above(found, part)
+        heading = f"{name.capitalize()} above that of the bandit that is smoothed"
+        frames[f"{heading}, means of all arms ± SE"] = above(found, part)
     return frames
 
 
@@ -100,7 +100,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for part, name in PARTS.items():
         drawn[part] = plots.learning_curves(
             means, "t", part, "estimator", "environment", "round t", name,
-            f"Estimated mean rewards, means of all arms: {name}",
+            f"{name.capitalize()} of estimated mean rewards, means of all arms",
         )  # fmt: skip
     return drawn
 
