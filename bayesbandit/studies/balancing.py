@@ -59,7 +59,7 @@ PAIRS = [
     (RAW, "decision"),
 ]
 ASKED = 500  # contexts at which estimates are judged
-REPLAYED = 10  # replications of it, at most: twelve seconds each
+REPLAYED = 10  # replications of it, at most: unlike the runs, these are not kept
 SHOWN = (100, 200, 500, 1000)  # rounds after which estimates are drawn, with the last
 
 
@@ -69,7 +69,7 @@ class Cold(SyntheticExample):
 
     @property
     def name(self) -> str:
-        return f"{super().name}, no shift"
+        return f"{super().name}, no warm start"
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         drawn, nothing = super().sample(horizon, rng), slice(0)

@@ -54,7 +54,7 @@ ABOVE = [(TS, "LinTS"), (TS + MODEL, "LinTS"), (UCB, "LinUCB"), (UCB + MODEL, "L
 EARLY = 200
 SHOWN = (50, 100, EARLY, 500, 1000)  # rounds at which estimates are drawn, with the last
 ASKED = 500  # contexts at which they are judged
-REPLAYED = 20  # replications of it, at most
+REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kept
 PARTS = {"variance": "variance", "squared_bias": "squared bias"}  # of the mean squared error
 
 
