@@ -1,6 +1,7 @@
 """Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
 
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.estimates import accuracy, replays, root, stops
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
@@ -13,6 +14,7 @@ from bayesbandit.evaluation.results import (
 from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
-    "RUN", "SCHEMA", "check", "curves", "differences", "first_optimal", "gaps", "markdown",
-    "pairwise", "ranking", "regrets", "share", "summary", "wide", "wins_and_losses", "within",
+    "RUN", "SCHEMA", "accuracy", "check", "curves", "differences", "first_optimal", "gaps",
+    "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops", "summary",
+    "wide", "wins_and_losses", "within",
 ]  # fmt: skip

@@ -19,14 +19,18 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
     return found.reset_index()
 
 
-def wide(regrets: pd.DataFrame, digits: int = 0) -> pd.DataFrame:
-    """A row for each environment, a column for each bandit: regret ± standard error."""
-    order = [pd.unique(regrets[name]).tolist() for name in ("environment", "bandit")]
-    cells = [
-        within(mean, se, digits)
-        for mean, se in zip(regrets["regret"], regrets["regret_se"], strict=True)
+def wide(
+    cells: pd.DataFrame, digits: int = 0, index: str = "environment", column: str = "bandit",
+    value: str = "regret", sign: bool = False,
+) -> pd.DataFrame:  # fmt: skip
+    """A row for each value of `index`, a column for each of `column`: `value` ± its standard error,
+    which is in column `value`_se."""
+    order = [pd.unique(cells[name]).tolist() for name in (index, column)]
+    texts = [
+        within(mean, se, digits, sign)
+        for mean, se in zip(cells[value], cells[f"{value}_se"], strict=True)
     ]
-    shown = regrets.assign(cell=cells).pivot(index="environment", columns="bandit", values="cell")
+    shown = cells.assign(cell=texts).pivot(index=index, columns=column, values="cell")
     return shown.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
 
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from bayesbandit.cli import app
 
-STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso")
+STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balancing")
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -1,0 +1,220 @@
+"""When does balancing pay? Beyond the paper: weights of every kind, in four worlds.
+
+Thompson sampling by ridge regression, λ = 1, σ² = RSS/n, α = 1, without weights and with inverse
+propensities (of the decision, pooled, estimated; γ = .1), residual and kernel balancing; each with
+and without a floor of .05 under the probabilities. All weights have mean 1, so that their scale
+against λ is not what is compared, but for "decision, raw", the paper's.
+
+The worlds are those of section 3.1, two by two: features with which the linear model is right or
+wrong (x, x² or x alone), and the 50 logged rounds from one corner of the contexts, which is
+covariate shift, or none. Beside regret stand each arm's estimated mean rewards at the end, at
+contexts that are the same for all: the root of their mean squared bias, their variance over
+replications, and how often mean ± 1.96 sd of the bandit's own posterior has the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import evaluation, plots
+from bayesbandit.balance.base import Balance
+from bayesbandit.balance.kernel import KernelBalance
+from bayesbandit.balance.propensity import InversePropensity, Unweighted
+from bayesbandit.balance.residual import ResidualBalance
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.environments import SyntheticExample
+from bayesbandit.environments.base import Sample
+from bayesbandit.experiment import Experiment, stream
+from bayesbandit.policies import Thompson
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Regret with and without balancing"
+QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
+MODEL = Ridge(ridge=1.0, variance="rss/n")
+ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
+NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
+BALANCES: dict[str, Balance] = {
+    NONE: Unweighted(),
+    "decision": InversePropensity(CLIP, "decision", normalize=True),
+    "pooled": InversePropensity(CLIP, "pooled", normalize=True),
+    "estimated": InversePropensity(CLIP, "estimated", normalize=True),
+    "residual": ResidualBalance(),
+    "kernel": KernelBalance(),
+    RAW: InversePropensity(CLIP, "decision"),
+}
+WEIGHTED = [name for name in BALANCES if name != NONE]
+PAIRS = [
+    *((name, NONE) for name in WEIGHTED),
+    *((name + FLOORED, NONE + FLOORED) for name in WEIGHTED),
+    *((name + FLOORED, name) for name in BALANCES),
+    (RAW, "decision"),
+]
+ASKED = 500  # contexts at which estimates are judged
+REPLAYED = 10  # replications of it, at most: unlike the runs, these are not kept
+SHOWN = (100, 200, 500, 1000)  # rounds after which estimates are drawn, with the last
+
+
+@dataclass(frozen=True)
+class Cold(SyntheticExample):
+    """The same without the logged rounds."""
+
+    @property
+    def name(self) -> str:
+        return f"{super().name}, no warm start"
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        drawn, nothing = super().sample(horizon, rng), slice(0)
+        logged = {
+            part: getattr(drawn, part)[nothing]
+            for part in ("warm_x", "warm_arm", "warm_reward", "warm_propensity")
+        }
+        return replace(drawn, **logged)
+
+
+WORLDS = tuple(
+    kind(specification, n_test=1000)
+    for specification in ("well", "mis")
+    for kind in (SyntheticExample, Cold)
+)
+
+
+def weighted(arms: Any, n_features: int, seed: Any, balance: Balance, floor: float) -> Bandit:
+    """Linear Thompson sampling with a balance and a floor."""
+    policy = Thompson(ALPHA, min_probability=floor)
+    return Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
+
+
+def players() -> dict[str, Callable[..., Bandit]]:
+    """Each balance, without and with the floor."""
+    return {
+        name + suffix: partial(weighted, balance=balance, floor=floor)
+        for suffix, floor in (("", 0.0), (FLOORED, FLOOR))
+        for name, balance in BALANCES.items()
+    }
+
+
+def experiment(replications: int = 40, horizon: int = 2000, seed: int = 0) -> Experiment:
+    """Every balance in every world."""
+    return Experiment(WORLDS, players(), horizon, replications, seed, points=50)
+
+
+def table(results: pd.DataFrame) -> pd.DataFrame:
+    """For each world and bandit, the regret at the end, its standard error and its median."""
+    return evaluation.regrets(results)
+
+
+def beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Regret ± SE, a row for each balance. The paper has none of it."""
+    return evaluation.wide(table, index="bandit", column="environment")
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Medians of regret; its differences, replication by replication; and of the estimates at the
+    end bias, variance and coverage, ± SE, and differences of their mean squared error."""
+    found = estimates(*_size(results))
+    found = found[found["t"] == found["t"].max()]
+    medians = table(results).pivot(index="bandit", columns="environment", values="median")
+    names = [world.name for world in WORLDS]
+    frames = {
+        "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
+        "Regret: differences ± SE, replication by replication": above(results),
+    }
+    for name in names:
+        heading = f"{name}: estimated mean rewards at the end, coverage in %, ± SE"
+        frames[heading] = quality(found[found["environment"] == name])
+    frames["Mean squared error of estimates, means of all arms: differences ± SE"] = errors(found)
+    return frames
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """Without the floor and with it: regret; squared bias, variance and coverage, means of all
+    arms, over rounds."""
+    found = estimates(*_size(results))
+    rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
+    means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
+    drawn: dict[str, Figure] = {}
+    for suffix in ("", FLOORED):
+        names, tag = [name + suffix for name in BALANCES], "-floor" if suffix else ""
+        drawn[f"regret{tag}"] = plots.regret_curves(results[results["bandit"].isin(names)])
+        for column in ("squared_bias", "variance", "coverage"):
+            name = column.replace("_", " ")
+            drawn[f"{column}{tag}"] = plots.learning_curves(
+                means[means["bandit"].isin(names)], "t", column, "bandit", "environment",
+                "round t", name, f"{name.capitalize()} of estimates, means of all arms",
+            )  # fmt: skip
+    return drawn
+
+
+def _size(results: pd.DataFrame) -> tuple[int, int]:
+    """Replications and rounds of the estimates beside the runs."""
+    n = int(results["replication"].nunique())
+    return evaluation.replays(n, REPLAYED), int(results["t"].max())
+
+
+@cache
+def estimates(replications: int, horizon: int) -> pd.DataFrame:
+    """`evaluation.accuracy` of each world, bandit and number of rounds t, for each replication and
+    arm. All worlds have the same rounds."""
+    rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
+    frames = []
+    for world in WORLDS:
+        asked = world.sample(ASKED, np.random.default_rng(stream(0, "contexts")))
+        keys = [stream(0, "balancing", i) for i in range(replications)]
+        samples = [world.sample(horizon, np.random.default_rng(key)) for key in keys]
+        for name, factory in players().items():
+            mean, sd = np.empty((2, len(rounds), replications, *asked.mean.shape))
+            for i, sample in enumerate(samples):
+                own = stream(0, "balanced", i)
+                stops = evaluation.stops(factory, world, sample, rounds, own)
+                for when, bandit in enumerate(stops):
+                    mean[when, i], sd[when, i] = bandit.belief.moments(asked.x)
+            for when, t in enumerate(rounds):
+                judged = evaluation.accuracy(mean[when], asked.mean, sd[when])
+                frames.append(judged.assign(environment=world.name, bandit=name, t=t))
+    return pd.concat(frames, ignore_index=True)
+
+
+def quality(found: pd.DataFrame) -> pd.DataFrame:
+    """Of the estimates of one world: a row for each bandit, bias, variance and coverage by arm."""
+    cells = found.groupby(["bandit", "arm"], sort=False)
+    parts = []
+    for column, name, digits in (
+        ("squared_bias", "bias", 4), ("variance", "variance", 4), ("coverage", "coverage", 0),
+    ):  # fmt: skip
+        rows = cells[column].agg(value="mean", value_se="sem").reset_index()
+        rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]
+        if name == "bias":
+            pairs = zip(rows["value"], rows["value_se"], strict=True)
+            rows[["value", "value_se"]] = [evaluation.root(square, se) for square, se in pairs]
+        if name == "coverage":
+            rows[["value", "value_se"]] *= 100
+        parts.append(evaluation.wide(rows, digits, "bandit", "column", "value").set_index("bandit"))
+    return pd.concat(parts, axis=1).reset_index()
+
+
+def above(results: pd.DataFrame) -> pd.DataFrame:
+    """By how much the regret of one bandit is above another's: a row for each pair, a column for
+    each world."""
+    gaps = evaluation.differences(results, PAIRS).rename(columns={"difference": "regret"})
+    pairs = gaps.assign(difference=gaps["one"] + " − " + gaps["other"], regret_se=gaps["se"])
+    return evaluation.wide(pairs, index="difference", column="environment", sign=True)
+
+
+def errors(found: pd.DataFrame) -> pd.DataFrame:
+    """The same of the mean squared error of estimates."""
+    means = found.pivot_table("squared_error", ["environment", "replication"], "bandit", sort=False)
+    rows = []
+    for one, other in PAIRS:
+        for world, gap in (means[one] - means[other]).groupby(level="environment", sort=False):
+            row = {"difference": f"{one} − {other}", "environment": world}
+            rows.append(row | {"error": gap.mean(), "error_se": gap.sem()})
+    return evaluation.wide(pd.DataFrame(rows), 3, "difference", "environment", "error", sign=True)

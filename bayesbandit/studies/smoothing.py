@@ -1,0 +1,168 @@
+"""Smoothing the assignment policy, section 4.3: policy trees beside the bandits that they smooth.
+
+A tree of four regions whose outcome model is that of LinTS or LinUCB, in designs where the linear
+model is wrong (non-linear, mis-specified) and right (sparse, d = 12), and on the bundled data sets.
+Each bandit is the preset of its name.
+
+The paper argues that simpler assignment lowers the variance of what is estimated later. In the
+designs the truth is known, so that this is seen: the variance over replications, and the squared
+bias, of each arm's estimated mean reward at contexts that are the same for all, early and at the
+end. Of a tree, that of its leaf means, and that of its outcome model (", model"), the linear
+bandit's own estimator on rounds that the tree assigned: the paper's argument by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import evaluation, plots
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandits.presets import BLTS, LinTS, LinUCB, PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.environments import (
+    BUNDLED,
+    Environment,
+    NonLinear,
+    SparseLinear,
+    SyntheticExample,
+    bundled,
+)
+from bayesbandit.experiment import Experiment, stream
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Regret of policy trees and of the bandits that they smooth"
+QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
+TS, UCB = "PolicyTreeTS", "PolicyTreeUCB"
+PLAYERS: dict[str, Callable[..., Bandit]] = {
+    "LinTS": LinTS, TS: PolicyTreeTS, "LinUCB": LinUCB, UCB: PolicyTreeUCB, "BLTS": BLTS,
+}  # fmt: skip
+PAIRS = [(TS, "LinTS"), (UCB, "LinUCB"), (TS, "BLTS")]
+DESIGNS: tuple[Environment, ...] = (
+    NonLinear(),
+    SyntheticExample("mis", n_test=1000),
+    SparseLinear(d=12, q=6),
+)
+MODEL = ", model"  # marks the outcome model of a tree
+ESTIMATORS = ("LinTS", TS, TS + MODEL, "LinUCB", UCB, UCB + MODEL)
+ABOVE = [(TS, "LinTS"), (TS + MODEL, "LinTS"), (UCB, "LinUCB"), (UCB + MODEL, "LinUCB")]
+EARLY = 200
+SHOWN = (50, 100, EARLY, 500, 1000)  # rounds at which estimates are drawn, with the last
+ASKED = 500  # contexts at which they are judged
+REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kept
+PARTS = {"variance": "variance", "squared_bias": "squared bias"}  # of the mean squared error
+
+
+def experiment(replications: int = 20, horizon: int = 2000, seed: int = 0) -> Experiment:
+    """The five bandits in three designs and on four data sets, shorter ones once through."""
+    worlds: list[Environment] = [*DESIGNS, *map(bundled, BUNDLED)]
+    return Experiment(worlds, PLAYERS, horizon, replications, seed, points=50)
+
+
+def table(results: pd.DataFrame) -> pd.DataFrame:
+    """For each environment and bandit, the regret at the end and its standard error."""
+    return evaluation.regrets(results)
+
+
+def beside(table: pd.DataFrame) -> pd.DataFrame:
+    """Regret ± SE. The paper has no numbers; it expects the trees to do better."""
+    return evaluation.wide(table)
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Differences of regret from the bandit that is smoothed, replication by replication; variance
+    and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
+    are above those of the bandit that is smoothed, paired."""
+    found = estimates(*_size(results))
+    found = found[found["t"].isin(_times(int(found["t"].max())))]
+    frames = {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
+    for world in DESIGNS:
+        here = found[found["environment"] == world.name]
+        for part, name in PARTS.items():
+            frames[f"Estimated mean rewards, {world.name}: {name} ± SE"] = spread(here, part)
+    for part, name in PARTS.items():
+        heading = f"{name.capitalize()} above that of the bandit that is smoothed"
+        frames[f"{heading}, means of all arms ± SE"] = above(found, part)
+    return frames
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """Regret, and variance and squared bias of the estimates over rounds, means of all arms."""
+    found = estimates(*_size(results))
+    rows = found.groupby(["environment", "estimator", "replication", "t"], sort=False)
+    means = rows[list(PARTS)].mean().reset_index()
+    drawn = {"regret": plots.regret_curves(results)}
+    for part, name in PARTS.items():
+        drawn[part] = plots.learning_curves(
+            means, "t", part, "estimator", "environment", "round t", name,
+            f"{name.capitalize()} of estimated mean rewards, means of all arms",
+        )  # fmt: skip
+    return drawn
+
+
+def _size(results: pd.DataFrame) -> tuple[int, int]:
+    """Replications and rounds of the estimates beside the runs."""
+    n = int(results["replication"].nunique())
+    return evaluation.replays(n, REPLAYED), int(results["t"].max())
+
+
+def _times(horizon: int) -> tuple[int, int]:
+    """Early and at the end."""
+    return max(1, min(EARLY, horizon // 2)), horizon
+
+
+@cache
+def estimates(replications: int, horizon: int) -> pd.DataFrame:
+    """`evaluation.accuracy` of each design, estimator and number of rounds t, for each replication
+    and arm."""
+    rounds = sorted({t for t in SHOWN if t < horizon} | set(_times(horizon)))
+    frames = []
+    for world in DESIGNS:
+        asked = world.sample(ASKED, np.random.default_rng(stream(0, "contexts", world.name)))
+        shape = len(rounds), replications, *asked.mean.shape
+        means = {name: np.empty(shape) for name in ESTIMATORS}
+        for i in range(replications):
+            key = stream(0, "smoothing", world.name, i)
+            sample = world.sample(horizon, np.random.default_rng(key))
+            for name in (name for name in PLAYERS if name in means):
+                own = stream(0, "smoother", world.name, i)
+                stops = evaluation.stops(PLAYERS[name], world, sample, rounds, own)
+                for when, bandit in enumerate(stops):
+                    means[name][when, i] = bandit.belief.mean(asked.x)
+                    if name + MODEL in means:
+                        means[name + MODEL][when, i] = bandit.belief.inner.mean(asked.x)
+        for name, estimated in means.items():
+            for t, values in zip(rounds, estimated, strict=True):
+                found = evaluation.accuracy(values, asked.mean)
+                frames.append(found.assign(environment=world.name, estimator=name, t=t))
+    return pd.concat(frames, ignore_index=True)
+
+
+def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
+    """A part of `estimates` of one design, mean ± SE: a row for each estimator, a column for each
+    t and arm."""
+    pairs = zip(found["arm"], found["t"], strict=True)
+    found = found.assign(column=[f"arm {arm}, t = {t:,}" for arm, t in pairs])
+    cells = found.groupby(["estimator", "t", "arm", "column"], sort=False)[part]
+    rows = cells.agg(value="mean", value_se="sem").reset_index()
+    return evaluation.wide(rows, 4, "estimator", "column", "value")
+
+
+def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
+    """By how much a part of `estimates` is above that of the bandit that is smoothed: a row for
+    each pair, a column for each design and t."""
+    key, rows = ["environment", "t", "replication"], []
+    means = found.pivot_table(part, key, "estimator", sort=False)
+    for one, other in ABOVE:
+        gaps = (means[one] - means[other]).groupby(level=key[:2], sort=False)
+        row = gaps.agg(["mean", "sem"]).set_axis(["value", "value_se"], axis=1).reset_index()
+        rows.append(row.assign(difference=f"{one} − {other}"))
+    cells = pd.concat(rows)
+    where = zip(cells["environment"], cells["t"], strict=True)
+    cells = cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
+    return evaluation.wide(cells, 3, "difference", "column", "value", sign=True)
