@@ -190,7 +190,7 @@ def test_help_names_what_is_played():
 def test_an_unknown_study_is_named(tmp_path):
     result = run("reproduce", "table9", "--out", tmp_path)
     assert result.exit_code == 2
-    assert "unknown study 'table9'; there are bayesian_lasso," in " ".join(result.output.split())
+    assert "unknown study 'table9'; there are balancing," in " ".join(result.output.split())
 
 
 def test_models_lists_the_gallery_with_engines():

@@ -87,8 +87,8 @@ def trained(kind, *args, T=30, seed=7, **settings):
     return bandit
 
 
-def probe(n=4):
-    return np.random.default_rng(99).normal(size=(n, D))
+def probe(n=4, d=D):
+    return np.random.default_rng(99).normal(size=(n, d))
 
 
 def close(ours, theirs, tolerance=1e-9):
@@ -110,10 +110,11 @@ def fitted(bandit, arm, weight=None):
 
 def agree(bandit):
     """An exact belief is what `bb.fit` finds in the history."""
-    mean, sd = bandit.belief.moments(probe())
+    x = probe(d=bandit.n_features)
+    mean, sd = bandit.belief.moments(x)
     for k, arm in enumerate(bandit.arms):
         fit, at = fitted(bandit, arm), slice(None)
         if bandit.model.takes_arm:
             at = (slice(None), k)
-        close(mean[:, k], fit.mean(probe())[at])
-        close(sd[:, k], fit.sd(probe())[at])
+        close(mean[:, k], fit.mean(x)[at])
+        close(sd[:, k], fit.sd(x)[at])
