@@ -46,6 +46,7 @@ def test_compare_answers_the_question(compared):
     assert record["versions"]["bayesbandit"]
 
 
+@pytest.mark.slow
 def test_compare_goes_on_with_what_is_there(compared):
     out, first = compared
     before = pd.read_parquet(out / "compare" / "results.parquet")
@@ -241,6 +242,7 @@ def own(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_is_compared(own, tmp_path):
     """From a file outside the repository, with settings and without; the declaration is part of
     what a run is known by."""

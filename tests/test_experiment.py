@@ -142,6 +142,7 @@ bb.Experiment([iris, wine], bandits, replications=3, points=20).run(out=sys.argv
 """
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_goes_on_and_gives_the_same_table(tmp_path, table):
     """SIGKILL at any moment: what was finished stays, and is not run again."""
     child = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])

@@ -18,14 +18,14 @@ from tests.hunt.tally import Tally, written
 from tests.hunt.truth import Truth
 from tests.hunt.verdict import Verdict
 
-HANDFUL = slow_but((0, 4, 5), range(8))
+HANDFUL = slow_but((4,), range(8))
 
 
 def names(cases: list[Case]) -> list[str]:
     return [f"{i}-{case.kind}" for i, case in enumerate(cases)]
 
 
-@pytest.mark.parametrize("case", QUICK, ids=names(QUICK))
+@pytest.mark.parametrize("case", slow_but(QUICK[:3], QUICK), ids=names(QUICK))
 def test_a_reported_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case) if v.bad], f"\n{case}"
 

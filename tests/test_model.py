@@ -313,6 +313,7 @@ def test_a_model_of_a_module_goes_through_plain_pickle(elsewhere, tmp_path, monk
     assert run.stdout.decode().strip() == repr(models)
 
 
+@pytest.mark.slow
 def test_a_model_goes_to_another_process():
     import cloudpickle
 
@@ -416,6 +417,7 @@ def test_an_error_of_the_declarations_own_stays_what_it_is():
         model.build(np.ones((6, 3)), np.ones(6))
 
 
+@pytest.mark.slow
 def test_a_declaration_whose_module_is_unknown(tmp_path):
     """As `exec` makes it: it is planned, plays and is saved like any other."""
     space = {"bb": bb, "pm": pm, "NORMAL": NORMAL}

@@ -137,6 +137,7 @@ def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
     assert said in text
 
 
+@pytest.mark.slow
 def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
     """A line on stderr for each one that is left out; the others are there."""
     gallery = tmp_path / "gallery"

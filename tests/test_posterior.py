@@ -155,6 +155,7 @@ def test_the_log_likelihood_is_unweighted_and_the_posterior_is_not():
     assert np.corrcoef(spread, 1 / np.sqrt(weight))[0, 1] > 0.8
 
 
+@pytest.mark.slow
 def test_arviz_works_on_the_tree():
     full, _ = fitted(declared.known)
     narrow = declared.known.with_priors(theta=Prior("Normal", mu=0, sigma=0.1, dims="feature"))
@@ -168,6 +169,7 @@ def test_arviz_works_on_the_tree():
     az.plot_ppc_dist(trees["wide"])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_drawn_is_left_out_and_said():
     posterior, _ = fitted(declared.potential)
     with pytest.warns(UserWarning, match="without posterior_predictive and log_likelihood"):
@@ -278,6 +280,7 @@ def sensitivity(model, engine):
     return found["prior"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 @pytest.mark.parametrize("engine", slow_but(["gibbs"], ["exact_gaussian", "gibbs", "nuts"]))
 def test_prior_and_likelihood_are_power_scaled(engine):

@@ -32,7 +32,7 @@ def fitted(model, floatx, monkeypatch, **how):
 @pytest.mark.parametrize(
     ("model", "how"),
     [
-        (declared.known, {}),
+        pytest.param(declared.known, {}, marks=pytest.mark.slow),
         pytest.param(declared.conjugate, {}, marks=pytest.mark.slow),
         pytest.param(declared.pooled, {}, marks=pytest.mark.slow),
         pytest.param(declared.noncentred, {}, marks=pytest.mark.slow),

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
+from bayesbandit.bandits import bandit as module_of_bandits
 from bayesbandit.bandits import playing
 from bayesbandit.bandits.base import step
 from bayesbandit.beliefs import linear_posterior as module
@@ -289,7 +290,8 @@ def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, mon
     """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
     go and come, and the block of random numbers ends on the way."""
     monkeypatch.setattr(playing, "AT_ONCE", 1000)
-    x, reward = world(rng, 400)
+    monkeypatch.setattr(module_of_bandits, "BLOCK", 100)
+    x, reward = world(rng, 180)
     run, stepped = (
         bb.Bandit(
             3, model, policy, bb.InversePropensity(**how), n_features=3, seed=4, history=limit
@@ -298,7 +300,7 @@ def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, mon
     )
     for bandit in (run, stepped):
         bandit.update(x[:5], [0, 1, 2, 0, 1], reward[:5, 0])
-    for part in (slice(5, 6), slice(6, 200), slice(200, 400)):
+    for part in (slice(5, 6), slice(6, 100), slice(100, 180)):
         chosen, propensity = run.play(x[part], reward[part], every=3)
         played = step(stepped, x[part], reward[part], 3)
         np.testing.assert_array_equal(chosen, played[0])

@@ -77,6 +77,7 @@ def test_settled_it_is_laplaces_approximation_of_all_rows(name):
     np.testing.assert_allclose(sd, spread, rtol=0.1)
 
 
+@pytest.mark.slow
 @every
 def test_between_modes_it_is_near(name):
     """Within a part of a posterior sd, on a schedule of a tenth."""
@@ -136,6 +137,7 @@ def test_a_weight_is_a_power_of_the_likelihood():
         np.testing.assert_allclose(a, b, rtol=1e-7)
 
 
+@pytest.mark.slow
 @every
 def test_normalised_weights_do_not_change_with_their_scale(name):
     x, arm, reward, weight = rows(name)

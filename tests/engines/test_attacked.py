@@ -179,6 +179,7 @@ def test_a_minibatch_is_refused():
         bb.fit(model, X, R)
 
 
+@pytest.mark.slow
 def test_a_mean_with_a_name_of_its_own():
     @bb.reward_model(theta=NORMAL)
     def model(x, reward, weight, theta):

@@ -77,6 +77,7 @@ def test_squeezed_draws_keep_their_median_and_sign(rng):
 # ---- engines -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_ranks():
     case = the("exact_gaussian: hierarchical_ridge, weighted")
     told = []

@@ -146,9 +146,10 @@ def test_the_evidence_of_a_rate_is_an_integral(name):
     assert np.isclose(found.log_evidence, np.log(evidence), rtol=1e-7)  # PyMC's 1/3 is short
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "reward"),
-    [(bernoulli, REWARD), pytest.param(poisson, COUNTS, marks=pytest.mark.slow)],
+    [(bernoulli, REWARD), (poisson, COUNTS)],
 )
 def test_a_tree_and_its_coefficients(model, reward):
     found = bb.fit(model, X, reward, seed=0)

@@ -244,6 +244,7 @@ def test_ridge_agrees_with_the_exact_engine(generic):
     agree(draws["sigma2"].mean(), mean, mean / np.sqrt(closed.shape - 2), error)
 
 
+@pytest.mark.slow
 def test_known_variances_agree_with_the_exact_engine():
     data, known = rows(arms=3), hierarchical.with_priors(tau2=0.5, sigma2=1.0)
     closed = exact.match(known.build(**data)).posterior(**data)
@@ -419,6 +420,7 @@ def dense(x, reward, tau2):
     return x @ theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [walk, dense], ids=["walk", "dense"])
 def test_priors_that_are_not_diagonal(model):
     """Moments of a chain against those given τ², averaged over its draws."""

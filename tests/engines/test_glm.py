@@ -389,6 +389,7 @@ def test_a_probit_reward_of_part_of_a_weight_is_left_to_nuts(rng):
     assert refusal.value.refusal.of_rows
 
 
+@pytest.mark.slow
 def test_draws_go_on_from_a_state_and_are_the_same_again(rng):
     x, reward = world(BINOMIAL, 40, 3, rng)
     data = {"x": x, "reward": reward, "weight": np.ones(40)}
@@ -402,6 +403,7 @@ def test_draws_go_on_from_a_state_and_are_the_same_again(rng):
         np.testing.assert_array_equal(state["theta"], kept["theta"])
 
 
+@pytest.mark.slow
 def test_weights_of_next_to_nothing_add_up(rng):
     """2,000 rows of weight 1/2,000 are one row: where each variable ω is 0 to rounding."""
     n = 2_000

@@ -47,7 +47,7 @@ def matched(declare):
     return _matched[declare]
 
 
-QUICK = (variance, precision, jeffreys, joint)
+QUICK = (variance, joint)
 textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lambda f: f.__name__)
 
 

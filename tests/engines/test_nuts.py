@@ -146,6 +146,7 @@ def test_a_positive_variable_and_a_model_over_arms_are_sampled():
     assert (np.abs(theta.mean(axis=0) - exact.mean[3:]) < 4 * sd / np.sqrt(ess)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
     engine, rows = plan(declared.known, 3, engine="nuts").method, data(20)

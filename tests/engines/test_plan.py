@@ -76,6 +76,7 @@ def test_noise_that_is_no_product_goes_to_nuts_with_the_reason():
     assert "gibbs: 'reward' ~ Normal: power 0.5 of a sum" in str(found.refusals[-1])
 
 
+@pytest.mark.slow
 def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
     assert plan(declared.pooled, 3, 4).engine == "exact_gaussian"
     assert plan(declared.pooled, 3, 4) is not plan(declared.pooled, 3, 5)
@@ -124,6 +125,7 @@ def test_a_plan_is_kept_by_declaration_priors_and_shape():
     assert plan(declared.known, 4).method is not first.method
 
 
+@pytest.mark.slow
 def test_a_cell_run_again_is_the_same_declaration_until_what_it_reads_changes():
     basis = np.arange(3.0)
     first = plan(run(SIGMA=1.0, OFFSET=basis), 3)

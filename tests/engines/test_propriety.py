@@ -161,6 +161,7 @@ def horseshoe(x, reward, s):
     return mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "most"),
     [(expanded, D), (precise, D + 1), pytest.param(horseshoe, 2 * D, marks=pytest.mark.slow)],
@@ -174,6 +175,7 @@ def test_scales_that_are_mixed_may_vanish_too(model, most):
     assert proper(model, rows(exact=False))
 
 
+@pytest.mark.slow
 def test_two_scales_may_vanish_together():
     """Of rewards that are all 0: σ^−n τ^−D, of which a volume of σ^D is left, and σ τ of what is
     flat in both."""
@@ -212,6 +214,7 @@ def test_the_noise_of_one_arm_alone():
     assert not proper(by_arm, quiet, 3)
 
 
+@pytest.mark.slow
 def test_a_residual_is_none_only_to_rounding():
     data = rows()
     for size, is_proper in ((1e-15, False), (1e-11, True)):

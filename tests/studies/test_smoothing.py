@@ -49,6 +49,7 @@ def test_what_is_above_is_paired_and_of_all_arms(monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_an_outcome_model_has_learned_of_the_trees_rounds(monkeypatch):
     """Of one design and 24 rounds: neither the leaves' means nor the linear bandit's, though the
     same rounds came to both."""
