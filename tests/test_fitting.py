@@ -38,6 +38,7 @@ def test_without_rows_the_posterior_is_the_prior():
     assert sd == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_arms_that_share_a_model():
     x, reward, weight = declared.rows()
     arm = np.arange(40) % 2

@@ -121,6 +121,7 @@ def test_a_step_of_metropolis_condemns_draws_of_another_spread():
             judge_draws(truth, theta.mean() + factor * (theta - theta.mean(axis=(0, 1))), rng)
 
 
+@pytest.mark.slow
 def test_a_change_around_the_declaration_is_judged_by_the_new_value():
     source = KNOWN_NOISE.replace("1 / pt", "sigma / pt")
     case = Case(f"sigma = 1.0\n{source}", ROWS, change="sigma = 9.0")

@@ -27,7 +27,7 @@ TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
 TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
-TestDeclared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
+TestDeclared.settings = settings(max_examples=2, stateful_step_count=12, deadline=None)
 
 FIXED = [
     ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),

@@ -26,6 +26,7 @@ from tests.players import world
 # ---- decisions -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every
 def test_thompson_sampling_chooses_arms_as_often_as_their_probabilities_say(kind):
     as_often_as_it_says(kind, POLICIES[0])

@@ -27,6 +27,7 @@ def named(x, reward):
     return mu
 
 
+@pytest.mark.slow
 def test_named_dimensions_are_predicted_by_the_posterior():
     posterior = bb.fit(named, X, R)
     mean = np.linalg.solve(X.T @ X + np.eye(2), X.T @ R)

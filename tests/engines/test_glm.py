@@ -361,8 +361,10 @@ def by_quadrature(log_density):
     [
         pytest.param("gallery logistic", [1.0], [1.0], marks=pytest.mark.slow),
         ("gallery logistic", [1.0, 0.0, 1.0, 1.0], [0.3, 2.5, 7.0, 1.0]),
-        ("gallery probit", [1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 1.0]),
-        ("negative binomial", [4.0, 0.0, 1.0], [1.0, 1.0, 1.0]),
+        pytest.param(
+            "gallery probit", [1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 1.0], marks=pytest.mark.slow
+        ),
+        pytest.param("negative binomial", [4.0, 0.0, 1.0], [1.0, 1.0, 1.0], marks=pytest.mark.slow),
         pytest.param("binomial", [7.0, 3.0], [1.0, 1.0], marks=pytest.mark.slow),
         pytest.param("gallery logistic", [], [], marks=pytest.mark.slow),
         pytest.param("probit", [], [], marks=pytest.mark.slow),

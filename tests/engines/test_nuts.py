@@ -97,6 +97,7 @@ def test_nuts_takes_all_knobs(monkeypatch):
     assert close.known.stats["step_size"].mean() < loose.known.stats["step_size"].mean()
 
 
+@pytest.mark.slow
 def test_the_no_u_turn_sampler_tells_arviz_of_itself():
     x, reward, weight = declared.rows()
     posterior = fit(declared.known, x, reward, weight, engine="nuts", seed=1)

@@ -54,6 +54,7 @@ def test_arms_are_the_sorted_names_of_the_classes(labels, arms):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=3), min_size=2, max_size=20).filter(lambda v: len(set(v)) > 1))
 def test_row_order_changes_no_name(labels):

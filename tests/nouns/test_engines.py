@@ -174,6 +174,7 @@ class Few:
         return SampledDraws({"theta": values})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", slow_but([24], [6, 24]))
 def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, tmp_path, n):
     """Where the first engine refused an arm's rounds, a file says so."""
