@@ -28,7 +28,6 @@ class Estimated:
         pass
 
     def learn(self, history: History) -> None:
-        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         names, x = history.names(), history.x
@@ -41,27 +40,14 @@ class Estimated:
             return
         centre, width = measured(x)
         width[np.isinf(width)] = 1.0
-        arms = tuple(names[k] for k in present)
-        fit, z = LogisticRegression(max_iter=1000, warm_start=True), (x - centre) / width
-        if arms == self.arms and history.layout.n_features:  # from where the last one ended
-            coef, constant = (
-                self.coef[:, :-1] * width,
-                self.coef[:, -1] + self.coef[:, :-1] @ centre,
-            )
-            first = len(arms) == 2  # whose logit is 0
-            fit.classes_, fit.coef_, fit.intercept_ = present, coef[first:], constant[first:]
         with one_thread(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            try:
-                warnings.filterwarnings("error", category=ConvergenceWarning)
-                fit.fit(z, arm)
-            except ConvergenceWarning:  # the line search may fail where there is nothing to gain
-                warnings.filterwarnings("default", category=ConvergenceWarning)
-                fit = LogisticRegression(max_iter=1000).fit(z, arm)
+            fit = LogisticRegression(max_iter=1000).fit((x - centre) / width, arm)
         coef, constant = fit.coef_ / width, fit.intercept_ - fit.coef_ @ (centre / width)
         if len(present) == 2:  # one logit, of the second against the first
             coef, constant = np.vstack([0 * coef, coef]), np.append(0.0, constant)
-        self.arms, coef = arms, coef[:, : history.layout.n_features]
+        self.arms = tuple(names[k] for k in present)
+        coef = coef[:, : history.layout.n_features]
         self.coef = np.ascontiguousarray(np.column_stack([coef, constant]))
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
