@@ -211,6 +211,8 @@ def test_gaps_that_are_all_alike_meet_the_sign_test(replications: int, outcome: 
     pair = between(classified({"a": 7 + wrong, "b": 10 + wrong}, 100), "a", "b")
     assert pair["p"].item() == pytest.approx(stats.binomtest(0, replications).pvalue)
     assert pair["outcome"].item() == outcome
+    runs = classified({"a": 7 + wrong, "b": 10 + wrong}, 100)
+    assert ev.differences(runs, [("a", "b")])["p"].item() == pair["p"].item()
 
 
 def test_runs_that_are_the_same_differ_by_nothing() -> None:

@@ -51,7 +51,6 @@ def pairwise(
         pairs[name].to_numpy(np.float64)
         for name in ("row_regret", "column_regret", "n", "replications", "difference", "gap_se")
     )
-    alike = (gap != 0) & (gap_se <= ALIKE * np.abs(gap))
     once = counts & (R == 1)
     mean = (a + b) / 2
     script = counts & bakeoff_compat
@@ -59,13 +58,21 @@ def pairwise(
         se = np.where(once, np.sqrt(2 * mean * (1 - mean) / n), gap_se)
         se = np.where(script, 1e-6 + np.sqrt((a * (1 - a) + b * (1 - b)) / n), se)
         z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
-        p = 2 * student.sf(np.abs(z), np.maximum(R - 1, 1))
-    p = np.where(alike, 2 ** (1 - R), p)
-    p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), p)
+    p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), _paired(gap, gap_se, R))
     p = np.where(script, erfc(np.abs(z)), p)
     outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
     columns = [*PAIR, "row_regret", "column_regret", "replications", "difference"]
     return pairs[columns].assign(difference_se=gap_se, statistic=z, p=p, outcome=outcome)
+
+
+def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Two-sided p of mean gaps of R replications, their standard errors given: of the t-test; where
+    the gaps are all the same, of the sign test; NaN of one replication."""
+    alike = (gap != 0) & (se <= ALIKE * np.abs(gap))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
+    p = 2 * student.sf(np.abs(t), np.maximum(R - 1, 1))
+    return np.where(alike, 2.0 ** (1 - R), p)
 
 
 def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
@@ -95,7 +102,7 @@ def differences(
 
     One row for each environment and each of the `pairs` that met there more than once: `one`,
     `other`, the mean `difference` of the column and its standard error `se`, the number of
-    `replications`, and the two-sided `p` of the paired t-test, not adjusted for their number.
+    `replications`, and the two-sided `p` as of `pairwise`, not adjusted for their number.
     """
     ends, rows = last(check(table)), []
     wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
@@ -109,10 +116,10 @@ def differences(
             if (R := len(gap)) < 2:
                 continue
             mean, se = gap.mean(), gap.std(ddof=1) / np.sqrt(R)
-            p = 2 * student.sf(abs(mean) / se, R - 1) if se > 0 else float(mean == 0)
-            rows.append((environment, one, other, mean, se, R, p))
-    names = ["environment", "one", "other", "difference", "se", "replications", "p"]
-    return pd.DataFrame(rows, columns=names)
+            rows.append((environment, one, other, mean, se, R))
+    names = ["environment", "one", "other", "difference", "se", "replications"]
+    found = pd.DataFrame(rows, columns=names)
+    return found.assign(p=_paired(*(found[name].to_numpy(np.float64) for name in names[3:])))
 
 
 def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
