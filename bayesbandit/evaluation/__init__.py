@@ -9,12 +9,13 @@ from bayesbandit.evaluation.results import (
     check,
     curves,
     first_optimal,
+    last,
     summary,
 )
 from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
     "RUN", "SCHEMA", "accuracy", "check", "curves", "differences", "first_optimal", "gaps",
-    "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops", "summary",
+    "last", "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops", "summary",
     "wide", "wins_and_losses", "within",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ come with scikit-learn. Long sets are cut: see `Cut`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -149,18 +150,21 @@ def experiment(
     replications: int = 5, horizon: int | None = None, seed: int = 0, data: bool = True
 ) -> Experiment:
     """All settings on all data sets, `replications` shuffles of each."""
-    import os
-
-    found = folder() if data and os.environ.get(FOLDER_VARIABLE) else map(bundled, BUNDLED)
+    found = data_sets() if data else map(bundled, BUNDLED)
     players: dict[str, Factory] = {}
     for cells in [*settings("rss/n").values(), *settings("rss").values(), *beside_them().values()]:
         players |= cells
     return Experiment([Cut(e) for e in found], players, horizon, replications, seed, points=2)
 
 
+def data_sets() -> list[Classification]:
+    """The folder that the environment variable names, or else the bundled sets."""
+    return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
+
+
 def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
     """The runs of each algorithm at the setting that a protocol chooses, under its own name."""
-    ends = results.loc[results.groupby(evaluation.RUN)["t"].idxmax()]
+    ends = evaluation.last(results)
     regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
         index="environment", columns="bandit", values="rate", sort=True
     )
@@ -229,11 +233,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
     """Rows, classes and columns of the data sets of these names."""
-    import os
-
-    found = folder() if os.environ.get(FOLDER_VARIABLE) else map(bundled, BUNDLED)
     wanted, rows = set(names), []
-    for e in found:
+    for e in data_sets():
         if e.name in wanted:
             n, d = e.data.x.shape
             rows.append({"environment": e.name, "rows": n, "classes": len(e.arms), "columns": d})
