@@ -16,6 +16,6 @@ from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
     "RUN", "SCHEMA", "accuracy", "check", "curves", "differences", "first_optimal", "gaps",
-    "last", "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops", "summary",
-    "wide", "wins_and_losses", "within",
+    "last", "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops",
+    "summary", "wide", "wins_and_losses", "within",
 ]  # fmt: skip
