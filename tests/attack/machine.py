@@ -257,7 +257,7 @@ class Machine(RuleBasedStateMachine):
         assert history.reward.tolist() == [r for *_, r in kept]
         if self.naive:
             right = [r.weight for r in self.naive.rounds[len(self.log) - len(history) :]]
-            np.testing.assert_allclose(history.weight, right, rtol=1e-4)
+            np.testing.assert_allclose(history.weight, right, rtol=self.near(1e-4))
 
     def teardown(self):
         """What is known of every arm, from the log alone."""
@@ -274,8 +274,12 @@ class Machine(RuleBasedStateMachine):
         for arm in self.bandit.arms:
             if (found := self.naive.posterior(arm)) is not None:
                 ours = self.bandit.posterior(arm)
-                np.testing.assert_allclose(ours.location, found[0], atol=1e-6)
-                np.testing.assert_allclose(ours.spread, found[1], rtol=1e-4, atol=1e-8)
+                np.testing.assert_allclose(ours.location, found[0], atol=self.near(1e-6))
+                np.testing.assert_allclose(ours.spread, found[1], rtol=self.near(1e-4), atol=1e-8)
+
+    def near(self, tolerance):
+        """How near to the naive model: a regression of the arms is solved to 1e-4."""
+        return 5e-3 if self.naive.balance == "estimated" else tolerance
 
 
 def through_a_file(bandit):
