@@ -235,6 +235,7 @@ def play(
     rounds_by = getattr(player, "play", None) or partial(step, player)
     solved = getattr(environment, "solved", None)
     best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
+    most = None if sample.test_mean is None else sample.test_mean.max(axis=1)
     for t in checkpoints(len(sample.x), points).tolist():
         now = slice(start, t)
         every = max(1, (t - start) // AUDITED)
@@ -243,7 +244,7 @@ def play(
         rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
-        value, agreement = judge(player, environment, sample)
+        value, agreement = judge(player, environment, sample, most)
         yield {
             "t": t,
             "reward": reward,
@@ -268,16 +269,19 @@ def _warm(player: Any, environment: Environment, sample: Sample) -> None:
     player.update(sample.warm_x.copy(), names, *logged)
 
 
-def judge(player: Any, environment: Environment, sample: Sample) -> tuple[float, float]:
-    """The greedy policy on the test contexts: its mean reward, the share where its arm is best; NaN
-    where there are none, or the player has no such policy."""
+def judge(
+    player: Any, environment: Environment, sample: Sample, most: np.ndarray | None
+) -> tuple[float, float]:
+    """The greedy policy on the test contexts, where the best arms have the means `most`: its mean
+    reward, the share where its arm is best; NaN where there are none, or the player has no such
+    policy."""
     if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
         return nan, nan
     arm = names_of(
         player, player.greedy(sample.test_x.copy()), environment.arms, len(sample.test_x)
     )
     got = sample.test_mean[np.arange(len(arm)), arm]
-    return float(got.mean()), float((got >= sample.test_mean.max(axis=1)).mean())
+    return float(got.mean()), float((got >= most).mean())
 
 
 def fingerprint(environment: Environment) -> str:

@@ -17,7 +17,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
 
-ACCURACY = 1e-4  # about that of the probabilities
+ACCURACY = 1e-4
 
 
 class Estimated:

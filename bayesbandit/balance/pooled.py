@@ -28,6 +28,7 @@ class Pooled:
         self.rules: list[tuple[int, float, float]] = []  # kind, number and floor
         self.arms: list[tuple[Name, ...]] = []
         self.stale = True
+        self.summed: dict[Name, tuple[np.ndarray, np.ndarray, int]] = {}  # see `of`
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         if self.stale or self.arms[-1] != layout.arms:
@@ -46,20 +47,33 @@ class Pooled:
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
         self.beliefs, self.rules, self.arms = self.beliefs[::2], self.rules[::2], self.arms[::2]
+        self.summed = {}
 
     def learn(self, history: History) -> None:
         self.stale = True
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
-        x = rows[:, : layout.n_features]
-        p = np.zeros(len(x))
-        for periods, belief, how, arms in zip(
-            self.periods, self.beliefs, self.rules, self.arms, strict=True
-        ):
-            if arm in arms:
-                share = periods / sum(self.periods)
-                p += share * belief.chances(x, arms.index(arm), *how)
-        return p
+        """What snapshots that stand for all of their periods add up to is kept, by arm: contexts
+        (m, d), the sums there (m,) of periods times chances, and over how many snapshots."""
+        x, closed = rows[:, : layout.n_features], len(self.periods) - (not self.stale)
+        known, sums, upto = self.summed.get(arm, (x[:0], np.empty(0), 0))
+        m, p = len(known), np.zeros(len(x))
+        if not (m <= len(x) and np.array_equal(known, x[:m])):
+            m = 0
+        p[:m] = sums[:m]
+        self._add(p[:m], arm, x[:m], upto, closed)
+        self._add(p[m:], arm, x[m:], 0, closed)
+        if len(x) >= len(known):
+            self.summed[arm] = x.copy(), p.copy(), closed
+        self._add(p, arm, x, closed, len(self.periods))
+        return p / sum(self.periods)
+
+    def _add(self, p: np.ndarray, arm: Name, x: np.ndarray, start: int, end: int) -> None:
+        """Add periods times chances at contexts x (m, d) under snapshots start to end: p (m,)."""
+        for s in range(start, end) if len(x) else ():
+            if arm in self.arms[s]:
+                k = self.arms[s].index(arm)
+                p += self.periods[s] * self.beliefs[s].chances(x, k, *self.rules[s])
 
     def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
         beliefs: list[Any] = self.beliefs
@@ -75,6 +89,7 @@ class Pooled:
         twin = copy(self)
         for name in ("periods", "beliefs", "rules", "arms"):
             setattr(twin, name, list(getattr(self, name)))
+        twin.summed = dict(self.summed)
         return twin
 
     def state(self) -> dict[str, Any]:

@@ -130,6 +130,6 @@ def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.nda
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
     index = {arm: k for k, arm in enumerate(among)}
     try:
-        return np.array([index[arm] for arm in named], dtype=np.int64)
+        return np.fromiter(map(index.__getitem__, named), np.int64, n)
     except (KeyError, TypeError):
         return np.array([_number(player, arm, index) for arm in named])  # which says what is wrong

@@ -110,10 +110,11 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
             periods[S - 1] += 1.0
             total += 1.0
             for s in range(S):
-                p += periods[s] / total * pooled_chance(
+                p += periods[s] * pooled_chance(
                     other, x[t], arm, past[s], settings, rules[s, 0], rules[s, 1], rules[s, 2],
                     available, v,
                 )  # fmt: skip
+            p /= total
         elif place[arm] >= 0:
             p = share(x[t], logits, place[arm])
         else:

@@ -169,7 +169,9 @@ class Naive:
         self.stale = True
         names = sorted({r.arm for r in self.rounds}, key=str)
         if self.balance == "estimated" and len(names) > 1:
-            fit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000, tol=1e-10))
+            fit = make_pipeline(
+                StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-10)
+            )
             code = [names.index(r.arm) for r in self.rounds]
             self.fit = names, fit.fit([r.x for r in self.rounds], code)
         for arm in due:

@@ -236,7 +236,7 @@ def test_estimated_is_a_logistic_regression(K, intercept, refresh, rng):
     )  # fmt: skip
     play(bandit, x, reward)
     history = bandit.history
-    fit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000, tol=1e-10))
+    fit = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-10))
     p = fit.fit(history.x, history.arm).predict_proba(history.x)
     for arm in history.arm[-1:] if refresh == "pulled" else bandit.arms:
         mine = history.arm == arm
