@@ -101,7 +101,9 @@ def grid(name: str) -> dict[str, Factory]:
 
 
 def cell(name: str, settings: Mapping[str, float]) -> str:
-    """What an algorithm is called at a setting of its grid."""
+    """What an algorithm is called at a setting of its grid; by its name alone at the closest."""
+    if settings["alpha"] == CV["alpha"] and settings.get("clip", CLIP) == CLIP:
+        return name
     texts = [f"α = {settings['alpha']:g}"]
     texts += [f"γ = {settings['clip']:g}"] if "clip" in settings else []
     return ", ".join([name, *texts])
@@ -164,7 +166,7 @@ def _rows(results: pd.DataFrame) -> pd.DataFrame:
 
 def beside(table: pd.DataFrame) -> pd.DataFrame:
     """The table as the paper sets it, ours ± SE beside the paper's numbers; the grids' best."""
-    inside = {label for name in FOUR for label in grid(name)}
+    inside = {label for name in FOUR for label in grid(name)} - set(FOUR)
     table = table[~table["bandit"].isin(inside)]
     shown = table[["bandit"]].drop_duplicates().set_index("bandit")
     for specification, rows in table.groupby("specification", sort=False):

@@ -57,13 +57,13 @@ def runs(optimal):
 def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
     found = runs({
         "LinTS, α = 0.25": [1, 0, 1, 0, 1, 0], "LinTS, α = 0.5": [0, 1, 0, 1, 0, 1],
-        "LinTS, α = 1": [1, 1, 0, 0, 0, 0],
+        "LinTS": [1, 1, 0, 0, 0, 0],  # α = 1
     })  # fmt: skip
     best = table1.table(found).set_index("bandit").loc["LinTS, best of 3"]
     assert (best["setting"], best["optimal"], best["simulations"]) == ("LinTS, α = 0.25", 0.0, 3)
     shown = table1.beside(table1.table(found))
-    assert shown["bandit"].tolist() == ["LinTS, best of 3"]
-    assert shown["mis (%)"].tolist() == ["0 (≤ 56)"]  # Wilson's limit for 0 of 3
+    assert shown["bandit"].tolist() == ["LinTS", "LinTS, best of 3"]
+    assert shown["mis (%)"].iloc[1] == "0 (≤ 56)"  # Wilson's limit for 0 of 3
 
 
 def test_differences_are_paired():
