@@ -244,7 +244,7 @@ def play(
         rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
-        value, agreement = judge(player, environment, sample, most)
+        value, agreement = judge(player, environment.arms, sample, most)
         yield {
             "t": t,
             "reward": reward,
@@ -269,17 +269,12 @@ def _warm(player: Any, environment: Environment, sample: Sample) -> None:
     player.update(sample.warm_x.copy(), names, *logged)
 
 
-def judge(
-    player: Any, environment: Environment, sample: Sample, most: np.ndarray | None
-) -> tuple[float, float]:
-    """The greedy policy on the test contexts, where the best arms have the means `most`: its mean
-    reward, the share where its arm is best; NaN where there are none, or the player has no such
-    policy."""
+def judge(player: Any, arms: Sequence[Any], sample: Sample, most: Any) -> tuple[float, float]:
+    """The greedy policy on the test contexts, whose best arms have means `most` (n,): its mean
+    reward, and how often its arm is best; NaN where there are none, or a player has no policy."""
     if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
         return nan, nan
-    arm = names_of(
-        player, player.greedy(sample.test_x.copy()), environment.arms, len(sample.test_x)
-    )
+    arm = names_of(player, player.greedy(sample.test_x.copy()), arms, len(sample.test_x))
     got = sample.test_mean[np.arange(len(arm)), arm]
     return float(got.mean()), float((got >= most).mean())
 

@@ -28,6 +28,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"competitors", "console"},
     {"studies"},
     {"cli"},
+    {"__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

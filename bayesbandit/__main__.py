@@ -1,0 +1,5 @@
+"""`python -m bayesbandit`: the command line."""
+
+from bayesbandit.cli import app
+
+app()
