@@ -123,7 +123,7 @@ def compare(
 
 @app.command()
 def reproduce(
-    study: Annotated[str, typer.Argument(help="A table or figure of the paper: table1.")],
+    study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
     quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
     seed: Seed = 0,
@@ -131,6 +131,9 @@ def reproduce(
     out: Out = Path("runs"),
 ) -> None:
     """Run a study of the paper and print our table beside the paper's."""
+    if study is None:
+        _list_studies()
+        return
     with clear_errors():
         module = _study(study)
         if quick and not hasattr(module, "QUICK"):
@@ -220,10 +223,24 @@ def winners(ranking: pd.DataFrame) -> list[Any]:
     return [*ranking[same].itertuples()]
 
 
+def _own_studies() -> list[str]:
+    studies = importlib.import_module("bayesbandit.studies")
+    return [m.name for m in pkgutil.iter_modules(studies.__path__)]
+
+
+def _list_studies() -> None:
+    """The studies of the package, and of installed ones, and what each shows."""
+    import pandas as pd
+
+    with clear_errors():
+        names = [*dict.fromkeys([*_own_studies(), *plugins("studies")])]
+        rows = [{"study": name, "what it shows": _study(name).TITLE} for name in names]
+    show(pd.DataFrame(rows), "Studies")
+
+
 def _study(name: str) -> Any:
     """A study of the package, or of an installed one, by its name."""
-    studies = importlib.import_module("bayesbandit.studies")
-    names = [m.name for m in pkgutil.iter_modules(studies.__path__)]
+    names = _own_studies()
     if name in names:
         hides("studies", name, "the study of bayesbandit")
         return importlib.import_module(f"bayesbandit.studies.{name}")

@@ -188,6 +188,13 @@ def test_help_names_what_is_played():
     assert f"{', '.join(PLAYED[:-1])} and {PLAYED[-1]}" in text
 
 
+def test_reproduce_alone_lists_the_studies():
+    result = run("reproduce")
+    assert result.exit_code == 0
+    assert "lasso_ridge" in result.output
+    assert "Simulations that find the optimal assignment" in " ".join(result.output.split())
+
+
 def test_an_unknown_study_is_named(tmp_path):
     result = run("reproduce", "table9", "--out", tmp_path)
     assert result.exit_code == 2

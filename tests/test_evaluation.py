@@ -337,6 +337,10 @@ def test_markdown_aligns_and_escapes() -> None:
     ]  # fmt: skip
     assert "–" in ev.markdown(pd.DataFrame({"k": ["b", None]}, dtype=object))
     assert "| 0.3333 |" in ev.markdown(pd.DataFrame({"share": [1 / 3, 0.5]}))
+    rounded = ev.markdown(pd.DataFrame({"regret": [1457.2273, 128.75], "z": [5.1, -10.0]}))
+    assert [line.split("|")[1:3] for line in rounded.splitlines()[2:]] == [
+        ["   1457 ", "   5.1 "], ["    129 ", " -10.0 "],
+    ]  # fmt: skip
 
 
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:

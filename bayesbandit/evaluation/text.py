@@ -9,7 +9,8 @@ import pandas as pd
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
-    """The frame as a Markdown table, numbers to `digits` decimals, "–" for NaN.
+    """The frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their column's
+    largest, or as many decimals where that is below 1.
 
     The index is left out if it only counts rows; column levels are joined by a space.
     """
@@ -48,7 +49,10 @@ def share(k: int, n: int, digits: int = 0) -> str:
 
 def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
-    digits = 0 if (finite == np.round(finite)).all() else digits
+    whole = len(str(int(np.abs(finite).max(initial=0.0)))) if (np.abs(finite) >= 1).any() else 0
+    digits = max(0, digits - whole)
+    while digits > 0 and (np.round(finite, digits) == np.round(finite, digits - 1)).all():
+        digits -= 1
     texts = (f"{value:.{digits}f}" for value in values)
     return [text.replace("nan", "–").replace("inf", "∞") for text in texts]
 
