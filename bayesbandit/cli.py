@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
-    help="Which bandit does best on your data? And what does the paper say?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
 )
 STUDY = ("TITLE", "experiment", "table", "beside", "figures")  # what `reproduce` needs of one
@@ -30,6 +29,22 @@ STUDY = ("TITLE", "experiment", "table", "beside", "figures")  # what `reproduce
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        console.print(f"bayesbandit {version('bayesbandit')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say it and exit."),
+    ] = False,
+) -> None:
+    """Which bandit does best on your data? And what does the paper say?"""
 
 
 @app.command()
@@ -84,6 +99,8 @@ def compare(
             if target is None:
                 raise ValueError("--csv needs --target, the column to predict")
             sets.append(rooms.from_csv(csv, target))
+        elif target is not None:
+            raise ValueError(f"--target {target} needs --csv, the file that has this column")
         sets += [rooms.openml(name) for name in openml or []]
         sets += rooms.folder(folder) if folder is not None else []
         sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]

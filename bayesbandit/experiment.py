@@ -112,6 +112,8 @@ class Experiment:
         jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
             the work goes to a Dask cluster.
         """
+        if jobs != -1:
+            checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
         first = self._first()
         texts, described = code.texts(*(parts for _, parts in first.values())), self._of(first)
         modules.unchanged(texts)

@@ -90,11 +90,13 @@ def test_compare_on_a_folder(jobs, tmp_path):
         (["--data", "titanic"], "bundled data sets are iris, wine, breast_cancer, digits"),
         (["--csv", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
         (["--csv", "nowhere.csv"], "--csv needs --target"),
+        (["--target", "y"], "--target y needs --csv"),
         (["--folder", "nowhere"], "there is no folder"),
+        (["--jobs", "0"], "or -1 for all cores, must be an integer ≥ 1; got 0"),
         (["--bandit", "LinTs"], "unknown bandit 'LinTs'; there are BLTS, BLUCB"),
         (["--bandit", "LinTS(alpha)"], "settings must be named"),
         (["--bandit", "LinTS(alpha=-1)"], "alpha must be a finite number ≥ 0; got -1"),
-        (["--bandit", "LinTS(alfa=1)"], "unexpected keyword argument 'alfa'"),
+        (["--bandit", "LinTS(alfa=1)"], "LinTS has no setting 'alfa'; did you mean 'alpha'?"),
         (["--bandit", "LinTS(alpha=__import__('os'))"], "cannot read"),
         (["--bandit", "LinTS", "--bandit", "LinTS"], "more than once: LinTS"),
     ],
@@ -104,6 +106,7 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
 
 
 PLAYER = """
@@ -186,6 +189,10 @@ def test_settings_not_given_are_those_of_the_preset(name):
 def test_help_names_what_is_played():
     text = " ".join(run("compare", "--help").output.split())
     assert f"{', '.join(PLAYED[:-1])} and {PLAYED[-1]}" in text
+
+
+def test_the_version_is_that_of_the_package():
+    assert run("--version").output.split() == ["bayesbandit", bb.__version__]
 
 
 def test_reproduce_alone_lists_the_studies():

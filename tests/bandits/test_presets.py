@@ -90,3 +90,10 @@ def test_it_prints_as_its_settings(name):
     text = repr(PRESETS[name](["a", "b"], 2))
     assert text.startswith("Bandit(2 arms, Ridge(ridge=1.0")
     assert "0x" not in text
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
+    preset = getattr(bb, name)
+    with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
+        preset(2, 1, sed=3)

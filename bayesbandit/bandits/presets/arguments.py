@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
+from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.checks import Name
 
 Arms = int | Iterable[Name]
@@ -17,3 +22,31 @@ def kept(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What of the settings is `Bandit`'s (history), and the others, the model's."""
     own = {name: value for name, value in settings.items() if name == "history"}
     return own, {name: value for name, value in settings.items() if name not in own}
+
+
+def takes[**P](*models: type) -> Callable[[Callable[P, Bandit]], Callable[P, Bandit]]:
+    """A preset refuses settings that are neither its own, nor of these models, nor `Bandit`'s
+    (history), and says which it has."""
+
+    def of(preset: Callable[P, Bandit]) -> Callable[P, Bandit]:
+        own = [name for name in inspect.signature(preset).parameters if name != "settings"]
+        fine = [
+            *dict.fromkeys([*own, *(f.name for model in models for f in fields(model))]),
+            "history",
+        ]
+
+        @wraps(preset)
+        def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
+            for name in settings:
+                if name not in fine:
+                    close = get_close_matches(name, fine, n=1)
+                    hint = f"did you mean {close[0]!r}? " if close else ""
+                    called = getattr(preset, "__name__", "it")
+                    raise TypeError(
+                        f"{called} has no setting {name!r}; {hint}there are {', '.join(fine)}"
+                    )
+            return preset(*args, **settings)
+
+        return checked
+
+    return of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed
+from bayesbandit.bandits.presets.arguments import Arms, Seed, takes
 from bayesbandit.checks import number
 from bayesbandit.policies import UCB, Alpha, Thompson
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WARM = 10  # sweeps that a sampler makes before those that are kept, from where it stood
 
 
+@takes()
 def BayesianLassoTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
@@ -48,6 +49,7 @@ def BayesianLassoTS(
     )
 
 
+@takes()
 def BayesianLassoUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool = True, draws: int = 100,

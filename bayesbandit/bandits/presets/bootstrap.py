@@ -6,12 +6,13 @@ from typing import Any
 
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.ensemble.replicates import Penalty
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 
+@takes(Bootstrap)
 def BootstrapLassoTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -24,6 +25,7 @@ def BootstrapLassoTS(
     return _bootstrap("lasso", Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
+@takes(Bootstrap)
 def BootstrapLassoUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -32,6 +34,7 @@ def BootstrapLassoUCB(
     return _bootstrap("lasso", UCB(alpha), arms, n_features, seed, balance, settings)
 
 
+@takes(Bootstrap)
 def BootstrapRidgeTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -40,6 +43,7 @@ def BootstrapRidgeTS(
     return _bootstrap("ridge", Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
+@takes(Bootstrap)
 def BootstrapRidgeUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,

@@ -6,11 +6,12 @@ from typing import Any
 
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 
+@takes(Forest)
 def ForestTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -24,6 +25,7 @@ def ForestTS(
     return _forest(Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
+@takes(Forest)
 def ForestUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,

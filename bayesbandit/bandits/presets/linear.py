@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.policies import UCB, Alpha, EpsilonGreedy, Greedy, Policy, Thompson
 
@@ -30,6 +30,7 @@ def _linear(
     return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **own)
 
 
+@takes(Ridge)
 def LinTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
@@ -46,6 +47,7 @@ def LinTS(
     )  # fmt: skip
 
 
+@takes(Ridge)
 def LinUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
@@ -61,6 +63,7 @@ def LinUCB(
     )
 
 
+@takes(Ridge)
 def BLTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
@@ -79,6 +82,7 @@ def BLTS(
     )
 
 
+@takes(Ridge)
 def BLUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
@@ -99,6 +103,7 @@ def BLUCB(
     )
 
 
+@takes(Ridge)
 def LinGreedy(
     arms: Arms, n_features: int, epsilon: Alpha = 0.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
@@ -15,6 +15,7 @@ UCB_ROWS = 16.0  # of `PolicyTree.prior_rows`, as of `LinUCB`: it looks one sd u
 Propensity = Literal["decision", "estimated"]
 
 
+@takes(PolicyTree)
 def PolicyTreeTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0, clip: float = 0.1,
     propensity: Propensity = "decision", **settings: Any,
@@ -31,6 +32,7 @@ def PolicyTreeTS(
     return _tree(Thompson(alpha), arms, n_features, seed, clip, propensity, settings)
 
 
+@takes(PolicyTree)
 def PolicyTreeUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0, clip: float = 0.1,
     propensity: Propensity = "estimated", **settings: Any,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle, Oracle
@@ -15,6 +15,7 @@ from bayesbandit.policies import Thompson
 UNCLIPPED = 1e-12  # below any propensity
 
 
+@takes(PolicyMixture)
 def ILTCB(
     arms: Arms, n_features: int, exploration: float = 0.01, psi: float = 1.0,
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
@@ -38,6 +39,7 @@ def ILTCB(
     return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **own)
 
 
+@takes()
 def SuperLinUCB(
     arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
@@ -51,6 +53,7 @@ def SuperLinUCB(
     return Bandit(arms, model, Thompson(), n_features=n_features, seed=seed, **settings)
 
 
+@takes()
 def SuperBLUCB(
     arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
