@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.bandits import presets
 from tests import oracle
 from tests.players import PRESETS, anatomy, world
 
@@ -92,7 +93,7 @@ def test_it_prints_as_its_settings(name):
     assert "0x" not in text
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", presets.__all__)
 def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
     preset = getattr(bb, name)
     with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
