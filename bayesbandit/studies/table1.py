@@ -57,6 +57,7 @@ PAIRS = [  # whose difference is shown, simulation by simulation
     ("BLUCB, all arms", "BLUCB"), ("BLTS, λ = 1, mean 1", "LinTS, λ = 1"),
     ("BLTS, λ = 1", "LinTS, λ = ⅓"),
 ]  # fmt: skip
+SCALES = ["LinTS", "BLTS", "LinTS, grid ÷ 3", "BLTS, mean 1"]  # the same weights, the same penalty
 WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictures of one simulation
 
 
@@ -185,20 +186,22 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences between bandits, simulation by simulation, in points of the share ± SE."""
-    rows: dict[str, dict[str, str]] = {}
-    for gap in evaluation.differences(results, PAIRS, "optimal").to_dict("records"):
-        row = rows.setdefault(f"{gap['one']} − {gap['other']}", {})
-        name = gap["environment"].removeprefix(NAME)
-        points = evaluation.within(100 * gap["difference"], 100 * gap["se"], 1, sign=True)
-        row[f"{name} (points)"] = points
-    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("difference").reset_index()
-    return {"Differences, simulation by simulation (points ± SE)": frame}
+    gaps = evaluation.differences(results, PAIRS, "optimal")
+    cells = gaps.assign(
+        difference=gaps["one"] + " − " + gaps["other"],
+        specification=gaps["environment"].str.removeprefix(NAME),
+        points=100 * gaps["difference"],
+        points_se=100 * gaps["se"],
+    )
+    shown = evaluation.wide(cells, 1, "difference", "specification", "points", sign=True)
+    return {"Differences, simulation by simulation (points ± SE)": shown}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Pictures by file name: of all simulations, and of one in the context space."""
-    four = results[results["bandit"].isin(FOUR)]
+    four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
     drawn = {
+        "scale": plots.optimal_share(scales),
         "optimal_share": plots.optimal_share(four),
         "regret": plots.regret_curves(four),
         "propensities": plots.propensities(four),
