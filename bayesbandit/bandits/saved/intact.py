@@ -116,7 +116,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand((np.abs(reward) <= LARGEST).all(), "its rewards are not finite")
     demand(((weight > 0) & (weight < np.inf)).all(), "its weights are not > 0")
     demand(np.isin(arm, np.arange(-len(meta["retired"]), K)).all(), "its history has unknown arms")
-    demand(np.isin(kind, np.arange(rules.TABULATED + 1)).all(), "its history has unknown rules")
+    demand(np.isin(kind, rules.KINDS).all(), "its history has unknown rules")
     param, most = tail[:, rules.PARAM], np.where(kind == rules.EPSILON_GREEDY, 1.0, LARGEST)
     demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
     demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
@@ -126,6 +126,9 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
     chances = last[there & (kind == rules.TABULATED)[:, None]]
     demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
+    drawn = there & np.isin(kind, rules.DRAWN)[:, None]
+    for part in (np.abs(last[drawn]), scale[drawn]):
+        demand(((part > 0) & (part < np.inf)).all(), "its arms have parameters that are none")
     floor = tail[:, rules.FLOOR] * there.sum(axis=1)
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
