@@ -17,6 +17,7 @@ from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import arm_row, rules
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
+FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 
 
 class Broken(ValueError):
@@ -128,7 +129,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
     drawn = there & np.isin(kind, rules.DRAWN)[:, None]
     for part in (np.abs(last[drawn]), scale[drawn]):
-        demand(((part > 0) & (part < np.inf)).all(), "its arms have parameters that are none")
+        demand(((part >= 1 / FAR) & (part <= FAR)).all(), "its arms have no parameters")
     floor = tail[:, rules.FLOOR] * there.sum(axis=1)
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
