@@ -75,6 +75,24 @@ def test_draws_follow_their_law(a, b, family, draws, rng):
     assert abs(stats.spearmanr(z[1:], z[:-1]).statistic) < 4 / np.sqrt(n)
 
 
+def test_random_numbers_are_those_of_splitmix64():
+    """The first outputs of the authors' splitmix64.c from the state 1234567."""
+    state = np.uint64(1234567)
+    for expected in (6457827717110365317, 3203168211198807973, 9817491932198370423):
+        u, state = families.uniform(np.uint64(state))
+        assert u == ((expected >> 11) + 0.5) / 2**53
+
+
+def test_no_random_number_serves_twice():
+    """The draws of a probability go on where one another's end."""
+    for a, b in ((0.3, 0.4), (5.0, 0.2), (3.0, 7.0)):
+        begin = np.uint64(families.seeded(0.1))
+        _, middle = families.log_gamma(a, begin)
+        _, end = families.log_gamma(b, np.uint64(middle))
+        assert families.log_odds(a, b, begin)[1] == end
+        assert families.log_rate(a, b, begin)[1] == middle
+
+
 @FAMILIES
 @pytest.mark.parametrize("a", [1e9, 1e13, 1e20])
 def test_large_ones_are_normal_to_the_last_digits(a, family):
