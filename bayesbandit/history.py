@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, chances, row_width, tail_at
+from bayesbandit.kernels.chances import chances
+from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, row_width, tail_at
 
 if TYPE_CHECKING:
     import pandas as pd

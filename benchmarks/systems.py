@@ -6,8 +6,8 @@ probabilities and rates.
 CPU time of one thread, median over repeats. Residual balancing: an arm's 1,000 rounds of 20
 features, against SLSQP on the primal problem at 100 rounds. Kernel balancing: its 1,000 rounds
 among 3,000. ILTCB: the policies of 1,000 rounds of 10 features and 3 arms. Conjugate models: one
-decision with its exact probabilities and one update a step, K = 3, no context; and whole runs in
-the compiled loop; beside LinTS with 10 features.
+decision and one update a step, K = 3, no context, with and without the decision's exact propensity;
+and whole runs in the compiled loop, with that of every round; beside LinTS with 10 features.
 """
 
 import argparse
@@ -62,13 +62,18 @@ def kernel() -> np.ndarray:
     return bb.KernelBalance().of_arm(np.flatnonzero(arm == 0), bandit.history)
 
 
-def stepping(bandit: bb.Bandit, x: np.ndarray | None, steps: int = 5_000) -> Callable[[], object]:
-    """Decisions and updates one by one."""
+def stepping(
+    bandit: bb.Bandit, x: np.ndarray | None, asked: bool = False, steps: int = 5_000
+) -> Callable[[], object]:
+    """Decisions and updates one by one. asked: for each decision's propensity."""
     rewards = RNG.binomial(1, 0.5, steps).astype(float).tolist()
 
     def step() -> None:
         for reward in rewards:
-            bandit.observe(bandit.choose(x), reward)
+            decision = bandit.choose(x)
+            if asked:
+                decision.propensity  # noqa: B018  # computed now
+            bandit.observe(decision, reward)
 
     return step
 
@@ -86,6 +91,7 @@ def rates(repeats: int) -> None:
     for name in ("beta_bernoulli", "gamma_poisson"):
         bandit = bb.Bandit(3, bb.load_model(name), bb.Thompson(), n_features=0)
         works[f"{name} (target 100)"] = stepping(bandit, None), 5
+        works[f"{name}, with propensities"] = stepping(bandit, None, asked=True), 5
         works[f"{name}, compiled loop"] = running(name), 50
     for name, (work, thousands) in works.items():
         work()

@@ -144,6 +144,8 @@ class Bandit(BanditState):
         x: none is needed where n_features=0. arms: those that may be chosen, where not all may.
         """
         live = self.deciding
+        if x is None:
+            x = NOTHING
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
             choose_one, layout, stats, all_arms, settings, kind, param, floor, stream = live
             if x.shape == layout.shape and (x.strides == ADJACENT or not x.size):

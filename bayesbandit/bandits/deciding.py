@@ -25,24 +25,24 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
         forks.release(bandit)
         layout = bandit.layout
         available = bandit.all_arms if arms is None else bandit.among(arms)
-        x = NOTHING if x is None else x
         if x is NOTHING and layout.n_features > 0:
             raise ValueError(f"contexts must have {layout.n_features} features; got none")
         x = checks.floats(x, "contexts")
-        if x.shape == layout.shape and forks.is_one_call(bandit):
-            return Decision(layout, _one(bandit, x, available))
+        kind = forks.kind_played(bandit)
+        if x.shape == layout.shape and kind is not None:
+            return Decision(layout, _one(bandit, x, available, kind))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """A decided row (width,) for a context x (d,), by a compiled belief and rule."""
-    belief, rule, [[param, floor]] = bandit.belief, bandit.rule, forks.params(bandit, 1)
+def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray, kind: int) -> np.ndarray:
+    """A decided row (width,) of this KIND for a context x (d,), by a compiled belief and rule."""
+    belief, [[param, floor]] = bandit.belief, forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
     choose_one = kernels_of(belief).choose_one
     while arm < 0:
         arm = choose_one(
-            row, x, belief.arms, available, belief.settings, rule, param, floor, bandit.stream
+            row, x, belief.arms, available, belief.settings, kind, param, floor, bandit.stream
         )
         if arm == rounds.NOT_FINITE:
             checks.contexts(x, bandit.n_features)
@@ -96,13 +96,18 @@ def describe(
     params: np.ndarray,
     held: bool = False,
 ) -> tuple[np.ndarray, int]:
-    """Rows (n, width) with contexts x (n, d) and all arms' moments, and the rule that then decides.
+    """Rows (n, width) with contexts x (n, d) and what they keep of all arms, and the rule that then
+    decides.
 
     params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
     """
     belief, rule = bandit.belief, bandit.rule
     rows = np.empty((len(x), bandit.layout.width))
     rows[:, : bandit.n_features] = x
+    kind = forks.kind_played(bandit)
+    if kind in rules.DRAWN:
+        belief.describe_parameters(rows, available)
+        return rows, kind
     if rule is None:
         _by_policy(bandit, rows, x, available, held)
     else:

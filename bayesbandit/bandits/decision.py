@@ -9,15 +9,8 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.kernels.rules import (
-    ARM,
-    KIND,
-    PROPENSITY,
-    TABULATED,
-    all_chances,
-    chance,
-    spread,
-)
+from bayesbandit.kernels.chances import all_chances, chance
+from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
 
 
 class Decision:
@@ -61,9 +54,8 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
-        scale, df = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
-        tabulated = self.rows[..., self.layout.tail + KIND, None] == TABULATED  # see kernels/rules
-        return spread(scale, np.where(tabulated, np.inf, df))
+        scale, last = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
+        return deviation(self.rows[..., self.layout.tail + KIND, None], scale, last)
 
     @property
     def propensity(self) -> Any:

@@ -25,7 +25,7 @@ from weakref import WeakSet
 import numpy as np
 
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.beliefs.base import kernels_of, plays
+from bayesbandit.beliefs.base import kernels_of, played
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.policies import is_constant, numbers, rule
@@ -127,8 +127,8 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
         kernels = kernels_of(belief)
-        if bandit.param is not None and is_one_call(bandit):
-            rule = bandit.rule, *bandit.param
+        if bandit.param is not None and (kind := kind_played(bandit)) is not None:
+            rule = kind, *bandit.param
             deciding = (
                 kernels.choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
             )  # fmt: skip
@@ -139,10 +139,17 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
 
 
+def kind_played(bandit: BanditState) -> int | None:
+    """The KIND of the rows in which the kernels decide a round by the belief and the policy of now;
+    None: they do not."""
+    if bandit.rule is None or not bandit.compiled:
+        return None
+    return played(bandit.belief, bandit.rule, bandit.param)
+
+
 def is_one_call(bandit: BanditState) -> bool:
     """Whether the kernels decide a round by the belief and the policy of now."""
-    rule = bandit.rule if bandit.compiled else None
-    return rule is not None and plays(bandit.belief, rule, bandit.param)
+    return kind_played(bandit) is not None
 
 
 def reserve(bandit: BanditState, n: int) -> None:

@@ -49,7 +49,7 @@ def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> 
     while done < T:
         done = kernels_of(bandit.belief).play(
             x, reward, done, every, bandit.belief.arms, bandit.all_arms, bandit.belief.settings,
-            bandit.rule, params, bandit.source, bandit.clip, bandit.stream,
+            forks.kind_played(bandit), params, bandit.source, bandit.clip, bandit.stream,
             chosen, propensity, ring,
         )  # fmt: skip
         if done < T:

@@ -273,11 +273,11 @@ def kernels_of(belief: Any) -> Any:
     return getattr(belief, "kernels", rounds)
 
 
-def plays(belief: Any, rule: int, param: tuple[float, float] | None) -> bool:
-    """Whether the kernels of a compiled belief play a rule of this number and least probability,
-    None where they change."""
-    own = getattr(belief, "plays", None)
-    return own is None or own(rule, param)
+def played(belief: Any, rule: int, param: tuple[float, float] | None) -> int | None:
+    """The KIND of the rows (`kernels/rules.py`) in which the kernels of a compiled belief play a
+    rule of this number and least probability, None where they change; None: they do not."""
+    own = getattr(belief, "played", None)
+    return rule if own is None else own(rule, param)
 
 
 def widened(values: np.ndarray, alpha: Any, axis: int) -> np.ndarray:

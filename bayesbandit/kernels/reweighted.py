@@ -10,6 +10,7 @@ from numba import njit
 
 from bayesbandit.kernels.arm_row import D_, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.chances import chance
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
 from bayesbandit.kernels.rules import (
     FLOOR,
@@ -18,7 +19,6 @@ from bayesbandit.kernels.rules import (
     PROPENSITY,
     REWARD,
     WEIGHT,
-    chance,
     is_short,
     row_width,
     tail_at,

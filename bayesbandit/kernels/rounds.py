@@ -12,6 +12,7 @@ from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.chances import chance
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
@@ -22,7 +23,6 @@ from bayesbandit.kernels.rules import (
     PROPENSITY,
     REWARD,
     WEIGHT,
-    chance,
     decide,
     df_at,
     is_short,

@@ -1,12 +1,13 @@
-"""How an arm is picked from the moments of a row, and with what probability.
+"""How an arm is picked from the moments of a row; with what probability, `kernels/chances.py` says.
 
 A logged round is one row of numbers: the context with its constant column (D), each arm's mean,
-scale and degrees of freedom at the moment of decision (K each), then the scalars below. An arm that
-may not be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals,
-behind a count of those that are used, and before the number of contexts decided so far: one array,
-so that a compiled decision changes both or neither.
+scale and degrees of freedom at the moment of decision (K each), then the scalars below. Under the
+rules BETA and GAMMA, b stands for the scale and a for the degrees of freedom. An arm that may not
+be chosen has mean −∞ and scale 0. Random numbers come from a block of standard normals, behind a
+count of those that are used, and before the number of contexts decided so far: one array, so that a
+compiled decision changes both or neither.
 
-An arm without a reward is new, which a minus before its degrees of freedom says. Of U new ones
+An arm without a reward is new, which a minus before its degrees of freedom or a says. Of U new ones
 among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K among the others.
 FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 """
@@ -14,14 +15,23 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 import numpy as np
 from numba import njit, vectorize
 
-from bayesbandit.kernels.best_arm import best_probabilities, best_probability
+from bayesbandit.kernels.conjugate.families import (
+    beta_moments,
+    gamma_moments,
+    log_odds,
+    log_rate,
+    seeded,
+)
 from bayesbandit.kernels.student import normal_cdf
 
 # The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
 TAIL = 7
 
-THOMPSON, UCB, EPSILON_GREEDY, TABULATED = range(4)  # the rule that decided
+# The rule that decided; BETA and GAMMA: Thompson sampling from such posteriors.
+KINDS = range(6)
+THOMPSON, UCB, EPSILON_GREEDY, TABULATED, BETA, GAMMA = KINDS
+DRAWN = BETA, GAMMA
 ANY, NEW, OLD = range(3)  # among which arms
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
@@ -34,7 +44,8 @@ def scale_at(D, K):
 
 @njit(cache=True)
 def df_at(D, K):
-    """Where the degrees of freedom begin; under the rule TABULATED, the arms' probabilities.
+    """Where the degrees of freedom begin; under the rule TABULATED, the arms' probabilities, and a
+    under BETA and GAMMA.
 
     A belief whose arms depend on each other, or which is known by draws, has no degrees of freedom:
     it tabulates the probabilities, which need a place in the row all the same. Whoever reads these
@@ -96,6 +107,18 @@ def spread(scale, df):
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
     return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))  # both branches may be computed
+
+
+@vectorize(["float64(float64, float64, float64)"], cache=True)
+def deviation(kind, scale, last):
+    """An arm's standard deviation by what stands in a row of this KIND; 0 of none."""
+    if kind == TABULATED or scale == 0.0:
+        return scale
+    if kind == BETA:
+        return beta_moments(abs(last), scale)[1]
+    if kind == GAMMA:
+        return gamma_moments(abs(last), scale)[1]
+    return spread(scale, last)
 
 
 @njit(cache=True)
@@ -189,12 +212,17 @@ def decide(row, D, K, kind, param, floor, stream):
     if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
         return uniformly(row, D, K, among, available_in(row, D, K) - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
+    state = seeded(normal(stream)) if kind in DRAWN else np.uint64(0)
     best, best_score, ties = -1, -np.inf, 0
     for k in range(K):
         if row[D + k] == -np.inf or (among == OLD and row[df_at(D, K) + k] < 0.0):
             continue
         if kind == THOMPSON:
             score = draw(row[D + k], alpha * row[scale_at(D, K) + k], row[df_at(D, K) + k], stream)
+        elif kind == BETA:
+            score, state = log_odds(row[df_at(D, K) + k], row[scale_at(D, K) + k], state)
+        elif kind == GAMMA:
+            score, state = log_rate(row[df_at(D, K) + k], row[scale_at(D, K) + k], state)
         else:
             score = ucb_score(row, k, K, D, alpha)
         if score > best_score or best < 0:
@@ -204,97 +232,3 @@ def decide(row, D, K, kind, param, floor, stream):
             if below(ties, stream) == 0:
                 best = k
     return best
-
-
-@njit(cache=True)
-def by_score(row, a, D, K, kind, param):
-    """Probability that a rule of scores picks the old arm a among the old ones."""
-    explore = param if kind == EPSILON_GREEDY else 0.0
-    alpha = param if kind == UCB else 0.0
-    score, count, ties, beaten = ucb_score(row, a, K, D, alpha), 0, 0, False
-    for k in range(K):
-        if is_among(row, k, D, K, OLD):
-            other = ucb_score(row, k, K, D, alpha)
-            count += 1
-            ties += other == score
-            beaten = beaten or other > score
-    return explore / count + (0.0 if beaten else (1.0 - explore) / ties)
-
-
-@njit(cache=True)
-def scaled(scale, alpha):
-    """α times the scales (K,)."""
-    out = np.empty(scale.size)
-    for k in range(out.size):
-        out[k] = alpha * scale[k]
-    return out
-
-
-@njit(cache=True)
-def best_among_old(row, a, D, K, alpha):
-    """Probability that Thompson sampling picks the old arm a among the old ones."""
-    seen, out = np.empty((3, K)), np.empty(K)
-    for k in range(K):
-        is_new = row[df_at(D, K) + k] < 0.0
-        seen[0, k] = -np.inf if is_new else row[D + k]
-        seen[1, k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
-        seen[2, k] = abs(row[df_at(D, K) + k])
-    best_probabilities(seen[0], seen[1], seen[2], out)
-    return out[a]
-
-
-@njit(cache=True)
-def chance(row, a, D, K):
-    """Probability that arm a is picked, given the row's moments and rule."""
-    tail = row[tail_at(D, K) :]
-    if int(tail[KIND]) == THOMPSON and tail[FLOOR] == 0.0 and new_in(row, D, K) == 0:
-        mean, scale, df = moments_in(row, D, K)
-        if mean[a] == -np.inf:
-            return 0.0
-        return best_probability(a, mean, scaled(scale, tail[PARAM]), df)
-    return chance_among(row, a, D, K)
-
-
-@njit(cache=True)
-def chance_among(row, a, D, K):
-    """`chance`, of any rule, above a floor, and where some arms are new."""
-    tail = row[tail_at(D, K) :]
-    kind, param, floor = int(tail[KIND]), tail[PARAM], tail[FLOOR]
-    if row[D + a] == -np.inf:
-        return 0.0
-    if kind == TABULATED:
-        return row[df_at(D, K) + a]
-    count, new = available_in(row, D, K), new_in(row, D, K)
-    if row[df_at(D, K) + a] < 0.0:
-        return 1.0 / count
-    if kind == THOMPSON:
-        p = best_among_old(row, a, D, K, param)
-    else:
-        p = by_score(row, a, D, K, kind, param)
-    return floor + (1.0 - count * floor) * (p * (1.0 - new / count))
-
-
-@njit(cache=True)
-def chances(rows, arm, D, K, out):
-    """Each row's chance of the arm of that row (arm ≥ 0: of this arm instead)."""
-    for i in range(rows.shape[0]):
-        a = arm if arm >= 0 else int(rows[i, tail_at(D, K) + ARM])
-        out[i] = chance(rows[i], a, D, K)
-
-
-@njit(cache=True)
-def all_chances(rows, D, K, out):
-    """Each row's chance of every arm, out (n, K): the bits of `chance`, sooner."""
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        count = available_in(row, D, K)
-        if int(row[tail_at(D, K) + KIND]) == THOMPSON and new_in(row, D, K) == 0:
-            mean, scale, df = moments_in(row, D, K)
-            floor = row[tail_at(D, K) + FLOOR]
-            best_probabilities(mean, scaled(scale, row[tail_at(D, K) + PARAM]), df, out[i])
-            for k in range(K):
-                if mean[k] > -np.inf:
-                    out[i, k] = floor + (1.0 - count * floor) * out[i, k]
-        else:
-            for k in range(K):
-                out[i, k] = chance(row, k, D, K)

@@ -112,7 +112,7 @@ def test_rewards_at_once_are_rewards_one_by_one(name):
     for i in range(30):
         one.update(x[i], arm[i], r[i], 0.5)
     np.testing.assert_array_equal(sums(one), sums(many))
-    np.testing.assert_array_equal(one.belief.arms[:, :12], many.belief.arms[:, :12])
+    np.testing.assert_array_equal(one.belief.arms, many.belief.arms)
 
 
 def test_probabilities_are_shares_of_draws(rng):
@@ -177,7 +177,7 @@ def test_impossible_rewards_leave_no_trace(name, bad):
         made.update([[1.0]], ["a"], [bad], [0.5])
     with pytest.raises(ValueError, match="reward"):
         made.play(np.ones((1, 1)), np.full((1, 3), bad))
-    np.testing.assert_array_equal(made.belief.arms[:, :11], before[:, :11])
+    np.testing.assert_array_equal(made.belief.arms, before)
     assert made.history.total == total
     if name == "beta_bernoulli":
         with pytest.raises(ValueError, match="likelihood 0"):

@@ -10,6 +10,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels import rounds, rules
+from bayesbandit.kernels.chances import all_chances, chance
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
 from tests.cases import slow_but
@@ -34,7 +35,7 @@ def row_of(mean, scale, df=INF, kind=UCB, param=1.0, floor=0.0):
 
 
 def chances(row, K):
-    return np.array([rules.chance(row, k, 1, K) for k in range(K)])
+    return np.array([chance(row, k, 1, K) for k in range(K)])
 
 
 def decisions(row, K, kind, param, n, rng, floor=0.0):
@@ -153,7 +154,7 @@ def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
     expected = np.where(there, floor + (1 - 4 * floor) * expected, 0.0)
     np.testing.assert_allclose(chances(row, 5), expected, atol=1e-12)
     every = np.empty((1, 5))
-    rules.all_chances(row[None], 1, 5, every)
+    all_chances(row[None], 1, 5, every)
     np.testing.assert_array_equal(every[0], chances(row, 5))
     fits(decisions(row, 5, kind, 0.4, 4000, rng, floor), expected)
 

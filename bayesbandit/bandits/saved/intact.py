@@ -17,6 +17,7 @@ from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import arm_row, rules
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
+FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 
 
 class Broken(ValueError):
@@ -116,7 +117,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand((np.abs(reward) <= LARGEST).all(), "its rewards are not finite")
     demand(((weight > 0) & (weight < np.inf)).all(), "its weights are not > 0")
     demand(np.isin(arm, np.arange(-len(meta["retired"]), K)).all(), "its history has unknown arms")
-    demand(np.isin(kind, np.arange(rules.TABULATED + 1)).all(), "its history has unknown rules")
+    demand(np.isin(kind, rules.KINDS).all(), "its history has unknown rules")
     param, most = tail[:, rules.PARAM], np.where(kind == rules.EPSILON_GREEDY, 1.0, LARGEST)
     demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
     demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
@@ -126,6 +127,9 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
     chances = last[there & (kind == rules.TABULATED)[:, None]]
     demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
+    drawn = there & np.isin(kind, rules.DRAWN)[:, None]
+    for part in (np.abs(last[drawn]), scale[drawn]):
+        demand(((part >= 1 / FAR) & (part <= FAR)).all(), "its arms have no parameters")
     floor = tail[:, rules.FLOOR] * there.sum(axis=1)
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))

@@ -13,8 +13,8 @@ from bayesbandit.engines.exact.conjugate import Conjugate
 from bayesbandit.engines.exact.one_number import Beta
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels.conjugate import rounds as kernel
-from bayesbandit.kernels.conjugate.best import BETA, GAMMA, SHAPE
-from bayesbandit.kernels.rules import THOMPSON
+from bayesbandit.kernels.conjugate.best import SHAPE, best
+from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 
 
@@ -50,10 +50,17 @@ class ConjugateBelief(Belief):
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 
-    def plays(self, rule: int, param: tuple[float, float] | None) -> bool:
-        """Whether the kernels play a rule of this number and least probability: Thompson sampling
-        where a draw is as far from its mean as it is."""
-        return rule != THOMPSON or (param is not None and param[0] == 1.0)
+    def played(self, rule: int, param: tuple[float, float] | None) -> int | None:
+        """See `beliefs.base.played`: Thompson sampling where a draw is as far from its mean as it
+        is; any other rule."""
+        if rule != THOMPSON:
+            return rule
+        return self.family if param is not None and param[0] == 1.0 else None
+
+    def describe_parameters(self, rows: np.ndarray, available: np.ndarray) -> None:
+        """Fill the available arms' means and parameters into rows (n, width), from which Thompson
+        sampling draws."""
+        kernel.describe_many(rows, self.arms, available, self.settings, self.family)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
@@ -85,7 +92,7 @@ class ConjugateBelief(Belief):
         if alpha != 1.0:
             return widened_best(arms[:, :SHAPE], arms[:, kernel.MEAN], self.family, alpha)
         out = np.empty(len(self.arms))
-        kernel.best(self.arms, which, self.family, out)
+        best(self.arms, which, self.family, out)
         return out[which]
 
     # ---- learning --------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.rules import GAMMA
 
-BETA, GAMMA = range(2)
 N_NODES = 12
 SPAN, FEW = 3.6, 4  # length of a panel in standard deviations of the narrowest arm, of few arms
 SHORT = 2.8  # of more, whose product is steeper

@@ -1,9 +1,10 @@
 """One round of arms without contexts, each a probability or a rate: what `kernels/rounds.py` does
 for linear ones, and the rules of which it shares.
 
-Thompson sampling's probabilities stand in the row (TABULATED) and are kept until a reward arrives:
-they do not depend on the context. What is alike, as `choose_one` and `play`, is written out here as
-there: of a kernel that takes another as an argument, numba's cache has no use in the next process.
+Thompson sampling draws from the arms' posteriors, of which the row keeps a and b (BETA, GAMMA): an
+arm's probability is computed when it is asked for. What is alike, as `choose_one` and `play`, is
+written out here as there: of a kernel that takes another as an argument, numba's cache has no use
+in the next process.
 """
 
 import math
@@ -14,8 +15,11 @@ from numba import njit
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.conjugate.best import GAMMA, SHAPE, best, reshape
+from bayesbandit.kernels.chances import chance, drawn_chances
+from bayesbandit.kernels.conjugate.best import SHAPE, reshape
+from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.rounds import (
+    DECISION,
     DONE,
     FULL,
     NOT_FINITE,
@@ -27,12 +31,12 @@ from bayesbandit.kernels.rounds import (
 )
 from bayesbandit.kernels.rules import (
     ARM,
+    DRAWN,
+    GAMMA,
+    KIND,
     PROPENSITY,
     REWARD,
-    TABULATED,
-    THOMPSON,
     WEIGHT,
-    chance,
     df_at,
     is_short,
     row_width,
@@ -41,9 +45,8 @@ from bayesbandit.kernels.rules import (
 )
 
 # A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and
-# standard deviation; its probability, and in the first arm's row whether the probabilities are
-# those of now.
-N, HITS, REST, MEAN, SPREAD, CHANCE, FRESH = range(SHAPE, SHAPE + 7)
+# standard deviation; a and b, which of a shape may have been blunted.
+N, HITS, REST, MEAN, SPREAD, FIRST, SECOND = range(SHAPE, SHAPE + 7)
 WIDTH = 16
 
 # The settings shared by all arms: columns of the design, family, the prior's a and b, whether an
@@ -75,11 +78,8 @@ def renew(arm, settings):
     """What follows from an arm's sums."""
     family, (a, b) = int(settings[FAMILY]), parameters(arm, settings)
     reshape(arm, a, b, family)
-    if family == GAMMA:
-        arm[MEAN], arm[SPREAD] = a / b, math.sqrt(a) / b
-    else:
-        n = a + b
-        arm[MEAN], arm[SPREAD] = a / n, math.sqrt(a / n * (b / n) / (n + 1.0))
+    arm[FIRST], arm[SECOND] = a, b
+    arm[MEAN], arm[SPREAD] = gamma_moments(a, b) if family == GAMMA else beta_moments(a, b)
 
 
 @njit(cache=True)
@@ -95,7 +95,6 @@ def renew_all(arms, settings):
     """What follows from the sums of all arms."""
     for k in range(arms.shape[0]):
         renew(arms[k], settings)
-    arms[0, FRESH] = 0.0
 
 
 @njit(cache=True)
@@ -107,43 +106,25 @@ def update_many(arms, arm, reward, weight, settings):
 
 
 @njit(cache=True)
-def among(arms, available, settings, out):
-    """Thompson sampling's probabilities of the available arms: out (K,), 0 of all others."""
-    K, count, old = arms.shape[0], 0, 0
-    known = np.empty(K, np.bool_)
+def describe(row, arms, available, settings, kind):
+    """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
+    D, K = int(settings[D_]), arms.shape[0]
+    drawn = kind in DRAWN
     for k in range(K):
-        known[k] = available[k] and arms[k, N] > 0.0
-        count += available[k]
-        old += known[k]
-    if old > 0:
-        best(arms, known, int(settings[FAMILY]), out)
-    for k in range(K):
-        if known[k]:
-            out[k] = out[k] * (old / count)
-        else:
-            out[k] = 1.0 / count if available[k] else 0.0
+        mean, scale, last = -np.inf, 0.0, 0.0
+        if available[k]:
+            arm = arms[k]
+            mean, scale = arm[MEAN], arm[SECOND] if drawn else arm[SPREAD]
+            last = arm[FIRST] if drawn else np.inf
+            last = last if arm[N] > 0.0 else -last
+        row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k] = mean, scale, last
 
 
 @njit(cache=True)
-def tabulate(row, arms, available, settings, floor):
-    """Fill in Thompson sampling's probabilities, none below the floor."""
-    D, K, count, everyone = int(settings[D_]), arms.shape[0], 0, True
-    for k in range(K):
-        count += available[k]
-        everyone = everyone and available[k]
-    p = row[df_at(D, K) : tail_at(D, K)]
-    if everyone and arms[0, FRESH] > 0.0:
-        for k in range(K):
-            p[k] = arms[k, CHANCE]
-    else:
-        among(arms, available, settings, p)
-        if everyone:
-            for k in range(K):
-                arms[k, CHANCE] = p[k]
-            arms[0, FRESH] = 1.0
-    for k in range(K):
-        if available[k]:
-            p[k] = floor + (1.0 - count * floor) * p[k]
+def describe_many(rows, arms, available, settings, kind):
+    """`describe` for rows (n, width)."""
+    for i in range(rows.shape[0]):
+        describe(rows[i], arms, available, settings, kind)
 
 
 @njit(cache=True)
@@ -152,14 +133,19 @@ def choose_into(row, x, arms, available, settings, kind, param, floor, stream):
     D, K = int(settings[D_]), arms.shape[0]
     for i in range(D):
         row[i] = x[i]
-    for k in range(K):
-        row[D + k] = arms[k, MEAN] if available[k] else -np.inf
-        row[scale_at(D, K) + k] = arms[k, SPREAD] if available[k] else 0.0
-        row[df_at(D, K) + k] = (np.inf if arms[k, N] > 0.0 else -np.inf) if available[k] else 0.0
-    if kind == THOMPSON:
-        tabulate(row, arms, available, settings, floor)
-        kind = TABULATED
+    describe(row, arms, available, settings, kind)
     return decide_into(row, D, K, kind, param, floor, stream)
+
+
+@njit(cache=True)
+def chance_now(row, a, arms, settings):
+    """The bits of `chance` for a row of these arms as they are, sooner."""
+    D, K = int(settings[D_]), arms.shape[0]
+    if int(row[tail_at(D, K) + KIND]) not in DRAWN:
+        return chance(row, a, D, K)
+    out = np.empty(K)
+    drawn_chances(row, arms, D, K, out)
+    return out[a]
 
 
 @njit(cache=True)
@@ -186,7 +172,6 @@ def observe_into(row, arms, settings, source, clip):
     arm = arms[int(tail[ARM])]
     add(arm, tail[REWARD], tail[WEIGHT], settings)
     renew(arm, settings)
-    arms[0, FRESH] = 0.0
 
 
 @njit(cache=True)
@@ -243,8 +228,8 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         at = t if params.shape[0] > 1 else 0
         param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream)
-        if t % every == 0:
-            tail[PROPENSITY] = chance(row, arm, D, K)
+        if t % every == 0 or source == DECISION:
+            tail[PROPENSITY] = chance_now(row, arm, arms, settings)
         tail[REWARD] = reward[t, arm]
         observe_into(row, arms, settings, source, clip)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]

@@ -1,0 +1,102 @@
+"""Beta and Gamma numbers: their moments, and draws of them.
+
+A draw by rejection takes nobody knows how many random numbers, and the block of a bandit must last
+for a round: a decision takes one normal of the block (`kernels/rules.py`), whose 64 bits begin a
+SplitMix64 (Steele, Lea and Flood 2014, OOPSLA) that gives as many as it takes. Draws are in the
+coordinate of `best.py`, log v/(1 − v) or log v, which tells apart what is next to 0 or to 1.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+LEFT, MIDDLE, RIGHT, SPARE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+UNIT = 2.0**-53
+LOWEST = -1e300  # of a logarithm, where a is so small that it would be −∞
+FLAT = 1e-3  # below it the acceptance is told by two terms of its series, to 1e-11
+
+
+@njit(cache=True)
+def beta_moments(a, b):
+    """Mean and standard deviation of a Beta(a, b)."""
+    n = a + b
+    return a / n, math.sqrt(a / n * (b / n) / (n + 1.0))
+
+
+@njit(cache=True)
+def gamma_moments(a, b):
+    """Mean and standard deviation of a Gamma(a, b), b a rate."""
+    return a / b, math.sqrt(a) / b
+
+
+@njit(cache=True)
+def mixed(bits):
+    """64 bits, each of which depends on all of these."""
+    bits = (bits ^ (bits >> LEFT)) * FIRST
+    bits = (bits ^ (bits >> MIDDLE)) * SECOND
+    return bits ^ (bits >> RIGHT)
+
+
+@njit(cache=True)
+def seeded(z):
+    """The state that a normal begins."""
+    return mixed(np.float64(z).view(np.uint64))
+
+
+@njit(cache=True)
+def uniform(state):
+    """A uniform number within (0, 1), and the next state."""
+    state = state + STEP
+    return (np.float64(mixed(state) >> SPARE) + 0.5) * UNIT, state
+
+
+@njit(cache=True)
+def centre(a):
+    """d of `log_gamma`."""
+    return a - 1.0 / 3.0 if a >= 1.0 else a + 2.0 / 3.0
+
+
+@njit(cache=True, error_model="numpy")
+def log_gamma(a, state):
+    """log G/d of a draw G ~ Gamma(a, 1), d = `centre(a)`, and the next state.
+
+    Marsaglia and Tsang (2000, ACM TOMS 26, 363–372): G = d (1 + y)³, y = x/(3√d) of a normal x, is
+    accepted with probability exp d (3 log(1 + y) − 3y + 3y²/2 − y³), the form of theirs in which
+    nothing cancels however large d is. For a < 1 it is a draw of a + 1 times U^{1/a}.
+    """
+    d = centre(a)
+    unit = 1.0 / (3.0 * math.sqrt(d))
+    while True:
+        u, state = uniform(state)
+        turn, state = uniform(state)
+        y = unit * math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * turn)
+        u, state = uniform(state)
+        if y <= -1.0:
+            continue
+        log = math.log1p(y)
+        flat = abs(y) < FLAT
+        part = y**4 * (0.6 * y - 0.75) if flat else 3.0 * (log - y + 0.5 * y * y) - y**3
+        if u < 1.0 + d * part or math.log(u) < d * part:
+            break
+    if a >= 1.0:
+        return 3.0 * log, state
+    u, state = uniform(state)
+    return 3.0 * log + max(math.log(u) / a, LOWEST), state
+
+
+@njit(cache=True, error_model="numpy")
+def log_odds(a, b, state):
+    """log v/(1 − v) of a draw v ~ Beta(a, b), and the next state."""
+    success, state = log_gamma(a, state)
+    failure, state = log_gamma(b, state)
+    return math.log(centre(a) / centre(b)) + success - failure, state
+
+
+@njit(cache=True, error_model="numpy")
+def log_rate(a, b, state):
+    """log v of a draw v ~ Gamma(a, b), and the next state."""
+    part, state = log_gamma(a, state)
+    return math.log(centre(a) / b) + part, state

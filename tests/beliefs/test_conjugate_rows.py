@@ -1,0 +1,206 @@
+"""What a round of probabilities or rates keeps: the a and b that its arms had at the decision."""
+
+import json
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.kernels import rules
+from bayesbandit.kernels.rules import BETA, GAMMA, TABULATED, THOMPSON, UCB
+from tests.beliefs.test_conjugate import ARMS, TRUTH, bandit, models, played, rewards, sums
+from tests.cases import slow_but
+from tests.kernels.test_rounds import fits
+
+KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
+EMPTY = np.empty((1, 0))
+
+
+def kept(rows, layout, which):
+    return layout.moment(rows, which)
+
+
+@models
+def test_a_round_keeps_a_and_b_to_the_last_bit(name):
+    made = played(bandit(name, balance="of mean 1"))
+    made.update(np.empty((1, 0)), ["c"], [1.0], [1e-3])  # next to 1, of a probability
+    decision, known = made.choose(), [made.belief.known(k) for k in range(3)]
+    assert decision.rows[made.layout.tail + rules.KIND] == KINDS[name]
+    assert kept(decision.rows, made.layout, 2).tolist() == [k.a for k in known]
+    assert kept(decision.rows, made.layout, 1).tolist() == [k.b for k in known]
+    for at, moment in zip((decision.mean, decision.sd), made.belief.moments(EMPTY), strict=True):
+        np.testing.assert_array_equal(at, moment[0])
+
+
+@models
+@pytest.mark.parametrize("policy", ["UCB", "greedy"])
+def test_other_rules_keep_moments(name, policy):
+    made = played(bandit(name, policy))
+    decision = made.choose()
+    mean, sd = made.belief.moments(EMPTY)
+    np.testing.assert_array_equal(decision.mean, mean[0])
+    np.testing.assert_array_equal(kept(decision.rows, made.layout, 1), sd[0])
+    np.testing.assert_array_equal(decision.sd, sd[0])
+
+
+@models
+@pytest.mark.parametrize("d", [0, 2])
+def test_an_arm_is_chosen_as_often_as_it_says(name, d):
+    made, n = played(bandit(name, d=d), 12), 6000
+    x = np.zeros((n, d))
+    p = made.probabilities(x[:1])[0]
+    assert (p > 0.02).all()
+    number = {arm: k for k, arm in enumerate(ARMS)}
+    one_by_one = [number[made.choose(row).arm] for row in x]
+    at_once = [number[arm] for arm in made.choose(x).arm]
+    for chosen in (one_by_one, at_once):
+        fits(np.bincount(chosen, minlength=3), p)
+
+
+@models
+@pytest.mark.parametrize("policy", slow_but(("floored",), ["Thompson", "floored"]))
+def test_probabilities_asked_for_late_are_those_of_then(name, policy):
+    made = played(bandit(name, policy))
+    then, decision, some = made.probabilities()[0], made.choose(), made.choose(arms=["a", "c"])
+    best = made.belief.best(EMPTY, 1.0, np.array([True, False, True]))[0]
+    floor = 0.05 if policy == "floored" else 0.0
+    played(made, 30, seed=8)
+    np.testing.assert_array_equal(decision.probabilities, then)
+    assert decision.propensity == then[ARMS.index(decision.arm)]
+    np.testing.assert_allclose(some.probabilities[[0, 2]], floor + (1 - 2 * floor) * best)
+    assert some.probabilities[1] == some.sd[1] == 0.0
+    assert some.mean[1] == -np.inf
+    made.remove_arm("b")
+    np.testing.assert_array_equal(decision.probabilities, then)
+
+
+@models
+@pytest.mark.parametrize("policy", slow_but(("floored",), ["Thompson", "floored"]))
+@pytest.mark.parametrize("balance", ["none", "of mean 1"])
+def test_propensities_of_a_run_are_those_of_its_rounds(name, policy, balance):
+    """Also where few are asked for: those that the weights need are all there, and the others can
+    be known from the history."""
+    run, stepped, some = (bandit(name, policy, balance) for _ in range(3))
+    x, reward = np.empty((40, 0)), rewards(40)
+    _, propensity = run.play(x, reward)
+    decisions = []
+    for r in reward:
+        decisions.append(stepped.choose())
+        stepped.observe(decisions[-1], float(r[ARMS.index(decisions[-1].arm)]))
+    _, few = some.play(x, reward, every=7)
+    assert propensity.tolist() == [d.propensity for d in decisions]
+    asked = np.arange(40) % 7 == 0 if balance == "none" else np.ones(40, np.bool_)
+    np.testing.assert_array_equal(few, np.where(asked, propensity, np.nan))
+    np.testing.assert_array_equal(sums(run), sums(some))
+    for made in (run, stepped, some):
+        np.testing.assert_array_equal(made.history.propensity, propensity)
+
+
+@models
+def test_a_late_reward_has_the_weight_of_its_decision(name):
+    made = played(bandit(name, balance="weights"))
+    decision, twin = made.choose(), made.copy()
+    played(made, 20, seed=5)
+    made.observe(decision, 1.0)
+    assert made.history.weight[-1] == 1 / max(0.1, decision.propensity)
+    twin.remove_arm("a" if decision.arm != "a" else "b")
+    twin.observe(decision, 1.0)  # by its name
+    assert twin.history.weight[-1] == made.history.weight[-1]
+
+
+def tabulated(made):
+    """Its history as rounds were kept when their probabilities were tabulated."""
+    rows, layout = made.history.ordered(), made.layout
+    for row in rows:
+        decision = bb.Decision(layout, row.copy())
+        layout.moment(row, 2)[:], layout.moment(row, 1)[:] = decision.probabilities, decision.sd
+        row[layout.tail + rules.KIND] = TABULATED
+
+
+@models
+def test_a_file_of_tabulated_rounds_is_read(name, tmp_path):
+    made = played(bandit(name))
+    expected = made.history.fork()
+    expected.detach()
+    expected = expected.propensity.copy()
+    tabulated(made)
+    made.history.ordered()[:, made.layout.tail + rules.PROPENSITY] = np.nan
+    made.save(tmp_path / "b.npz")
+    again = bb.Bandit.load(tmp_path / "b.npz")
+    assert set(again.history.ordered()[:, again.layout.tail + rules.KIND]) == {TABULATED}
+    np.testing.assert_array_equal(again.history.propensity, expected)
+    decision = again.choose()
+    again.observe(decision, 1.0)
+    assert again.history.ordered()[-1, again.layout.tail + rules.KIND] == KINDS[name]
+    again.remove_arm("a")
+    np.testing.assert_array_equal(again.history.propensity[:-1], expected)
+
+
+BROKEN = {
+    "a of 0": (2, 0.0),
+    "a infinite": (2, np.inf),
+    "a that has no digits": (2, 1e-300),
+    "b of 0": (1, 0.0),
+    "b below 0": (1, -1.0),
+    "b infinite": (1, np.inf),
+    "another rule": (0, 6.0),
+}
+
+
+@models
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):
+    path, (which, value) = tmp_path / "b.npz", BROKEN[case]
+    made = played(bandit(name))
+    made.save(path)
+    with np.load(path) as archive:
+        arrays = {key: archive[key].copy() for key in archive.files}
+    if which == 0:
+        arrays["history"][3, made.layout.tail + rules.KIND] = value
+    else:
+        made.layout.moment(arrays["history"], which)[3, 1] = value
+    assert "history" in json.loads(arrays["meta"].tobytes())["arrays"]
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(ValueError, match=r"b\.npz"):
+        bb.Bandit.load(path)
+
+
+def test_what_the_kernels_play_and_in_which_rows():
+    belief = bandit().belief
+    assert belief.played(THOMPSON, (1.0, 0.0)) == BETA
+    assert belief.played(THOMPSON, (1.5, 0.0)) is None
+    assert belief.played(THOMPSON, None) is None
+    assert belief.played(UCB, None) == UCB
+
+
+@models
+def test_contexts_that_are_not_there(name):
+    one, other = played(bandit(name)), played(bandit(name))
+    for _ in range(5):
+        assert one.choose().rows.tobytes() == other.choose(None).rows.tobytes()
+    assert other.deciding is not None
+    assert other.choose(None, arms=["b"]).arm == "b"
+
+
+@models
+def test_threads_share_a_bandit(name):
+    made = bandit(name, history=None)
+
+    def rounds():
+        rng = np.random.default_rng(0)
+        for _ in range(300):
+            decision = made.choose()
+            made.observe(decision, float(rng.random() < TRUTH[ARMS.index(decision.arm)]))
+
+    threads = [Thread(target=rounds) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    frame = made.history.to_frame()
+    assert len(frame) == made.t == 1200
+    counted = frame.groupby("arm")["reward"].agg(["size", "sum"]).reindex(ARMS).fillna(0.0)
+    np.testing.assert_array_equal(sums(made)[:, :2], counted.to_numpy())
+    assert frame["propensity"].between(0.0, 1.0).all()

@@ -1,0 +1,209 @@
+"""Draws of probabilities and rates follow their laws, and choices by them their probabilities."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba import njit
+from scipy import stats
+from scipy.special import betainc, betaln, expit, gammainc, gammaln
+
+from bayesbandit.kernels import rules
+from bayesbandit.kernels.chances import all_chances, chance, chances
+from bayesbandit.kernels.conjugate import families
+from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
+from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
+from tests.cases import slow_but
+from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
+
+FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
+
+
+@njit
+def drawn(a, b, family, seed, n):
+    """Draws (n,) of z, one behind the other."""
+    out, state = np.empty(n), families.seeded(seed)
+    for i in range(n):
+        draw = families.log_odds if family == BETA else families.log_rate
+        out[i], state = draw(a, b, state)
+    return out
+
+
+@njit
+def first(a, b, family, seeds):
+    """The draw (n,) that each of the seeds begins with."""
+    out = np.empty(seeds.size)
+    for i in range(seeds.size):
+        draw = families.log_odds if family == BETA else families.log_rate
+        out[i], _ = draw(a, b, families.seeded(seeds[i]))
+    return out
+
+
+def below(a, b, z, family):
+    """P(Z < z); where v underflows, by the first term of its series."""
+    if family == GAMMA:
+        tiny = np.exp(np.minimum(a * (z + np.log(b)) - gammaln(a + 1), 0.0))
+        return np.where(z + np.log(b) < -600, tiny, gammainc(a, b * np.exp(np.maximum(z, -700))))
+
+    def lower(a, b, z):
+        tiny = np.exp(np.minimum(a * z - np.log(a) - betaln(a, b), 0.0))
+        return np.where(z < -600, tiny, betainc(a, b, expit(z)))
+
+    return np.where(z < 0, lower(a, b, z), 1.0 - lower(b, a, -z))
+
+
+SHAPES = [
+    (1e-3, 1e-3), (1e-3, 1e6), (1e6, 1e-3), (0.02, 0.5), (0.4, 0.6), (1.0, 1.0), (0.999, 1.001),
+    (1.5, 40.0), (7.0, 3.0), (300.0, 0.2), (2e4, 5e4), (1e6, 1e6),
+]  # fmt: skip
+
+
+@FAMILIES
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+@pytest.mark.parametrize("draws", ["in turn", "of decisions"])
+def test_draws_follow_their_law(a, b, family, draws, rng):
+    """Within a decision one draw follows the other; from one decision to the next a new normal
+    begins them."""
+    n = 40_000
+    z = (
+        drawn(a, b, family, 0.3, n)
+        if draws == "in turn"
+        else first(a, b, family, rng.normal(size=n))
+    )
+    assert np.isfinite(z).all()
+    assert stats.kstest(z, lambda z: below(a, b, z, family)).pvalue > 1e-3
+    assert abs(stats.spearmanr(z[1:], z[:-1]).statistic) < 4 / np.sqrt(n)
+
+
+def test_random_numbers_are_those_of_splitmix64():
+    """The first outputs of the authors' splitmix64.c from the state 1234567."""
+    state = np.uint64(1234567)
+    for expected in (6457827717110365317, 3203168211198807973, 9817491932198370423):
+        u, state = families.uniform(np.uint64(state))
+        assert u == ((expected >> 11) + 0.5) / 2**53
+
+
+def test_no_random_number_serves_twice():
+    """The draws of a probability go on where one another's end."""
+    for a, b in ((0.3, 0.4), (5.0, 0.2), (3.0, 7.0)):
+        begin = np.uint64(families.seeded(0.1))
+        _, middle = families.log_gamma(a, begin)
+        _, end = families.log_gamma(b, np.uint64(middle))
+        assert families.log_odds(a, b, begin)[1] == end
+        assert families.log_rate(a, b, begin)[1] == middle
+
+
+@FAMILIES
+@pytest.mark.parametrize("a", [1e9, 1e13, 1e20])
+def test_large_ones_are_normal_to_the_last_digits(a, family):
+    """Of a = b the mode is 0, and what is about it has all its digits."""
+    z = drawn(a, a, family, -0.7, 40_000)
+    sd = np.sqrt(2 / a) if family == BETA else np.sqrt(1 / a)
+    assert stats.kstest(z / sd, stats.norm.cdf).pvalue > 1e-3
+    assert len(np.unique(z)) == len(z)
+
+
+ARMS = [
+    ([3.0, 5.0, 9.0], [7.0, 9.0, 14.0]),
+    ([1e-3, 2e-3, 1e-3, 5e-3], [1e-3, 1e-3, 4e-3, 1e-2]),
+    ([0.3, 40.0], [0.4, 60.0]),
+    ([600.0, 700.0, 5e5], [900.0, 1e3, 8e5]),
+    ([1e40, 1e40, 1e40], [1e40, 1e40, 1e40]),
+    ([2.0], [3.0]),
+]
+
+
+def alone(a, b, family):
+    """P(best) by the quadrature itself."""
+    shapes, out = np.empty((len(a), SHAPE)), np.empty(len(a))
+    for k in range(len(a)):
+        reshape(shapes[k], a[k], b[k], family)
+    best(shapes, np.ones(len(a), np.bool_), family, out)
+    return out
+
+
+def every(row, K):
+    return np.array([chance(row, k, 1, K) for k in range(K)])
+
+
+@FAMILIES
+@pytest.mark.parametrize(("a", "b"), ARMS)
+def test_choices_are_as_frequent_as_their_probabilities(a, b, family, rng):
+    K, row = len(a), row_of(np.full(len(a), 0.5), b, a, family)
+    np.testing.assert_array_equal(every(row, K), alone(a, b, family))
+    fits(decisions(row, K, family, 1.0, 20_000, rng), alone(a, b, family))
+
+
+@FAMILIES
+@pytest.mark.parametrize("floor", slow_but([0.05], [0.0, 0.05, 0.25]))
+@pytest.mark.parametrize("new", [(), (0,), (1, 4), (0, 1, 2, 4)])
+def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, family, rng):
+    """γ + (1 − K γ) p, with p = 1/K of a new arm, and (K − U)/K of the rule's among the others."""
+    a, b = np.array([9.0, 3.0, 5.0, 0.0, 2.0]), np.array([3.0, 2.0, 4.0, 0.0, 2.0])
+    mean, fresh = np.where(a > 0, 0.5, -np.inf), np.isin(np.arange(5), new)
+    row, old = row_of(mean, b, np.where(fresh, -a, a), family, 1.0, floor), (a > 0) & ~fresh
+    expected = np.where(fresh, 0.25, 0.0)
+    if old.any():
+        expected[old] = alone(a[old], b[old], family) * old.sum() / 4
+    expected = np.where(a > 0, floor + (1 - 4 * floor) * expected, 0.0)
+    np.testing.assert_allclose(every(row, 5), expected, rtol=1e-14)
+    fits(decisions(row, 5, family, 1.0, 8000, rng, floor), expected)
+
+
+@FAMILIES
+def test_rows_at_once_are_rows_one_by_one(family):
+    """Rows like the one before, and rows that differ in one number of it."""
+    one = row_of(np.full(3, 0.5), [7.0, 9.0, 14.0], [3.0, 5.0, 9.0], family)
+    rows = np.tile(one, (9, 1))
+    tail = rules.tail_at(1, 3)
+    rows[:, 0] = np.arange(9)  # contexts, which matter to no arm
+    rows[2, tail + rules.FLOOR] = 0.1
+    rows[3, rules.df_at(1, 3)] = 4.0
+    rows[4, rules.scale_at(1, 3) + 1] = 2.0
+    rows[5, rules.df_at(1, 3)] *= -1.0
+    rows[6, 1], rows[6, rules.scale_at(1, 3)], rows[6, rules.df_at(1, 3)] = -np.inf, 0.0, 0.0
+    rows[7, tail + rules.KIND] = BETA + GAMMA - family
+    rows[8, tail + rules.KIND] = THOMPSON
+    rows, order = rows[[0, 0, 1, 2, 2, 1, 3, 4, 5, 5, 0, 6, 7, 8, 8, 0]], np.arange(16) % 3
+    rows[:, tail + rules.ARM] = order
+    expected = np.array([every(row, 3) for row in rows])
+    found, own, first_arm = np.empty((16, 3)), np.empty(16), np.empty(16)
+    all_chances(rows, 1, 3, found)
+    chances(rows, -1, 1, 3, own)
+    chances(rows, 0, 1, 3, first_arm)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(own, expected[np.arange(16), order])
+    np.testing.assert_array_equal(first_arm, expected[:, 0])
+    assert len(np.unique(found[:, 0])) == 8
+
+
+@given(
+    st.integers(1, 12), st.sampled_from([BETA, GAMMA]), st.sampled_from([1e-308, 1e-3, 2.0, 1e40]),
+    st.integers(0, 99), st.integers(0, 2), st.booleans(),
+)  # fmt: skip
+def test_the_stream_is_never_read_beyond_its_end(K, family, a, seed, new, floor):
+    """However many numbers the rejections take: ties of arms without digits included."""
+    stream = stream_of(np.random.default_rng(seed), 100)
+    row = row_of(np.full(K, 0.5), np.full(K, a), np.full(K, a))
+    row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
+    while not rules.is_short(stream, K):
+        arm = rules.decide(row, 1, K, family, 1.0, 1e-9 * floor, stream)
+        assert 0 <= arm < K
+        assert stream[0] < stream.size
+
+
+@FAMILIES
+def test_arms_without_digits_tie(family, rng):
+    """a = 1e-308, of which every draw is 0, or 0 and 1."""
+    row = row_of(np.full(3, 0.5), np.full(3, 1e-308), np.full(3, 1e-308), family)
+    fits(decisions(row, 3, family, 1.0, 3000, rng), np.full(3, 1 / 3))
+
+
+def test_the_standard_deviation_of_each_kind():
+    beta, gamma = stats.beta(3.0, 5.0), stats.gamma(3.0, scale=1 / 5.0)
+    for kind, exact in ((BETA, beta), (GAMMA, gamma)):
+        for last in (3.0, -3.0):  # of a new arm
+            np.testing.assert_allclose(rules.deviation(kind, 5.0, last), exact.std(), rtol=1e-14)
+        assert rules.deviation(kind, 0.0, 0.0) == 0.0
+    assert rules.deviation(rules.TABULATED, 5.0, 0.3) == 5.0
+    assert rules.deviation(THOMPSON, 5.0, 4.0) == rules.spread(5.0, 4.0)
