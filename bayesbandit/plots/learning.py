@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -13,10 +14,10 @@ from bayesbandit.plots.style import DASHES, MARKERS, PALETTE, dress, legend, pan
 
 def learning_curves(
     table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
-    title: str,
+    title: str, log: bool = False,
 ) -> Figure:  # fmt: skip
     """Mean ± standard error of column `y` by column `x`, over the rows that share them; a line for
-    each value of column `line`, a panel for each of column `panel`."""
+    each value of column `line`, a panel for each of column `panel`. log: both axes are."""
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]
@@ -32,11 +33,15 @@ def learning_curves(
             here = points[(points[panel] == name) & (points[line] == value)].sort_values(x)
             at, mean, se = (here[column].to_numpy() for column in (x, "mean", "se"))
             ax.plot(at, mean, lw=1.6, ms=4.5, **look)
-            ax.fill_between(at, mean - se, mean + se, color=look["color"], alpha=0.18, lw=0)
+            low = np.maximum(mean - se, 0.1 * mean) if log else mean - se
+            ax.fill_between(at, low, mean + se, color=look["color"], alpha=0.18, lw=0)
         label = name if isinstance(name, str) else f"{panel} = {name}"
         dress(ax, label, x_label, y_label)
         ax.grid(color="#E6E6E6", lw=0.6)
-        ax.set_ylim(0, None)
+        if log:
+            ax.set(xscale="log", yscale="log")
+        else:
+            ax.set_ylim(0, None)
     figure.suptitle(f"{title}: mean ± SE")
     keys = [Line2D([], [], label=str(v), **look) for v, look in zip(lines, looks, strict=True)]
     legend(figure, keys, handle=3)

@@ -58,12 +58,15 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret, replication by replication, and fits of randomised data."""
     mse = fits(_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
+    mean, se = mse.mean(), mse.sem()
+    found = pd.DataFrame({name: map(_within, mean[name], se[name]) for name in mean}, mean.index)
     return {
         "Differences, replication by replication": evaluation.gaps(results, PAIRS),
-        "Mean squared error, in units of σ², of fits of n randomised rounds of an arm": (
-            pd.concat([mse.mean(), mse.sem().add_suffix("_se")], axis=1).reset_index()
-        ),
+        "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
     }
+
+
+_within = partial(evaluation.within, digits=3)
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
@@ -74,7 +77,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "mse": plots.learning_curves(
             mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse"),
             "n", "mse", "method", "sigma", "randomised rounds n of an arm",
-            "mean squared error / σ²", "Fit of randomised data",
+            "mean squared error / σ²", "Fit of randomised data", log=True,
         ),
         "coefficients": plots.learning_curves(
             paths(_few(results)), "t", "coefficient", "group", "bandit", "round t",
