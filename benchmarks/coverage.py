@@ -1,11 +1,9 @@
-"""The paper's non-linear design (section 4.2): regret of forest, LASSO and ridge, and coverage.
+"""Coverage of a forest's intervals in the paper's non-linear design (section 4.2).
 
-    uv run benchmarks/nonlinear.py [--replications N] [--horizon T] [--jobs N] [--coverage]
+    uv run benchmarks/coverage.py [--replications N]
 
-LASSO and ridge have squares and products of the contexts, as in the paper; bandits that are
-compared in one replication face the same drawn environment. `--coverage` asks instead how often
-the 95 % intervals of a forest on uniformly assigned rounds hold the true mean reward of an arm, at
-contexts of their own, beside econml's `RegressionForest` of as many trees.
+How often the 95 % intervals of a forest on uniformly assigned rounds hold the true mean reward of
+an arm, at contexts of their own, beside econml's `RegressionForest` of as many trees.
 """
 
 import argparse
@@ -19,34 +17,11 @@ import bayesbandit as bb
 from bayesbandit.beliefs.forest.belief import Forest
 
 WORLD = bb.environments.NonLinear()
-PLAYERS = {
-    "ForestTS": bb.ForestTS,
-    "BootstrapLassoTS": partial(bb.BootstrapLassoTS, degree=2),
-    "BootstrapRidgeTS": partial(bb.BootstrapRidgeTS, degree=2),
-}
 ASKED = 2000  # contexts at which intervals are looked at
 FOREST = Forest(refit_every=1)
 
 # Of rows x (n, d), rewards (n,), contexts that are asked about (m, d) and a seed: means, sds (m,).
 Predictor = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
-
-
-def regret(replications: int, horizon: int, jobs: int) -> None:
-    """Each one's regret at the horizon, and what the others' is above the forest's."""
-    table = bb.Experiment([WORLD], PLAYERS, horizon, replications).run(jobs)
-    last = table[table["t"] == horizon].pivot(index="replication", columns="bandit")["regret"]
-    print(last.round(0).to_string())
-    print(f"regret after {horizon} rounds, {replications} replications (standard errors)")
-    for name in PLAYERS:
-        print(f"{name:18} {_with_error(last[name])}")
-        if name != "ForestTS":
-            more = last[name] - last["ForestTS"]
-            error = more.std() / np.sqrt(replications)
-            print(f"{'':18} more than ForestTS: {_with_error(more)}, {more.mean() / error:.1f} SE")
-
-
-def _with_error(values: np.ndarray) -> str:
-    return f"{np.mean(values):7.1f} ± {np.std(values, ddof=1) / np.sqrt(len(values)):.1f}"
 
 
 def coverage(replications: int) -> None:
@@ -102,11 +77,4 @@ PREDICTORS: dict[str, Predictor] = {
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=10)
-    parser.add_argument("--horizon", type=int, default=WORLD.horizon)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--coverage", action="store_true")
-    told = parser.parse_args()
-    if told.coverage:
-        coverage(told.replications)
-    else:
-        regret(told.replications, told.horizon, told.jobs)
+    coverage(parser.parse_args().replications)
