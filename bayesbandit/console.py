@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+MAKER = "bayesbandit"  # what its pictures say made them
+
 console = Console()
 
 
@@ -38,7 +40,8 @@ def show(frame: pd.DataFrame, title: str) -> None:
 def keep(
     folder: Path, table: pd.DataFrame, titled: dict[str, pd.DataFrame], figures: dict[str, Figure]
 ) -> None:
-    """table.csv, table.md and the pictures, beside results.parquet and run.json."""
+    """table.csv, table.md and the pictures, beside results.parquet and run.json; pictures of an
+    earlier run that this one has not are gone."""
     from bayesbandit import evaluation
 
     text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
@@ -49,8 +52,21 @@ def keep(
             beside.write_text(text, encoding="utf-8")
         for name, figure in figures.items():
             with replacing(folder / f"{name}.png") as beside:
-                figure.savefig(beside, format="png", dpi=150)
+                figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
+        for old in folder.glob("*.png"):
+            if old.stem not in figures and _is_ours(old):
+                old.unlink()
     say(f"Results, tables and pictures are in {folder}")
+
+
+def _is_ours(picture: Path) -> bool:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(picture) as opened:
+            return opened.info.get("Software") == MAKER
+    except UnidentifiedImageError:
+        return False
 
 
 def say(*parts: str | tuple[str, str]) -> None:

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
@@ -82,6 +83,18 @@ def test_compare_on_a_folder(jobs, tmp_path):
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert not (tmp_path / "runs" / "compare" / "pairwise.png").exists()
+
+
+def test_pictures_of_an_earlier_run_go_and_a_users_own_stay(tmp_path):
+    two = ["--data", "iris", "--replications", 1, "--horizon", 20, "--out", tmp_path]
+    run("compare", *two, "--bandit", "LinTS", "--bandit", "LinUCB")
+    folder = tmp_path / "compare"
+    (folder / "mine.png").write_bytes(b"no picture")
+    Figure().savefig(folder / "my own.png")
+    assert (folder / "pairwise.png").exists()
+    run("compare", *two, "--bandit", "LinTS")
+    left = {p.name for p in folder.glob("*.png")}
+    assert left == {"regret.png", "propensities.png", "mine.png", "my own.png"}
 
 
 @pytest.mark.parametrize(
