@@ -28,6 +28,7 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of, played
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
+from bayesbandit.kernels.rounds import DECISION
 from bayesbandit.policies import is_constant, numbers, rule
 
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
@@ -135,8 +136,14 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
         if bandit.reweighting is None:
             source = bandit.source, bandit.clip
             kept = history.rows, history.count
-            learning = kernels.observe_one, layout, arms, settings, *source, *kept
+            learning = observer(bandit), layout, arms, settings, *source, *kept
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
+
+
+def observer(bandit: BanditState) -> Any:
+    """The kernel by which a compiled belief takes in one reward."""
+    kernels = kernels_of(bandit.belief)
+    return kernels.observe_one if bandit.source == DECISION else kernels.observe_given
 
 
 def kind_played(bandit: BanditState) -> int | None:

@@ -68,7 +68,7 @@ def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
     if (check := getattr(belief, "check_rewards", None)) is not None:
         check(row[None, : bandit.n_features], np.array([reward]))
     forks.reserve(bandit, 1)
-    kernels_of(belief).observe_one(
+    forks.observer(bandit)(
         row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
         history.rows, history.count,
     )  # fmt: skip

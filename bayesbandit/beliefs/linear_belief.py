@@ -63,7 +63,12 @@ class LinearBelief(Belief):
         folds = int(self.settings[arm_row.FOLDS])
         self.arms = aligned(n_arms, arm_row.arm_width(self.n_columns, folds))
         for arm in self.arms:
-            kernel.initialise(arm, self.settings)
+            self._begin(arm)
+
+    def _begin(self, arm: np.ndarray) -> None:
+        """An arm before any data; without a prior of its own in Python, not to be compiled."""
+        begin: Any = kernel.initialise
+        (begin if kernel.has_prior(self.settings) else begin.py_func)(arm, self.settings)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
@@ -206,7 +211,7 @@ class LinearBelief(Belief):
         """One more arm, about which nothing is known."""
         arms = aligned(len(self.arms) + 1, self.arms.shape[1])
         arms[:-1] = self.arms
-        kernel.initialise(arms[-1], self.settings)
+        self._begin(arms[-1])
         kernel.pool_noise(arms, self.settings)
         self.arms = arms
 

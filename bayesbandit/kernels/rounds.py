@@ -157,22 +157,25 @@ def weigh_many(rows, D, K, source, clip):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, v):
-    """Weigh the row's reward and update its arm."""
+def learn_into(row, arms, settings, v):
+    """Update the row's arm by its reward and weight."""
     D, K = int(settings[D_]), arms.shape[0]
-    weigh(row, D, K, source, clip)
     tail = row[tail_at(D, K) :]
     update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
     pool_noise(arms, settings)
 
 
 @njit(cache=True)
-def observe_one(row, reward, arms, settings, source, clip, history, count):
-    """A reward arrives for a decided row, which is logged behind the rows of `history`.
+def observe_into(row, arms, settings, source, clip, v):
+    """Weigh the row's reward and update its arm."""
+    weigh(row, int(settings[D_]), arms.shape[0], source, clip)
+    learn_into(row, arms, settings, v)
 
-    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. FULL: there is
-    no room, or it is held, and nothing is done.
-    """
+
+@njit(cache=True)
+def observe_given(row, reward, arms, settings, source, clip, history, count):
+    """`observe_one` where the weight is 1 or the row's own: without a propensity to compute, a
+    kernel that compiles in half the time."""
     arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
     history, count = borrowed(history), borrowed(count)
     D, K, at = int(settings[D_]), arms.shape[0], count[0]
@@ -181,12 +184,28 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     v = np.empty(stride(D) + row.size)
     logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
     copy_into(logged, row)
-    logged[tail_at(D, K) + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip, borrowed(v)[: stride(D)])
+    tail = logged[tail_at(D, K) :]
+    tail[REWARD] = reward
+    if source == UNWEIGHTED:
+        tail[WEIGHT] = 1.0
+    learn_into(logged, arms, settings, borrowed(v)[: stride(D)])
     held(v)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
+
+
+@njit(cache=True)
+def observe_one(row, reward, arms, settings, source, clip, history, count):
+    """A reward arrives for a decided row, which is weighed and logged behind the rows of `history`.
+
+    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. FULL: there is
+    no room, or it is held, and nothing is done.
+    """
+    own = np.empty(row.size)
+    copy_into(own, row)
+    weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
 
 
 @njit(cache=True)

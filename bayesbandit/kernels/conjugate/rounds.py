@@ -22,8 +22,10 @@ from bayesbandit.kernels.rounds import (
     DECISION,
     DONE,
     FULL,
+    GIVEN,
     NOT_FINITE,
     STREAM_EMPTY,
+    UNWEIGHTED,
     decide_into,
     log_many,
     room,
@@ -164,20 +166,24 @@ def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip):
-    """Weigh the row's reward and update its arm."""
-    D, K = int(settings[D_]), arms.shape[0]
-    weigh(row, D, K, source, clip)
-    tail = row[tail_at(D, K) :]
+def learn_into(row, arms, settings):
+    """Update the row's arm by its reward and weight."""
+    tail = row[tail_at(int(settings[D_]), arms.shape[0]) :]
     arm = arms[int(tail[ARM])]
     add(arm, tail[REWARD], tail[WEIGHT], settings)
     renew(arm, settings)
 
 
 @njit(cache=True)
-def observe_one(row, reward, arms, settings, source, clip, history, count):
-    """A reward arrives for a decided row, which is logged behind the rows of `history`: see
-    `kernels/rounds.py`. REFUSED: it has likelihood 0, and nothing is done."""
+def observe_into(row, arms, settings, source, clip):
+    """Weigh the row's reward and update its arm."""
+    weigh(row, int(settings[D_]), arms.shape[0], source, clip)
+    learn_into(row, arms, settings)
+
+
+@njit(cache=True)
+def observe_given(row, reward, arms, settings, source, clip, history, count):
+    """`observe_one` where the weight is 1 or the row's own: see `kernels/rounds.py`."""
     if not is_possible(reward, settings):
         return REFUSED
     arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
@@ -188,12 +194,25 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     own = np.empty(row.size)
     logged = history[at] if count[2] != 0 else borrowed(own)
     copy_into(logged, row)
-    logged[tail_at(D, K) + REWARD] = reward
-    observe_into(logged, arms, settings, source, clip)
+    tail = logged[tail_at(D, K) :]
+    tail[REWARD] = reward
+    if source == UNWEIGHTED:
+        tail[WEIGHT] = 1.0
+    learn_into(logged, arms, settings)
     held(own)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
+
+
+@njit(cache=True)
+def observe_one(row, reward, arms, settings, source, clip, history, count):
+    """A reward arrives for a decided row, which is weighed and logged behind the rows of `history`:
+    see `kernels/rounds.py`. REFUSED: it has likelihood 0, and nothing is done."""
+    own = np.empty(row.size)
+    copy_into(own, row)
+    weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
 
 
 @njit(cache=True)
