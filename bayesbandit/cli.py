@@ -119,8 +119,10 @@ def compare(
     ranking = evaluation.ranking(results)
     summary = evaluation.summary(results)
     figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
-    if len(experiment.bandits) > 1:
+    if len(experiment.bandits) > 1 and len(sets) > plots.MANY:
         figures["pairwise"] = plots.pairwise_scatter(results)
+    elif len(experiment.bandits) > 1 and replications > 1:
+        figures["differences"] = plots.paired_differences(results)
     if len(sets) <= plots.MANY:
         show(by_environment(summary), "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")

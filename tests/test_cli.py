@@ -37,7 +37,7 @@ def test_compare_answers_the_question(compared):
     assert set(table["bandit"]) == set(PLAYED)
     best = evaluation.ranking(table)["bandit"].iloc[0]
     assert f"Best on this data: {best}," in result.output
-    for picture in ("regret", "propensities", "pairwise"):
+    for picture in ("regret", "propensities", "differences"):
         assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(folder / "table.csv")) == 2 * len(PLAYED)
     assert "| LinTS" in (folder / "table.md").read_text()
@@ -82,16 +82,16 @@ def test_compare_on_a_folder(jobs, tmp_path):
         "--out", tmp_path / "runs", "--jobs", jobs,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert not (tmp_path / "runs" / "compare" / "pairwise.png").exists()
+    assert not (tmp_path / "runs" / "compare" / "differences.png").exists()
 
 
 def test_pictures_of_an_earlier_run_go_and_a_users_own_stay(tmp_path):
-    two = ["--data", "iris", "--replications", 1, "--horizon", 20, "--out", tmp_path]
+    two = ["--data", "iris", "--replications", 2, "--horizon", 20, "--out", tmp_path]
     run("compare", *two, "--bandit", "LinTS", "--bandit", "LinUCB")
     folder = tmp_path / "compare"
     (folder / "mine.png").write_bytes(b"no picture")
     Figure().savefig(folder / "my own.png")
-    assert (folder / "pairwise.png").exists()
+    assert (folder / "differences.png").exists()
     run("compare", *two, "--bandit", "LinTS")
     left = {p.name for p in folder.glob("*.png")}
     assert left == {"regret.png", "propensities.png", "mine.png", "my own.png"}

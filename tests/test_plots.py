@@ -12,10 +12,11 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit import plots
-from bayesbandit.evaluation import SCHEMA, pairwise
+from bayesbandit.evaluation import SCHEMA, pairwise, ranking
 from bayesbandit.plots import style
 
 BANDITS = ("LinTS", "BLTS", "UCB")
@@ -159,6 +160,31 @@ def test_pairwise_scatter() -> None:
             points = np.concatenate(points) if points else np.empty((0, 2))
             xy = met[["column_regret", "row_regret"]].to_numpy()
             np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
+
+
+def test_paired_differences_are_intervals_of_students_t() -> None:
+    table = simulated(2, replications=5)
+    figure = rendered(plots.paired_differences(table, "LinTS"))
+    assert [ax.get_title() for ax in figure.axes] == ["env 0", "env 1"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["BLTS", "UCB"]
+    ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
+    wide = ends[ends["environment"] == "env 1"].pivot(index="replication", columns="bandit")
+    gap = wide["regret"]["UCB"] - wide["regret"]["LinTS"]
+    low, high = stats.t.interval(0.95, 4, gap.mean(), gap.sem())
+    bars = [bar for box in figure.axes[1].containers for bar in box.lines[2]]
+    drawn = [segment for bar in bars for segment in bar.get_segments()]
+    (mine,) = (ends for ends in drawn if ends[0][1] == -1.0)
+    np.testing.assert_allclose(mine[:, 0], [low, high])
+    assert legend(figure)[1] == "worse than LinTS"
+    by_default = plots.paired_differences(table).axes[0].get_xlabel()
+    assert by_default == f"regret above that of {ranking(table)['bandit'].iloc[0]}"
+
+
+def test_differences_need_pairs_and_a_reference_that_played() -> None:
+    with pytest.raises(ValueError, match=r"must be one of \['LinTS', 'BLTS', 'UCB'\]; got 'TS'"):
+        plots.paired_differences(simulated(1), "TS")
+    with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
+        plots.paired_differences(simulated(1, replications=1))
 
 
 def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:

@@ -1,6 +1,7 @@
 """Pictures of results and beliefs: each function returns a matplotlib `Figure`, ready to save."""
 
 from bayesbandit.plots.balancing import balance
+from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.results import (
@@ -25,6 +26,7 @@ __all__ = [
     "learning_curves",
     "optimal_share",
     "outcomes",
+    "paired_differences",
     "pairwise_scatter",
     "policy_tree",
     "propensities",

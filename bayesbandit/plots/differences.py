@@ -1,0 +1,64 @@
+"""Paired differences between bandits, with intervals."""
+
+from __future__ import annotations
+
+from textwrap import fill
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bayesbandit.evaluation import check, differences, ranking
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, dress, legend, panels
+
+LEVEL = 0.95
+WIDEST = 24  # characters of a bandit's name on one line
+LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
+         0: (GREY, "D", "not told apart from")}  # fmt: skip
+
+
+def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:
+    """Regret at the end above that of a reference, replication by replication: the mean and its
+    95 % interval by Student's t, a panel an environment.
+
+    reference: by default the bandit of least normalised regret over the environments. Intervals are
+    not adjusted for their number. At least two replications are needed.
+    """
+    from scipy.stats import t
+
+    bandits = pd.unique(check(table)["bandit"]).tolist()
+    reference = str(ranking(table)["bandit"].iloc[0]) if reference is None else reference
+    if reference not in bandits:
+        raise ValueError(f"the reference must be one of {bandits}; got {reference!r}")
+    others = [name for name in bandits if name != reference]
+    found = differences(table, [(name, reference) for name in others])
+    if found.empty:
+        raise ValueError("no pair of bandits met in two replications or more")
+    names = pd.unique(found["environment"]).tolist()
+    labels = [fill(str(name), WIDEST) for name in others]
+    tall = 0.9 + 0.2 * sum(1 + label.count("\n") for label in labels)
+    figure, axes = panels(len(names), most=4, width=3.1, height=tall)
+    for ax, name in zip(axes, names, strict=True):
+        here = found[found["environment"] == name].set_index("one").reindex(others)
+        at = -np.arange(len(others))
+        mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
+        reach = se * t.ppf(0.5 + LEVEL / 2, n - 1)
+        sure = np.sign(mean) * (np.abs(mean) > reach)
+        for sign, (colour, marker, _) in LOOKS.items():
+            some = sure == sign
+            ax.errorbar(
+                mean[some], at[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
+            )
+        ax.axvline(0.0, color="black", lw=0.9, zorder=1)
+        ax.set_ylim(-len(others) + 0.5, 0.5)
+        first = (place := ax.get_subplotspec()) is None or place.is_first_col()
+        ax.set_yticks(at, labels if first else [""] * len(others))
+        dress(ax, name, f"regret above that of {reference}", "")
+        ax.grid(axis="x", color="#E6E6E6", lw=0.6)
+    most = int(found["replications"].max())
+    figure.suptitle(
+        f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
+    )
+    keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
+    legend(figure, keys, handle=1)
+    return figure
