@@ -90,6 +90,7 @@ def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets()
     assert pair.loc[("rss", "best of the grid"), "smaller"] == 0
     shown = openml.beside(table).set_index("pair")
     assert shown.loc["BLTS – LinTS", "paper (of 300)"] == "233–58"
+    assert shown.loc["BLTS – LinTS", "best of the grid, rss/n (of 3)"] == "0–3 (0–0)"
 
 
 @pytest.mark.slow
