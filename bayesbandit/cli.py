@@ -126,17 +126,7 @@ def compare(
     if len(sets) <= plots.MANY:
         show(by_environment(summary), "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
-    best, *tied = winners(ranking)
-    reward = f", mean reward {best.mean_reward:.3f} a round"
-    if tied:
-        names = " and ".join(bandit.bandit for bandit in (best, *tied))
-        say("None is best on this data: ", (names, "bold"), f" tie{reward}.")
-    else:
-        say(
-            "Best on this data: ", (best.bandit, "bold"), f"{reward}; it beats the others "
-            f"significantly {best.wins} times and loses {best.losses} times "
-            "(p < .05 each, uncorrected).",
-        )  # fmt: skip
+    say(*verdict(ranking))
     keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
 
 
@@ -232,6 +222,25 @@ def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
     wide = cells.pivot(index="bandit", columns="environment", values="cell")
     order = [summary[key].drop_duplicates() for key in ("bandit", "environment")]
     return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
+
+
+def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
+    """What a ranking comes to, in a sentence."""
+    best, *tied = winners(ranking)
+    reward = f"mean reward {best.mean_reward:.3f} a round"
+    if tied:
+        names = " and ".join(bandit.bandit for bandit in (best, *tied))
+        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
+    if len(ranking) == 1:
+        return [(best.bandit, "bold"), f": {reward}."]
+    if best.wins == best.losses == 0:
+        name = best.bandit, "bold"
+        return ["Least regret, but no significant difference: ", name, f", {reward}."]
+    return [
+        "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
+        f"significantly {best.wins} times and loses {best.losses} times "
+        "(p < .05 each, uncorrected).",
+    ]  # fmt: skip
 
 
 def winners(ranking: pd.DataFrame) -> list[Any]:
