@@ -234,7 +234,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
     """Rows, classes and columns of the data sets of these names."""
     wanted, rows = set(names), []
-    for e in data_sets():
+    for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
             n, d = e.data.x.shape
             rows.append({"environment": e.name, "rows": n, "classes": len(e.arms), "columns": d})
