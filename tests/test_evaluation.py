@@ -343,6 +343,32 @@ def test_markdown_aligns_and_escapes() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ([1e-7, -2e-9, 0.0], ["1e-07", "-2e-09", "0"]),  # all would be 0
+        ([6e-5, 1e-5, 0.0], ["0.0001", "0.0000", "0.0000"]),
+        ([1e300, -2.0], ["1e+300", "-2"]),
+        ([-1e-9, -0.5], ["0.0", "-0.5"]),
+        ([-0.25, 2e6], ["0", "2000000"]),
+        ([0.0, -0.0], ["0", "0"]),
+    ],
+)
+def test_numbers_are_never_lost_nor_endless(values: list[float], cells: list[str]) -> None:
+    lines = ev.markdown(pd.DataFrame({"x": values})).splitlines()[2:]
+    assert [line.strip("| ") for line in lines] == cells
+
+
+def test_what_is_rounded_to_zero_has_no_sign() -> None:
+    assert ev.within(-0.2, 0.1) == "0 ± 0"
+    assert ev.within(-0.2, 0.1, sign=True) == "+0 ± 0"
+
+
+def test_a_share_near_an_end_is_not_the_end() -> None:
+    assert ev.share(399, 400) == "99.8 ± 0.2"
+    assert ev.share(1, 10_000) == "0.01 ± 0.01"
+
+
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:
     counts = ev.wins_and_losses(ev.pairwise(mixed))
     head = ev.markdown(counts["margin"]).splitlines()[0]
