@@ -252,6 +252,16 @@ def test_rewards_of_minus_one_are_no_classification() -> None:
     assert pair["p"].item() == pytest.approx(stats.ttest_rel(*rate).pvalue)
 
 
+def test_rounding_is_no_difference() -> None:
+    runs: list[Run] = [
+        ("e", bandit, r, [1, 60], [0.5, 9.0], [0.1, 20.0 + r + (bandit == "b") * (1 + r) * 1e-14])
+        for bandit in "ab" for r in range(4)
+    ]  # fmt: skip
+    pair = between(rows(*runs), "a", "b")
+    assert (pair["p"].item(), pair["outcome"].item()) == (1.0, "draw")
+    assert ev.differences(rows(*runs), [("a", "b")])["p"].tolist() == [1.0]
+
+
 def test_differences_are_those_of_the_paired_t_test(mixed: pd.DataFrame) -> None:
     pairs = [("BLTS", "LinTS"), ("UCB", "BLTS"), ("UCB", "nobody")]
     ends = mixed[mixed["t"] == 200]
