@@ -205,8 +205,10 @@ def explain(
 
 def of(results: pd.DataFrame) -> str:
     """How much a study rests on."""
-    simulations, rounds = results["replication"].nunique(), results["t"].max()
-    return f"{simulations:,} simulations of {rounds:,} rounds"
+    simulations = results["replication"].nunique()
+    least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
+    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
 
 
 def by_environment(summary: pd.DataFrame) -> pd.DataFrame:

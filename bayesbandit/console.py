@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -26,14 +27,17 @@ console = Console()
 
 
 def show(frame: pd.DataFrame, title: str) -> None:
-    """A table in the terminal, numbers to the right."""
-    table = Table(title=title, title_justify="left")
-    for name in frame.columns:
-        numeric = frame[name].dtype.kind in "fi"
-        title = str(name).removeprefix("normalised_").replace("_", " ")
-        table.add_column(Text(title), justify="right" if numeric else "left")
-    for values in frame.itertuples(index=False):
-        table.add_row(*(_cell(value) for value in values))
+    """A table in the terminal, numbers to the right, as in its file."""
+    from bayesbandit.evaluation.text import numerals
+
+    table, columns = Table(title=title, title_justify="left"), []
+    for name, values in frame.items():
+        numeric = values.dtype.kind in "iuf"
+        heading = str(name).removeprefix("normalised_").replace("_", " ")
+        table.add_column(Text(heading), justify="right" if numeric else "left")
+        columns.append(numerals(values.to_numpy(np.float64)) if numeric else map(_word, values))
+    for row in zip(*columns, strict=True):
+        table.add_row(*map(Text, row))
     console.print(table)
 
 
@@ -79,11 +83,8 @@ def warn(text: str) -> None:
     Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
 
 
-def _cell(value: Any) -> Text:
-    if isinstance(value, float):
-        small = "–" if value != value else f"{value:.4f}"
-        return Text(f"{value:.4g}" if abs(value) >= 1 else small)
-    return Text(str(value))
+def _word(value: Any) -> str:
+    return "–" if value is None or value != value else str(value)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import evaluation
+from bayesbandit import cli, console, evaluation
 from bayesbandit.cli import app
 from bayesbandit.competitors import PLAYED, parse_bandit
 from tests.cases import slow_but
@@ -221,6 +221,21 @@ def test_reproduce_alone_lists_the_studies():
     assert result.exit_code == 0
     assert "lasso_ridge" in result.output
     assert "Simulations that find the optimal assignment" in " ".join(result.output.split())
+
+
+def test_a_column_has_the_same_digits_in_all_rows(capsys):
+    console.show(
+        pd.DataFrame({"z": [0.8, -15.8, np.inf], "n": [2, 3, 4], "k": ["a", None, "b"]}), ""
+    )
+    rows = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines()]
+    cells = [[cell.strip() for cell in row] for row in rows if len(row) == 3]
+    assert cells == [["0.8", "2", "a"], ["-15.8", "3", "–"], ["∞", "4", "b"]]
+
+
+def test_a_study_says_how_long_its_runs_are():
+    runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
+    assert cli.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
+    assert cli.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
 
 
 def test_an_unknown_study_is_named(tmp_path):

@@ -252,6 +252,16 @@ def test_rewards_of_minus_one_are_no_classification() -> None:
     assert pair["p"].item() == pytest.approx(stats.ttest_rel(*rate).pvalue)
 
 
+def test_rounding_is_no_difference() -> None:
+    runs: list[Run] = [
+        ("e", bandit, r, [1, 60], [0.5, 9.0], [0.1, 20.0 + r + (bandit == "b") * (1 + r) * 1e-14])
+        for bandit in "ab" for r in range(4)
+    ]  # fmt: skip
+    pair = between(rows(*runs), "a", "b")
+    assert (pair["p"].item(), pair["outcome"].item()) == (1.0, "draw")
+    assert ev.differences(rows(*runs), [("a", "b")])["p"].tolist() == [1.0]
+
+
 def test_differences_are_those_of_the_paired_t_test(mixed: pd.DataFrame) -> None:
     pairs = [("BLTS", "LinTS"), ("UCB", "BLTS"), ("UCB", "nobody")]
     ends = mixed[mixed["t"] == 200]
@@ -341,6 +351,32 @@ def test_markdown_aligns_and_escapes() -> None:
     assert [line.split("|")[1:3] for line in rounded.splitlines()[2:]] == [
         ["   1457 ", "   5.1 "], ["    129 ", " -10.0 "],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "cells"),
+    [
+        ([1e-7, -2e-9, 0.0], ["1e-07", "-2e-09", "0"]),  # all would be 0
+        ([6e-5, 1e-5, 0.0], ["0.0001", "0.0000", "0.0000"]),
+        ([1e300, -2.0], ["1e+300", "-2"]),
+        ([-1e-9, -0.5], ["0.0", "-0.5"]),
+        ([-0.25, 2e6], ["0", "2000000"]),
+        ([0.0, -0.0], ["0", "0"]),
+    ],
+)
+def test_numbers_are_never_lost_nor_endless(values: list[float], cells: list[str]) -> None:
+    lines = ev.markdown(pd.DataFrame({"x": values})).splitlines()[2:]
+    assert [line.strip("| ") for line in lines] == cells
+
+
+def test_what_is_rounded_to_zero_has_no_sign() -> None:
+    assert ev.within(-0.2, 0.1) == "0 ± 0"
+    assert ev.within(-0.2, 0.1, sign=True) == "+0 ± 0"
+
+
+def test_a_share_near_an_end_is_not_the_end() -> None:
+    assert ev.share(399, 400) == "99.8 ± 0.2"
+    assert ev.share(1, 10_000) == "0.01 ± 0.01"
 
 
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:

@@ -13,6 +13,7 @@ from bayesbandit.evaluation.results import RUN, check, last, summary
 
 PAIR = ["environment", "row", "column"]
 ALIKE = 1e-9  # gaps that differ by less than this share of their mean are the same
+ROUNDING = 1e-12  # share of two regrets below which their gap is that of floating point
 
 
 def pairwise(
@@ -28,7 +29,10 @@ def pairwise(
 
     The test is the t-test on the paired differences of the replications. Where these are all the
     same there is nothing to measure them by, and p is that of the sign test, 2^(1 − R) for R
-    replications.
+    replications. The t-test takes the gaps for normal. Where a bandit does a little better in most
+    runs and at times locks on to the wrong arm, few replications see none of the latter: of two
+    with the same mean regret, whose gaps are −4 in nine of ten runs and 36 in one, ± .3, it calls
+    the first better with probability .58 for R = 5, .35 for R = 10, and .11 for R = 50.
 
     One replication has no differences to speak of. Where rewards are 0 or 1 and a best arm earns 1
     (classification), regret / t is an error rate over n rounds, and the two rates are compared by
@@ -84,7 +88,7 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
     both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
     both = both[both["bandit_row"] != both["bandit_column"]]
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
-    groups = both.assign(gap=both["rate_row"] - both["rate_column"]).groupby(PAIR, sort=False)
+    groups = both.assign(gap=_gap(both["rate_row"], both["rate_column"])).groupby(PAIR, sort=False)
     return groups.agg(
         row_regret=("rate_row", "mean"),
         column_regret=("rate_column", "mean"),
@@ -93,6 +97,12 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
         replications=("gap", "size"),
         n=("t_row", "sum"),
     ).reset_index()
+
+
+def _gap(one: pd.Series, other: pd.Series) -> pd.Series:
+    """One less the other; 0 where only rounding tells them apart."""
+    gap = one - other
+    return gap.mask(gap.abs() <= ROUNDING * (one.abs() + other.abs()), 0.0)
 
 
 def differences(
@@ -112,7 +122,8 @@ def differences(
         for one, other in pairs:
             if not {one, other} <= set(wide.columns):
                 continue
-            gap = (wide.loc[environment, one] - wide.loc[environment, other]).dropna().to_numpy()
+            here = wide.loc[environment]
+            gap = _gap(here[one], here[other]).dropna().to_numpy()
             if (R := len(gap)) < 2:
                 continue
             mean, se = gap.mean(), gap.std(ddof=1) / np.sqrt(R)

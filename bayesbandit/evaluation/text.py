@@ -10,7 +10,8 @@ import pandas as pd
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     """The frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their column's
-    largest, or as many decimals where that is below 1.
+    largest, or as many decimals where that is below 1; with powers of ten where nothing would be
+    left of it, or where it has more than 15 digits.
 
     The index is left out if it only counts rows; column levels are joined by a space.
     """
@@ -21,7 +22,7 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
         head = [level for level in (name if isinstance(name, tuple) else (name,)) if level != ""]
         values = frame.iloc[:, place]
         right = values.dtype.kind in "iuf"
-        cells = _numerals(values.to_numpy(np.float64), digits) if right else _words(values)
+        cells = numerals(values.to_numpy(np.float64), digits) if right else _words(values)
         cells = [" ".join(_words(head)), *cells]
         width = max(3, *map(len, cells))
         cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
@@ -31,29 +32,36 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     """A mean ± its standard error; alone where that is not known."""
-    text = f"{mean:{'+' if sign else ''}.{digits}f}"
+    text = f"{mean:{'+' if sign else ''}z.{digits}f}"
     return text if se != se else f"{text} ± {se:.{digits}f}"
 
 
 def share(k: int, n: int, digits: int = 0) -> str:
-    """k of n in %, ± its standard error; at the ends, where that is 0, with Wilson's 95 % limit."""
+    """k of n in %, ± its standard error, with more digits where it would be 0 or 100 without; at
+    the ends, where the error is 0, with Wilson's 95 % limit."""
     from scipy.stats import binomtest
 
     p = k / n
     if 0 < k < n:
+        while round(100 * p, digits) in (0, 100):
+            digits += 1
         return within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
     limits = binomtest(k, n).proportion_ci(method="wilson")
     bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
     return f"{100 * p:.0f} ({bound})"
 
 
-def _numerals(values: np.ndarray, digits: int) -> list[str]:
+def numerals(values: np.ndarray, digits: int = 4) -> list[str]:
+    """The numbers of a column as text, as `markdown` has them."""
     finite = values[np.isfinite(values)]
-    whole = len(str(int(np.abs(finite).max(initial=0.0)))) if (np.abs(finite) >= 1).any() else 0
-    digits = max(0, digits - whole)
-    while digits > 0 and (np.round(finite, digits) == np.round(finite, digits - 1)).all():
-        digits -= 1
-    texts = (f"{value:.{digits}f}" for value in values)
+    largest = np.abs(finite).max(initial=0.0)
+    if largest >= 1e15 or 0.0 < largest < 0.5 * 10.0**-digits:
+        texts = [f"{value:.{digits}g}" for value in values]
+    else:
+        digits = max(0, digits - (len(str(int(largest))) if largest >= 1 else 0))
+        while digits > 0 and (np.round(finite, digits) == np.round(finite, digits - 1)).all():
+            digits -= 1
+        texts = [f"{value:z.{digits}f}" for value in values]
     return [text.replace("nan", "–").replace("inf", "∞") for text in texts]
 
 

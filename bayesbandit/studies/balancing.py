@@ -120,8 +120,9 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Medians of regret; its differences, replication by replication; and of the estimates at the
     end bias, variance and coverage, ± SE, and differences of their mean squared error."""
-    found = estimates(*_size(results))
-    found = found[found["t"] == found["t"].max()]
+    replications, horizon = _size(results)
+    found = estimates(replications, horizon)
+    found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
     medians = table(results).pivot(index="bandit", columns="environment", values="median")
     names = [world.name for world in WORLDS]
     frames = {
@@ -129,9 +130,9 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "Regret: differences ± SE, replication by replication": above(results),
     }
     for name in names:
-        heading = f"{name}: estimated mean rewards at the end, coverage in %, ± SE"
+        heading = f"{name}: estimated mean rewards at the end, coverage in %, {by}"
         frames[heading] = quality(found[found["environment"] == name])
-    frames["Mean squared error of estimates, means of all arms: differences ± SE"] = errors(found)
+    frames[f"Mean squared error of estimates, means of all arms: differences {by}"] = errors(found)
     return frames
 
 

@@ -1,8 +1,8 @@
 """Bayesian LASSO Thompson sampling (Appendix C) in the sparse design of section 4.1, σ = 0.1.
 
-Our reading (a chain that goes on from where it stood, every arm drawn anew in each round) and the
-appendix to the letter, at fixed λ over a wide grid, and with λ learned under a gamma prior; beside
-them the bootstrap LASSO and ridge, and LinTS.
+Our reading (a chain that goes on from where it stood, every arm drawn anew in each round; σ learned
+or known) and the appendix to the letter, which knows σ and has no constant, at fixed λ over a wide
+grid, and with λ learned under a gamma prior; beside them the bootstrap LASSO and ridge, and LinTS.
 """
 
 from __future__ import annotations

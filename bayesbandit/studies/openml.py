@@ -2,12 +2,15 @@
 
 Linear Thompson sampling and UCB and their balanced versions over the paper's grids of α and γ,
 ILTCB over its grid of μ, and beside them a greedy bandit, a LinTS of smaller α and one with learned
-noise. λ is 1, where the paper cross-validates it at every update. Both readings of the noise scale
-are run, "rss/n" and the listing's "rss", since the conclusion turns on them; and three protocols:
+noise. λ is 1, where the paper cross-validates it at every update; BLTS takes propensities of the
+moment of decision, and BLUCB weighs all arms anew where it weighs one. Both readings of the noise
+scale are run, "rss/n" and the listing's "rss", since the conclusion turns on them; and three
+protocols:
 
 - best of the grid, each algorithm at the setting that did best on the data set itself, as in the
   paper: twelve settings of BLTS against three of LinTS;
-- fixed settings, one for each algorithm, chosen on the other half of the data sets;
+- fixed settings, one for each algorithm, chosen on the other half of the data sets (of one set
+  alone, on itself);
 - the selection null: LinTS at the best of twelve draws of its three settings, against three.
 
 The data are the folder that the environment variable BAYESBANDIT_DATA names, or else the sets that
@@ -238,7 +241,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
     """Rows, classes and columns of the data sets of these names."""
     wanted, rows = set(names), []
-    for e in data_sets():
+    for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
             n, d = e.data.x.shape
             rows.append({"environment": e.name, "rows": n, "classes": len(e.arms), "columns": d})

@@ -78,16 +78,17 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret from the bandit that is smoothed, replication by replication; variance
     and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
     are above those of the bandit that is smoothed, paired."""
-    found = estimates(*_size(results))
-    found = found[found["t"].isin(_times(int(found["t"].max())))]
+    replications, horizon = _size(results)
+    found = estimates(replications, horizon)
+    found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
     frames = {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
     for world in DESIGNS:
         here = found[found["environment"] == world.name]
         for part, name in PARTS.items():
-            frames[f"Estimated mean rewards, {world.name}: {name} ± SE"] = spread(here, part)
+            frames[f"Estimated mean rewards, {world.name}: {name} {by}"] = spread(here, part)
     for part, name in PARTS.items():
         heading = f"{name.capitalize()} above that of the bandit that is smoothed"
-        frames[f"{heading}, means of all arms ± SE"] = above(found, part)
+        frames[f"{heading}, means of all arms {by}"] = above(found, part)
     return frames
 
 

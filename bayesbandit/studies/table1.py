@@ -131,10 +131,12 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
     """
     rows = _rows(results)
     half = results["replication"] % 2
+    if half.nunique() < 2:
+        return rows
     chosen, shown = (_rows(results[half == h]) for h in (0, 1))
     for name in FOUR:
         members = [label for label in grid(name) if label in set(rows["bandit"])]
-        if len(members) < 2 or shown.empty:
+        if len(members) < 2:
             continue
         for specification in rows["specification"].unique():
             before = chosen[chosen["specification"] == specification].set_index("bandit")

@@ -98,3 +98,17 @@ def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
     preset = getattr(bb, name)
     with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
         preset(2, 1, sed=3)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
+)
+def test_a_preset_takes_what_it_says_it_takes(name):
+    """Each setting that the refusal lists, at the value that the model has anyway."""
+    make = getattr(presets, name)
+    with pytest.raises(TypeError) as refusal:
+        make(2, 3, nonsense=1)
+    model = make(2, 3).spec
+    for setting in str(refusal.value).split("there are ")[1].split(", "):
+        if hasattr(model, setting):
+            make(2, 3, **{setting: getattr(model, setting)})

@@ -93,6 +93,13 @@ def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets()
     assert shown.loc["BLTS – LinTS", "best of the grid, rss/n (of 3)"] == "0–3 (0–0)"
 
 
+def test_the_bundled_sets_are_told_of_wherever_the_data_are(tmp_path, monkeypatch):
+    """The small version plays them also where a folder is named."""
+    monkeypatch.setenv("BAYESBANDIT_DATA", str(tmp_path / "nowhere"))
+    found = openml.characteristics(["wine", "iris"])
+    assert found.to_numpy().tolist() == [["iris", 150, 3, 4], ["wine", 178, 3, 13]]
+
+
 @pytest.mark.slow
 def test_reproduce_shows_all_protocols(tmp_path, monkeypatch):
     monkeypatch.setitem(openml.QUICK, "horizon", 12)

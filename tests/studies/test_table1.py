@@ -66,6 +66,14 @@ def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
     assert shown["mis (%)"].iloc[1] == "0 (≤ 56)"  # Wilson's limit for 0 of 3
 
 
+@pytest.mark.parametrize("replications", [1, 2])
+def test_one_simulation_has_no_halves(replications):
+    found = runs({"LinTS, α = 0.25": [1, 0], "LinTS, α = 0.5": [0, 1], "LinTS": [1, 1]})
+    table = table1.table(found[found["replication"] < replications])
+    assert ("LinTS, best of 3" in set(table["bandit"])) == (replications > 1)
+    assert len(table1.beside(table)) == replications
+
+
 def test_differences_are_paired():
     found = runs({"BLTS": [1, 1, 1, 0], "LinTS": [1, 0, 0, 0], "LinUCB": [0, 0, 0, 0]})
     (frame,) = table1.details(found).values()

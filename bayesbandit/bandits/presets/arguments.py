@@ -24,14 +24,18 @@ def kept(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return own, {name: value for name, value in settings.items() if name not in own}
 
 
-def takes[**P](*models: type) -> Callable[[Callable[P, Bandit]], Callable[P, Bandit]]:
+def takes[**P](
+    *models: type, but: str | None = None
+) -> Callable[[Callable[P, Bandit]], Callable[P, Bandit]]:
     """A preset refuses settings that are neither its own, nor of these models, nor `Bandit`'s
-    (history), and says which it has."""
+    (history), and says which it has. but: one of the model's that the preset's name decides."""
 
     def of(preset: Callable[P, Bandit]) -> Callable[P, Bandit]:
         own = [name for name in inspect.signature(preset).parameters if name != "settings"]
         fine = [
-            *dict.fromkeys([*own, *(f.name for model in models for f in fields(model))]),
+            *dict.fromkeys(
+                [*own, *(f.name for model in models for f in fields(model) if f.name != but)]
+            ),
             "history",
         ]
 

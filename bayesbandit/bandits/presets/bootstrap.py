@@ -12,7 +12,7 @@ from bayesbandit.beliefs.ensemble.replicates import Penalty
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 
-@takes(Bootstrap)
+@takes(Bootstrap, but="penalty")
 def BootstrapLassoTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -25,7 +25,7 @@ def BootstrapLassoTS(
     return _bootstrap("lasso", Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
-@takes(Bootstrap)
+@takes(Bootstrap, but="penalty")
 def BootstrapLassoUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -34,7 +34,7 @@ def BootstrapLassoUCB(
     return _bootstrap("lasso", UCB(alpha), arms, n_features, seed, balance, settings)
 
 
-@takes(Bootstrap)
+@takes(Bootstrap, but="penalty")
 def BootstrapRidgeTS(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
@@ -43,7 +43,7 @@ def BootstrapRidgeTS(
     return _bootstrap("ridge", Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
-@takes(Bootstrap)
+@takes(Bootstrap, but="penalty")
 def BootstrapRidgeUCB(
     arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
