@@ -14,6 +14,7 @@ may be returned as 0.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ Mask = NDArray[np.bool_]
 Arms = tuple[Vector, Vector, Vector, Vector]  # location, scale, df, and the density's peak(df)
 
 SPAN = 2.5  # length of a panel in scales: errs by 2e-10 at K = 100, against 8e-9 at 3
+FIRST: Any = np.int64(0)  # for a Python int numba would compile anew
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
@@ -255,7 +257,7 @@ def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> 
     """Fill out, (K,), with P(arm a is best) for all a: the bits of `best_probability`, sooner."""
     n, i, j, k = contenders(mean, scale, df)
     if n == 0:
-        quadrature(0, mean, scale, df, out)
+        quadrature(FIRST, mean, scale, df, out)
     else:
         for a in range(mean.size):
             out[a] = closed_form(a, n, i, j, k, mean, scale)

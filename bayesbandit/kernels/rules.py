@@ -32,7 +32,7 @@ TAIL = 7
 KINDS = range(6)
 THOMPSON, UCB, EPSILON_GREEDY, TABULATED, BETA, GAMMA = KINDS
 DRAWN = BETA, GAMMA
-ANY, NEW, OLD = range(3)  # among which arms
+ANY, NEW, OLD = np.arange(3)  # among which arms; for a Python int numba compiles anew
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
