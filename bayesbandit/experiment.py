@@ -105,7 +105,7 @@ class Experiment:
     def run(
         self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
     ) -> pd.DataFrame:
-        """The results table (`evaluation.SCHEMA`), in order of the declaration.
+        """The results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of declaration.
 
         out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
             run again, so that a killed run goes on where it was.
@@ -143,15 +143,15 @@ class Experiment:
         console = Console(stderr=True)
         with Progress(*columns, console=console, disable=not progress) as bar:
             total = len(self.environments) * self.replications
-            task = bar.add_task(
-                "environments × replications", total=total, completed=total - len(units)
-            )
+            finished = total - len(units)
+            task = bar.add_task("environments × replications", total=total, completed=finished)
             for rows in done_units:
                 ledger.append(rows)
                 bar.advance(task)
-        return ledger.finish(
-            [e.name for e in self.environments], list(factories), self.replications
-        )
+        names = [e.name for e in self.environments]
+        table = ledger.finish(names, list(factories), self.replications)
+        table.attrs["seed"] = self.seed
+        return table
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
         """A bandit's settings in words, without memory addresses, as of the first environment; and

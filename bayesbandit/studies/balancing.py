@@ -120,8 +120,8 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Medians of regret; its differences, replication by replication; and of the estimates at the
     end bias, variance and coverage, ± SE, and differences of their mean squared error."""
-    replications, horizon = _size(results)
-    found = estimates(replications, horizon)
+    replications, horizon, seed = _size(results)
+    found = estimates(replications, horizon, seed)
     found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
     medians = table(results).pivot(index="bandit", columns="environment", values="median")
     names = [world.name for world in WORLDS]
@@ -155,26 +155,26 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-def _size(results: pd.DataFrame) -> tuple[int, int]:
-    """Replications and rounds of the estimates beside the runs."""
+def _size(results: pd.DataFrame) -> tuple[int, int, int]:
+    """Replications, rounds and seed of the estimates beside the runs."""
     n = int(results["replication"].nunique())
-    return evaluation.replays(n, REPLAYED), int(results["t"].max())
+    return evaluation.replays(n, REPLAYED), int(results["t"].max()), results.attrs.get("seed", 0)
 
 
 @cache
-def estimates(replications: int, horizon: int) -> pd.DataFrame:
+def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
     """`evaluation.accuracy` of each world, bandit and number of rounds t, for each replication and
     arm. All worlds have the same rounds."""
     rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
     frames = []
     for world in WORLDS:
-        asked = world.sample(ASKED, np.random.default_rng(stream(0, "contexts")))
-        keys = [stream(0, "balancing", i) for i in range(replications)]
+        asked = world.sample(ASKED, np.random.default_rng(stream(seed, "contexts")))
+        keys = [stream(seed, "balancing", i) for i in range(replications)]
         samples = [world.sample(horizon, np.random.default_rng(key)) for key in keys]
         for name, factory in players().items():
             mean, sd = np.empty((2, len(rounds), replications, *asked.mean.shape))
             for i, sample in enumerate(samples):
-                own = stream(0, "balanced", i)
+                own = stream(seed, "balanced", i)
                 stops = evaluation.stops(factory, world, sample, rounds, own)
                 for when, bandit in enumerate(stops):
                     mean[when, i], sd[when, i] = bandit.belief.moments(asked.x)

@@ -69,7 +69,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each λ, a column for each reading; references below. The paper has none."""
+    """A row for each λ, a column for each reading; references last. The paper has none."""
     cells = {
         row["bandit"]: evaluation.within(row["regret"], row["regret_se"])
         for row in table.to_dict("records")
@@ -80,8 +80,10 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
          "the appendix's listing": cells.get(f"λ = {lam:g}, listing")}
         for lam in LAMS
     ]  # fmt: skip
+    if "λ learned" in cells:
+        rows.append({"λ": "learned", "ours": cells["λ learned"]})
     rows += [
-        {"λ": name, "ours": cells[name]} for name in ("λ learned", *REFERENCES) if name in cells
+        {"λ": "", "beside it": f"{name}: {cells[name]}"} for name in REFERENCES if name in cells
     ]
     return pd.DataFrame(rows).fillna("")
 

@@ -57,7 +57,7 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret, replication by replication, and fits of randomised data."""
-    mse = fits(_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
+    mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se = mse.mean(), mse.sem()
     found = pd.DataFrame({name: map(_within, mean[name], se[name]) for name in mean}, mean.index)
     return {
@@ -71,7 +71,7 @@ _within = partial(evaluation.within, digits=3)
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Regret, the fits of randomised data, and coefficients on the way."""
-    mse = fits(_few(results))
+    mse = fits(*_few(results))
     return {
         "regret": plots.regret_curves(results),
         "mse": plots.learning_curves(
@@ -80,19 +80,19 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             "mean squared error / σ²", "Fit of randomised data", log=True,
         ),
         "coefficients": plots.learning_curves(
-            paths(_few(results)), "t", "coefficient", "group", "bandit", "round t",
+            paths(*_few(results)), "t", "coefficient", "group", "bandit", "round t",
             "mean |coefficient| of arm 0", f"Coefficients in the first {FIRST} rounds, σ = 0.1",
         ),
     }  # fmt: skip
 
 
-def _few(results: pd.DataFrame) -> int:
-    """Replications of what is fitted beside the runs."""
-    return min(10, int(results["replication"].nunique()))
+def _few(results: pd.DataFrame) -> tuple[int, int]:
+    """Replications, and the seed, of what is fitted beside the runs."""
+    return min(10, int(results["replication"].nunique())), results.attrs.get("seed", 0)
 
 
 @cache
-def fits(replications: int) -> pd.DataFrame:
+def fits(replications: int, seed: int = 0) -> pd.DataFrame:
     """Mean squared error of arm 0's mean reward, in units of σ², by scikit-learn's LASSO and ridge
     with λ by 5-fold cross-validation, on n rounds that were assigned to it at random."""
     from sklearn.linear_model import LassoCV, RidgeCV
@@ -102,7 +102,7 @@ def fits(replications: int) -> pd.DataFrame:
     for sigma in SIGMAS:
         world = SparseLinear(sigma=sigma)
         for replication in range(replications):
-            rng = np.random.default_rng(stream(0, "fits", world.name, replication))
+            rng = np.random.default_rng(stream(seed, "fits", world.name, replication))
             drawn = world.sample(max(SIZES) + ASKED, rng)
             asked, truth = drawn.x[max(SIZES) :], drawn.mean[max(SIZES) :, 0]
             for n in SIZES:
@@ -118,15 +118,15 @@ def fits(replications: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def paths(replications: int) -> pd.DataFrame:
+def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     """Mean |coefficient| of arm 0, mean of the replicates, over the variables of each group, after
     every fifth of the first rounds; refitted at each reward."""
     world, rows = SparseLinear(sigma=0.1), []
     for name, preset in ((LASSO, BootstrapLassoTS), (RIDGE, BootstrapRidgeTS)):
         for replication in range(replications):
-            key = stream(0, "paths", replication)
+            key = stream(seed, "paths", replication)
             drawn = world.sample(FIRST, np.random.default_rng(key))
-            bandit = preset(world.arms, world.n_features, refit_every=1, seed=replication)
+            bandit = preset(world.arms, world.n_features, refit_every=1, seed=key)
             for t in range(0, FIRST, 5):
                 bandit.play(drawn.x[t : t + 5], drawn.reward[t : t + 5])
                 coef = np.abs(np.nan_to_num(bandit.belief.coef[0].mean(axis=0)))

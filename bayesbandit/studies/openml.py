@@ -10,7 +10,8 @@ protocols:
 - best of the grid, each algorithm at the setting that did best on the data set itself, as in the
   paper: twelve settings of BLTS against three of LinTS;
 - fixed settings, one for each algorithm, chosen on the other half of the data sets (of one set
-  alone, on itself);
+  alone, on itself); versions of a set by name are in one half, the few tasks that occur under two
+  names may not be;
 - the selection null: LinTS at the best of twelve draws of its three settings, against three.
 
 The data are the folder that the environment variable BAYESBANDIT_DATA names, or else the sets that

@@ -78,8 +78,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret from the bandit that is smoothed, replication by replication; variance
     and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
     are above those of the bandit that is smoothed, paired."""
-    replications, horizon = _size(results)
-    found = estimates(replications, horizon)
+    replications, horizon, seed = _size(results)
+    found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
     frames = {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
     for world in DESIGNS:
@@ -106,10 +106,10 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-def _size(results: pd.DataFrame) -> tuple[int, int]:
-    """Replications and rounds of the estimates beside the runs."""
+def _size(results: pd.DataFrame) -> tuple[int, int, int]:
+    """Replications, rounds and seed of the estimates beside the runs."""
     n = int(results["replication"].nunique())
-    return evaluation.replays(n, REPLAYED), int(results["t"].max())
+    return evaluation.replays(n, REPLAYED), int(results["t"].max()), results.attrs.get("seed", 0)
 
 
 def _times(horizon: int) -> tuple[int, int]:
@@ -118,20 +118,20 @@ def _times(horizon: int) -> tuple[int, int]:
 
 
 @cache
-def estimates(replications: int, horizon: int) -> pd.DataFrame:
+def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
     """`evaluation.accuracy` of each design, estimator and number of rounds t, for each replication
     and arm."""
     rounds = sorted({t for t in SHOWN if t < horizon} | set(_times(horizon)))
     frames = []
     for world in DESIGNS:
-        asked = world.sample(ASKED, np.random.default_rng(stream(0, "contexts", world.name)))
+        asked = world.sample(ASKED, np.random.default_rng(stream(seed, "contexts", world.name)))
         shape = len(rounds), replications, *asked.mean.shape
         means = {name: np.empty(shape) for name in ESTIMATORS}
         for i in range(replications):
-            key = stream(0, "smoothing", world.name, i)
+            key = stream(seed, "smoothing", world.name, i)
             sample = world.sample(horizon, np.random.default_rng(key))
             for name in (name for name in PLAYERS if name in means):
-                own = stream(0, "smoother", world.name, i)
+                own = stream(seed, "smoother", world.name, i)
                 stops = evaluation.stops(PLAYERS[name], world, sample, rounds, own)
                 for when, bandit in enumerate(stops):
                     means[name][when, i] = bandit.belief.mean(asked.x)

@@ -142,7 +142,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
             before = chosen[chosen["specification"] == specification].set_index("bandit")
             best = before.loc[members, "optimal"].idxmax()
             after = shown[(shown["specification"] == specification) & (shown["bandit"] == best)]
-            after = after.assign(bandit=f"{name}, best of {len(members)}", setting=best)
+            after = after.assign(bandit=f"{name}, best of {len(members)} (half)", setting=best)
             after["paper"] = PAPER[name, specification]
             rows = pd.concat([rows, after], ignore_index=True)
     return rows
@@ -201,6 +201,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Pictures by file name: of all simulations, and of one in the context space."""
+    seed = results.attrs.get("seed", 0)
     four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
     drawn = {
         "scale": plots.optimal_share(scales),
@@ -213,7 +214,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         points = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
         truth, estimates = environment.expected_rewards(points), []
         for name in FOUR:
-            x, arm, t, means = walk(environment, bandits()[name], points)
+            x, arm, t, means = walk(environment, bandits()[name], points, seed)
             estimates.append(means[-1])
             regions = np.stack([mean.argmax(axis=1) for mean in means])
             drawn[f"assignment-{specification}-{name}"] = plots.assignment(

@@ -59,10 +59,10 @@ def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
         "LinTS, α = 0.25": [1, 0, 1, 0, 1, 0], "LinTS, α = 0.5": [0, 1, 0, 1, 0, 1],
         "LinTS": [1, 1, 0, 0, 0, 0],  # α = 1
     })  # fmt: skip
-    best = table1.table(found).set_index("bandit").loc["LinTS, best of 3"]
+    best = table1.table(found).set_index("bandit").loc["LinTS, best of 3 (half)"]
     assert (best["setting"], best["optimal"], best["simulations"]) == ("LinTS, α = 0.25", 0.0, 3)
     shown = table1.beside(table1.table(found))
-    assert shown["bandit"].tolist() == ["LinTS", "LinTS, best of 3"]
+    assert shown["bandit"].tolist() == ["LinTS", "LinTS, best of 3 (half)"]
     assert shown["mis (%)"].iloc[1] == "0 (≤ 56)"  # Wilson's limit for 0 of 3
 
 
@@ -70,7 +70,7 @@ def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
 def test_one_simulation_has_no_halves(replications):
     found = runs({"LinTS, α = 0.25": [1, 0], "LinTS, α = 0.5": [0, 1], "LinTS": [1, 1]})
     table = table1.table(found[found["replication"] < replications])
-    assert ("LinTS, best of 3" in set(table["bandit"])) == (replications > 1)
+    assert ("LinTS, best of 3 (half)" in set(table["bandit"])) == (replications > 1)
     assert len(table1.beside(table)) == replications
 
 
