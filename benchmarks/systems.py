@@ -68,12 +68,13 @@ def stepping(
     """Decisions and updates one by one. asked: for each decision's propensity."""
     rewards = RNG.binomial(1, 0.5, steps).astype(float).tolist()
 
-    def step() -> None:
+    def step() -> float:
+        total = 0.0
         for reward in rewards:
             decision = bandit.choose(x)
-            if asked:
-                decision.propensity  # noqa: B018  # computed now
+            total += decision.propensity if asked else 0.0
             bandit.observe(decision, reward)
+        return total
 
     return step
 

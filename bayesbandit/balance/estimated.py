@@ -17,7 +17,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
 
-ACCURACY = 1e-4
+ACCURACY = 1e-4  # of the gradient, in coordinates in which the curvature is about 1
 
 
 class Estimated:
@@ -93,6 +93,6 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
         value = (most + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
         return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
 
-    most: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
-    found = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=most)
+    until: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
+    found = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=until)
     return np.vstack([np.zeros((A - free, d + 1)), found.x.reshape(free, d + 1) @ back])

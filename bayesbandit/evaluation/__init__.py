@@ -1,7 +1,7 @@
 """Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
 
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
-from bayesbandit.evaluation.estimates import accuracy, replays, root, stops
+from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root, stops
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
@@ -10,12 +10,13 @@ from bayesbandit.evaluation.results import (
     curves,
     first_optimal,
     last,
+    seed_of,
     summary,
 )
 from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
     "RUN", "SCHEMA", "accuracy", "check", "curves", "differences", "first_optimal", "gaps",
-    "last", "markdown", "pairwise", "ranking", "regrets", "replays", "root", "share", "stops",
-    "summary", "wide", "wins_and_losses", "within",
+    "last", "markdown", "pairwise", "ranking", "regrets", "replayed", "replays", "root", "seed_of",
+    "share", "stops", "summary", "wide", "wins_and_losses", "within",
 ]  # fmt: skip

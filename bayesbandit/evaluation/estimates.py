@@ -17,6 +17,7 @@ import pandas as pd
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.checks import integer
 from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.evaluation.results import seed_of
 
 Array = np.ndarray
 NORMAL_95 = 1.959963984540054  # half the width of a 95 % interval, in standard deviations
@@ -45,6 +46,13 @@ def replays(replications: int, most: int) -> int:
     """How many replications estimates are judged by: as many as there are, up to a number, and
     enough for the jackknife."""
     return max(FEWEST, min(replications, most))
+
+
+def replayed(table: pd.DataFrame, most: int) -> tuple[int, int, int]:
+    """Replications, at most so many, rounds, and seed of what is estimated beside the runs of an
+    experiment's table."""
+    n = int(table["replication"].nunique())
+    return replays(n, most), int(table["t"].max()), seed_of(table)
 
 
 def accuracy(estimated: Array, truth: Array, sd: Array | None = None) -> pd.DataFrame:

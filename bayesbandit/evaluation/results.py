@@ -133,6 +133,11 @@ def last(table: pd.DataFrame) -> pd.DataFrame:
     return table.loc[table.groupby(RUN, sort=False)["t"].idxmax()].reset_index(drop=True)
 
 
+def seed_of(table: pd.DataFrame) -> int:
+    """The seed of the experiment whose table it is; 0 where it does not say."""
+    return int(table.attrs.get("seed", 0))
+
+
 def _place(table: pd.DataFrame, rows: pd.Series) -> str:
     row = table[rows].iloc[0]
     return f"environment {row.environment!r}, bandit {row.bandit!r}, replication {row.replication}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
@@ -21,9 +19,9 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     for place, name in enumerate(frame.columns):
         head = [level for level in (name if isinstance(name, tuple) else (name,)) if level != ""]
         values = frame.iloc[:, place]
-        right = values.dtype.kind in "iuf"
-        cells = numerals(values.to_numpy(np.float64), digits) if right else _words(values)
-        cells = [" ".join(_words(head)), *cells]
+        right = is_numeric(values)
+        cells = [" ".join(texts(pd.Series(head, dtype=object))), *texts(values, digits)]
+        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in cells]
         width = max(3, *map(len, cells))
         cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
         columns.append([cells[0], "-" * (width - right) + ":" * right, *cells[1:]])
@@ -51,20 +49,26 @@ def share(k: int, n: int, digits: int = 0) -> str:
     return f"{100 * p:.0f} ({bound})"
 
 
-def numerals(values: np.ndarray, digits: int = 4) -> list[str]:
-    """The numbers of a column as text, as `markdown` has them."""
+def is_numeric(values: pd.Series) -> bool:
+    """Whether a column has numbers, which stand to the right."""
+    return values.dtype.kind in "iuf"
+
+
+def texts(values: pd.Series, digits: int = 4) -> list[str]:
+    """The cells of a column, its numbers as `markdown` has them."""
+    if is_numeric(values):
+        return _numerals(values.to_numpy(np.float64), digits)
+    return ["–" if value is None or value != value else str(value) for value in values]
+
+
+def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     largest = np.abs(finite).max(initial=0.0)
     if largest >= 1e15 or 0.0 < largest < 0.5 * 10.0**-digits:
-        texts = [f"{value:.{digits}g}" for value in values]
+        found = [f"{value:.{digits}g}" for value in values]
     else:
         digits = max(0, digits - (len(str(int(largest))) if largest >= 1 else 0))
         while digits > 0 and (np.round(finite, digits) == np.round(finite, digits - 1)).all():
             digits -= 1
-        texts = [f"{value:z.{digits}f}" for value in values]
-    return [text.replace("nan", "–").replace("inf", "∞") for text in texts]
-
-
-def _words(values: Iterable[object]) -> list[str]:
-    texts = ("–" if value is None or value != value else str(value) for value in values)
-    return [text.replace("|", "\\|").replace("\n", " ") for text in texts]
+        found = [f"{value:z.{digits}f}" for value in values]
+    return [text.replace("nan", "–").replace("inf", "∞") for text in found]

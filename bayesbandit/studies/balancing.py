@@ -120,7 +120,7 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Medians of regret; its differences, replication by replication; and of the estimates at the
     end bias, variance and coverage, ± SE, and differences of their mean squared error."""
-    replications, horizon, seed = _size(results)
+    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
     medians = table(results).pivot(index="bandit", columns="environment", values="median")
@@ -139,7 +139,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Without the floor and with it: regret; squared bias, variance and coverage, means of all
     arms, over rounds."""
-    found = estimates(*_size(results))
+    found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
     means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
     drawn: dict[str, Figure] = {}
@@ -153,12 +153,6 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
                 "round t", name, f"{name.capitalize()} of estimates, means of all arms",
             )  # fmt: skip
     return drawn
-
-
-def _size(results: pd.DataFrame) -> tuple[int, int, int]:
-    """Replications, rounds and seed of the estimates beside the runs."""
-    n = int(results["replication"].nunique())
-    return evaluation.replays(n, REPLAYED), int(results["t"].max()), results.attrs.get("seed", 0)
 
 
 @cache

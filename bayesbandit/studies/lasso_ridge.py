@@ -58,15 +58,12 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret, replication by replication, and fits of randomised data."""
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
-    mean, se = mse.mean(), mse.sem()
-    found = pd.DataFrame({name: map(_within, mean[name], se[name]) for name in mean}, mean.index)
+    mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
+    found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
     return {
         "Differences, replication by replication": evaluation.gaps(results, PAIRS),
         "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
     }
-
-
-_within = partial(evaluation.within, digits=3)
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
@@ -88,7 +85,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 def _few(results: pd.DataFrame) -> tuple[int, int]:
     """Replications, and the seed, of what is fitted beside the runs."""
-    return min(10, int(results["replication"].nunique())), results.attrs.get("seed", 0)
+    return min(10, int(results["replication"].nunique())), evaluation.seed_of(results)
 
 
 @cache

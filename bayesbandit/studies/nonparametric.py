@@ -66,7 +66,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     truth = NonLinear().expected_rewards(_contexts(grid))
     for name in SHOWN:
-        x, arm, regions = walk(PLAYERS[name], windows, grid, results.attrs.get("seed", 0))
+        x, arm, regions = walk(PLAYERS[name], windows, grid, evaluation.seed_of(results))
         drawn[f"assignment-{name}"] = plots.assignment(
             x, arm, 1 + np.arange(len(x)), NonLinear.arms, windows, grid, regions, truth,
             title=f"Arm assignment by {name}",

@@ -78,7 +78,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Differences of regret from the bandit that is smoothed, replication by replication; variance
     and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
     are above those of the bandit that is smoothed, paired."""
-    replications, horizon, seed = _size(results)
+    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
     frames = {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
@@ -94,7 +94,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Regret, and variance and squared bias of the estimates over rounds, means of all arms."""
-    found = estimates(*_size(results))
+    found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "estimator", "replication", "t"], sort=False)
     means = rows[list(PARTS)].mean().reset_index()
     drawn = {"regret": plots.regret_curves(results)}
@@ -104,12 +104,6 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             f"{name.capitalize()} of estimated mean rewards, means of all arms",
         )  # fmt: skip
     return drawn
-
-
-def _size(results: pd.DataFrame) -> tuple[int, int, int]:
-    """Replications, rounds and seed of the estimates beside the runs."""
-    n = int(results["replication"].nunique())
-    return evaluation.replays(n, REPLAYED), int(results["t"].max()), results.attrs.get("seed", 0)
 
 
 def _times(horizon: int) -> tuple[int, int]:

@@ -57,7 +57,7 @@ PAIRS = [  # whose difference is shown, simulation by simulation
     ("BLUCB, all arms", "BLUCB"), ("BLTS, λ = 1, mean 1", "LinTS, λ = 1"),
     ("BLTS, λ = 1", "LinTS, λ = ⅓"),
 ]  # fmt: skip
-SCALES = ["LinTS", "BLTS", "LinTS, grid ÷ 3", "BLTS, mean 1"]  # the same weights, the same penalty
+SCALES = ["LinTS", "BLTS", "LinTS, grid ÷ 3", "BLTS, mean 1"]  # what weights of that scale do
 WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictures of one simulation
 
 
@@ -201,7 +201,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Pictures by file name: of all simulations, and of one in the context space."""
-    seed = results.attrs.get("seed", 0)
+    seed = evaluation.seed_of(results)
     four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
     drawn = {
         "scale": plots.optimal_share(scales),

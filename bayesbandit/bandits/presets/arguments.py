@@ -32,12 +32,8 @@ def takes[**P](
 
     def of(preset: Callable[P, Bandit]) -> Callable[P, Bandit]:
         own = [name for name in inspect.signature(preset).parameters if name != "settings"]
-        fine = [
-            *dict.fromkeys(
-                [*own, *(f.name for model in models for f in fields(model) if f.name != but)]
-            ),
-            "history",
-        ]
+        theirs = [field.name for model in models for field in fields(model) if field.name != but]
+        fine = [*dict.fromkeys([*own, *theirs, "history"])]
 
         @wraps(preset)
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
@@ -45,9 +41,9 @@ def takes[**P](
                 if name not in fine:
                     close = get_close_matches(name, fine, n=1)
                     hint = f"did you mean {close[0]!r}? " if close else ""
-                    called = getattr(preset, "__name__", "it")
                     raise TypeError(
-                        f"{called} has no setting {name!r}; {hint}there are {', '.join(fine)}"
+                        f"{checked.__name__} has no setting {name!r}; {hint}there are "
+                        f"{', '.join(fine)}"
                     )
             return preset(*args, **settings)
 
