@@ -33,12 +33,13 @@ class Estimated:
     def learn(self, history: History) -> None:
         names, x = history.names(), history.x
         code = np.array([names.index(name) for name in names])  # an arm that came back is one arm
-        present, arm = np.unique(code[history.played()], return_inverse=True)
+        played = code[history.played()]
+        present = np.flatnonzero(np.bincount(played))
         if len(present) < 2:
             return
         centre, width = measured(x)
         with one_thread():
-            fit = logistic((x - centre) / width, arm)
+            fit = logistic((x - centre) / width, np.searchsorted(present, played))
         coef = fit[:, :-1] / width
         self.arms = tuple(names[k] for k in present)
         self.coef = np.column_stack([coef, fit[:, -1] - coef @ centre])

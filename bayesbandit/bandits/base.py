@@ -125,11 +125,12 @@ def rounds_of(player: Player, played: Any, n: int, K: int) -> tuple[np.ndarray, 
 
 def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.ndarray:
     """Numbers (n,) of the arms that a player named for n contexts, checked."""
-    named = np.asarray(arms).tolist()
-    if not isinstance(named, list) or len(named) != n:
+    given, names = np.asarray(arms), np.asarray(among)
+    if given.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
+    if given.dtype.kind == names.dtype.kind and names.dtype.kind in "iU":
+        same = given == names[:, None]
+        if same.any(axis=0).all():
+            return same.argmax(axis=0)
     index = {arm: k for k, arm in enumerate(among)}
-    try:
-        return np.fromiter(map(index.__getitem__, named), np.int64, n)
-    except (KeyError, TypeError):
-        return np.array([_number(player, arm, index) for arm in named])  # which says what is wrong
+    return np.array([_number(player, arm, index) for arm in given.tolist()], dtype=np.int64)

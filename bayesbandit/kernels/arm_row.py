@@ -83,6 +83,14 @@ def fold_of(arm, D, f):
 
 
 @njit(cache=True)
+def folds_of(arm, D, K):
+    """All K folds' statistics, a row each."""
+    size = 2 + D + D * D
+    start = HEAD + (2 + 2 * D) * stride(D)
+    return arm[start : start + K * size].reshape(K, size)
+
+
+@njit(cache=True)
 def has_prior(settings):
     """Whether the settings end with Λ, Λm and m'Λm."""
     return settings[FOLDS] == 0 and settings.size > GRID + 1

@@ -10,7 +10,6 @@ from numba import njit
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
     add_scaled,
-    copy_into,
     dot,
     factor_by,
     invert,
@@ -56,6 +55,8 @@ from bayesbandit.kernels.arm_row import (
     stride,
     theta_of,
 )
+from bayesbandit.kernels.penalised.folds import cross_validated
+from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 
@@ -166,46 +167,6 @@ def rank_one(arm, z, r, w, v):
 
 
 @njit(cache=True)
-def cross_validated(arm, settings, work):
-    """The λ of the grid with the smallest K-fold squared error, exactly, from fold statistics.
-
-    A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics are the totals
-    minus its own. A tie, as near as rounding lets one tell, goes to the larger λ.
-    """
-    D, penalised, folds = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
-    grid, free = settings[GRID:], 4 * D + settings.size
-    b, theta, Gt, diagonal = work[:D], work[D : 2 * D], work[2 * D : 3 * D], work[3 * D : 4 * D]
-    error = work[4 * D : 4 * D + grid.size]
-    others = work[free : free + D * D].reshape(D, D)
-    U = work[free + D * D : free + 2 * D * D].reshape(D, D)
-    error[:] = 0.0
-    G_all, b_all = matrix(G_of(arm, D), D), b_of(arm, D)
-    for f in range(folds):
-        fold = fold_of(arm, D, f)
-        if fold[0] == 0.0 or fold[0] == arm[N]:
-            continue  # nothing to test, or nothing to train on: no λ is better than another
-        G_f, b_f = fold[2 + D :].reshape(D, D), fold[2 : 2 + D]
-        for i in range(D):
-            b[i] = (b_all[i] - b_f[i]) / arm[W_BAR]
-            for j in range(D):
-                others[i, j] = (G_all[i, j] - G_f[i, j]) / arm[W_BAR]
-        for k in range(grid.size):
-            for i in range(D):
-                copy_into(U[i], others[i])
-            for j in range(penalised):
-                U[j, j] += grid[k]
-            factor_by(U, diagonal)
-            solve(U, b, theta)
-            symmetric_times(fold[2 + D :], theta, Gt)
-            error[k] += fold[1] - 2.0 * dot(theta, b_f) + dot(theta, Gt)
-    best, rounding = 0, 1e-12 * arm[SUM_WRR]
-    for k in range(1, grid.size):
-        if error[k] < error[best] - rounding:
-            best = k
-    return grid[best]
-
-
-@njit(cache=True)
 def refactor(arm, settings, work):
     """Settle the weights' divisor and λ, then factorise; set when this is next due."""
     n = arm[N]
@@ -250,7 +211,8 @@ def scratch(settings):
     """How many numbers of scratch `refactor` takes. They are allocated before anything changes, so
     that a machine without memory leaves all as it was."""
     D = int(settings[D_])
-    return 4 * D + settings.size + 2 * D * D if settings[FOLDS] > 0 else 2 * D + D * D
+    own = 2 * D + D * D
+    return max(own, fold_scratch(settings)) if settings[FOLDS] > 0 else own
 
 
 @njit(cache=True)

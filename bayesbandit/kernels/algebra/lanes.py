@@ -1,0 +1,61 @@
+"""Small systems of equations side by side: number i of each of L of them stands in L lanes next to
+each other, so that a loop over lanes vectorises where one along a short row would not.
+"""
+
+import numpy as np
+from numba import njit
+
+from bayesbandit.kernels.algebra.dense import copy_into
+
+
+@njit(cache=True)
+def lanes(A, i, L):
+    """The L numbers that stand at place i."""
+    return A[i * L : (i + 1) * L]
+
+
+@njit(cache=True)
+def factor(A, diagonal, L):
+    """Cholesky factors U of L matrices A = U'U, in place in the upper triangles of A (D·D·L,),
+    with 1/pivot on their diagonals; diagonal (D·L,) is scratch. Pivots are lifted as by
+    `dense.factor_by`."""
+    D = diagonal.size // L
+    eps = 2.3e-16 * D
+    for j in range(D):
+        copy_into(lanes(diagonal, j, L), lanes(A, j * D + j, L))
+    for j in range(D):
+        pivot, own = lanes(A, j * D + j, L), lanes(diagonal, j, L)
+        for p in range(L):
+            pivot[p] = 1.0 / np.sqrt(max(pivot[p], eps * own[p], 1e-300))
+        for i in range(j + 1, D):
+            entry = lanes(A, j * D + i, L)
+            for p in range(L):
+                entry[p] *= pivot[p]
+        for k in range(j + 1, D):
+            c = lanes(A, j * D + k, L)
+            for i in range(k, D):
+                below, entry = lanes(A, k * D + i, L), lanes(A, j * D + i, L)
+                for p in range(L):
+                    below[p] -= c[p] * entry[p]
+
+
+@njit(cache=True)
+def solve(U, b, L):
+    """b ← (U'U)⁻¹ b, with what `factor` left in U; b (D·L,)."""
+    D = b.size // L
+    for j in range(D):
+        c, inverse = lanes(b, j, L), lanes(U, j * D + j, L)
+        for p in range(L):
+            c[p] *= inverse[p]
+        for i in range(j + 1, D):
+            below, entry = lanes(b, i, L), lanes(U, j * D + i, L)
+            for p in range(L):
+                below[p] -= c[p] * entry[p]
+    for j in range(D - 1, -1, -1):
+        c, inverse = lanes(b, j, L), lanes(U, j * D + j, L)
+        for i in range(j + 1, D):
+            known, entry = lanes(b, i, L), lanes(U, j * D + i, L)
+            for p in range(L):
+                c[p] -= known[p] * entry[p]
+        for p in range(L):
+            c[p] *= inverse[p]

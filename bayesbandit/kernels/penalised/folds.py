@@ -1,0 +1,110 @@
+"""The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics."""
+
+from numba import njit
+
+from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
+from bayesbandit.kernels.arm_row import (
+    D_,
+    FOLDS,
+    GRID,
+    PENALISED,
+    SUM_WRR,
+    W_BAR,
+    G_of,
+    N,
+    b_of,
+    folds_of,
+    matrix,
+)
+
+VECTOR = 8  # lanes are filled up to a multiple of it
+
+
+@njit(cache=True)
+def lanes_of(K, m):
+    """A lane for each of m λ of each of K folds, that of λ k and fold f being f m + k."""
+    return -(-K * m // VECTOR) * VECTOR
+
+
+@njit(cache=True)
+def scratch(settings):
+    """How many numbers of scratch `cross_validated` takes."""
+    D, m = int(settings[D_]), settings.size - GRID
+    return (D * D + 2 * D + 2) * lanes_of(int(settings[FOLDS]), m) + m
+
+
+@njit(cache=True)
+def cross_validated(arm, settings, work):
+    """The λ of the grid with the smallest K-fold squared error, exactly; work (scratch,).
+
+    A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics, by which θ is
+    found, are the totals minus its own. A tie, as near as rounding lets one tell, goes to the
+    larger λ.
+    """
+    D, K, grid = int(settings[D_]), int(settings[FOLDS]), settings[GRID:]
+    m, folds = grid.size, folds_of(arm, D, K)
+    L = lanes_of(K, m)
+    A, theta = work[: D * D * L], work[D * D * L : (D * D + D) * L]
+    diagonal = work[(D * D + D) * L : (D * D + 2 * D) * L]
+    half, error = lanes(work, D * D + 2 * D, L), lanes(work, D * D + 2 * D + 1, L)
+    total = work[(D * D + 2 * D + 2) * L :][:m]
+    others(arm, settings, A, theta, L)
+    factor(A, diagonal, L)
+    solve(A, theta, L)
+    fill(error, 0.0)
+    for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
+        own = lanes(theta, i, L)
+        for f in range(K):
+            g, linear = 0.5 * folds[f, 2 + D + i * D + i], folds[f, 2 + i]
+            for p in range(f * m, f * m + m):
+                half[p] = g * own[p] - linear
+        for j in range(i + 1, D):
+            other = lanes(theta, j, L)
+            for f in range(K):
+                g = folds[f, 2 + D + i * D + j]
+                for p in range(f * m, f * m + m):
+                    half[p] += g * other[p]
+        for p in range(K * m):
+            error[p] += own[p] * half[p]
+    fill(total, 0.0)
+    for f in range(K):
+        if folds[f, 0] == 0.0 or folds[f, 0] == arm[N]:
+            continue  # nothing to test, or nothing to train on: no λ is better than another
+        for k in range(m):
+            total[k] += folds[f, 1] + 2.0 * error[f * m + k]
+    best, rounding = 0, 1e-12 * arm[SUM_WRR]
+    for k in range(1, m):
+        if total[k] < total[best] - rounding:
+            best = k
+    return grid[best]
+
+
+@njit(cache=True)
+def fill(v, value):
+    """v = value. Compiled sooner than a slice, which may broadcast."""
+    for p in range(v.size):
+        v[p] = value
+
+
+@njit(cache=True)
+def others(arm, settings, A, b, L):
+    """For each fold and λ, of all rows that are not the fold's: X'WX + λI, its upper triangle, in
+    A (D·D·L,), and X'Wr in b (D·L,)."""
+    D, penalised, K = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
+    grid, inverse, folds = settings[GRID:], 1.0 / arm[W_BAR], folds_of(arm, D, K)
+    m, G, rhs = grid.size, matrix(G_of(arm, D), D), b_of(arm, D)
+    for i in range(D):
+        mine = lanes(b, i, L)
+        for f in range(K):
+            fill(mine[f * m : f * m + m], (rhs[i] - folds[f, 2 + i]) * inverse)
+        fill(mine[K * m :], 0.0)
+        for j in range(i, D):
+            mine, g = lanes(A, i * D + j, L), G[i, j]
+            for f in range(K):
+                fill(mine[f * m : f * m + m], (g - folds[f, 2 + D + i * D + j]) * inverse)
+            fill(mine[K * m :], 1.0)
+        if i < penalised:
+            mine = lanes(A, i * D + i, L)
+            for f in range(K):
+                for k in range(m):
+                    mine[f * m + k] += grid[k]
