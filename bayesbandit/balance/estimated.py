@@ -6,7 +6,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, qr, solve_triangular
 from scipy.optimize import minimize
 
 from bayesbandit.balance.base import measured
@@ -18,6 +18,7 @@ from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
 
 ACCURACY = 1e-4  # of the gradient, in coordinates in which the curvature is about 1
+WIDE = 100  # columns, above which it pays to leave out what the rows do not span
 
 
 class Estimated:
@@ -71,9 +72,14 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     logit is 0 where A = 2.
 
     L-BFGS in the coordinates v = w L, where L Lᵀ = ¼ XᵀX + I is about the curvature at w = 0: few
-    steps, though columns be correlated.
+    steps, though columns be correlated. Of more columns than rows nothing counts but the space
+    that the rows span, in whose coordinates they are as many as the rows.
     """
     n, d = x.shape
+    if n < d and d > WIDE:
+        span, within = qr(x.T, mode="economic")
+        fit = logistic(within.T, label)
+        return np.column_stack([fit[:, :-1] @ span.T, fit[:, -1]])
     A = 1 + label.max()
     free = A if A > 2 else 1
     X = np.column_stack([x, np.ones(n)])

@@ -26,12 +26,14 @@ def probabilities(x, logits):
 
 
 @pytest.mark.parametrize("kind", ["independent", "correlated", "separable", "constant"])
-@pytest.mark.parametrize(("n", "d", "A"), [(2, 3, 2), (30, 1, 2), (400, 5, 3), (300, 12, 7)])
+@pytest.mark.parametrize(
+    ("n", "d", "A"), [(2, 3, 2), (30, 1, 2), (400, 5, 3), (300, 12, 7), (40, 150, 3)]
+)
 def test_it_is_scikit_learns_at_its_tightest(n, d, A, kind, rng):
     x, label = problem(rng, n, d, A, kind)
     theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=10_000).fit(x, label)
     p = probabilities(x, logistic(x, label))
-    np.testing.assert_allclose(p, theirs.predict_proba(x), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(p, theirs.predict_proba(x), rtol=1e-3, atol=1e-4)
 
 
 def test_without_features_it_is_the_shares_of_the_labels():
