@@ -13,7 +13,7 @@ from bayesbandit import checks
 from bayesbandit.balance.base import Balance, weight_source
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.balance.reweighting import begin
-from bayesbandit.bandits import deciding, door, forks, lessons, playing
+from bayesbandit.bandits import account, deciding, door, forks, lessons, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
@@ -27,6 +27,8 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesbandit.beliefs.linear_posterior import LinearPosterior
     from bayesbandit.posteriors.posterior import Posterior
 
@@ -137,6 +139,16 @@ class Bandit(BanditState):
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
         return deciding.probabilities(self, checks.contexts(x, self.n_features))
+
+    def summary(self) -> pd.DataFrame:
+        """What the rounds that `history` keeps say of each arm, a row by name.
+
+        rounds of it and their share of all kept; mean_reward; ipw_value, its mean reward had it
+        been chosen everywhere, Σ r/p / Σ 1/p (Hájek 1971), with a standard error that takes the
+        rounds for independent; smallest_propensity p; and how many even rounds the weights 1/p
+        are worth (effective, Kish 1965). NaN where there are too few rounds.
+        """
+        return account.summary(self.history)
 
     def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.

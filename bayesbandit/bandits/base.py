@@ -22,6 +22,7 @@ import numpy as np
 
 from bayesbandit.checks import Name, floats, shown
 from bayesbandit.environments.base import Environment
+from bayesbandit.history import name_array
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def rounds_of(player: Player, played: Any, n: int, K: int) -> tuple[np.ndarray, 
 
 def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.ndarray:
     """Numbers (n,) of the arms that a player named for n contexts, checked."""
-    given, names = np.asarray(arms), np.asarray(among)
+    given, names = np.asarray(arms), name_array(tuple(among))
     if given.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
     if given.dtype.kind == names.dtype.kind and names.dtype.kind in "iU":
