@@ -54,6 +54,8 @@ def weight_source(balance: Balance) -> tuple[int, float]:
 
 def measured(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations of the columns of x (n, d), ∞ where they are constant."""
-    centre, width = x.mean(axis=0), x.std(axis=0)
+    centre = x.mean(axis=0)
+    away = x - centre
+    width = np.sqrt(np.einsum("ij,ij->j", away, away) / len(x))
     width[width <= 1e-12 * np.abs(centre)] = np.inf
     return centre, width

@@ -84,12 +84,10 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     free = A if A > 2 else 1
     X = np.column_stack([x, np.ones(n)])
     L = cholesky(0.25 * X.T @ X + np.eye(d + 1), lower=True)
-    Z = np.ascontiguousarray(solve_triangular(L, X.T, lower=True))
     back = solve_triangular(L, np.eye(d + 1), lower=True)
+    Z = back @ X.T
     penalty = back[:, :d] @ back[:, :d].T
-    logit, sums = np.zeros((A, n)), np.empty((A, d + 1))
-    for k in range(A):
-        sums[k] = Z[:, label == k].sum(axis=1)
+    logit, sums = np.zeros((A, n)), np.eye(A)[label].T @ Z.T
 
     def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
         v = v.reshape(free, d + 1)

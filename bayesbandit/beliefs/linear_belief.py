@@ -116,8 +116,8 @@ class LinearBelief(Belief):
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
-        theta = self.arms[:, arm_row.HEAD : arm_row.HEAD + self.n_columns]
-        return self.design(x) @ theta.T
+        theta, d = self.arms[:, arm_row.HEAD : arm_row.HEAD + self.n_columns], x.shape[1]
+        return x @ theta[:, :d].T + theta[:, d:].sum(axis=1)
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
