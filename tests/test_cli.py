@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import cli, console, evaluation
+from bayesbandit import cli, console, evaluation, studies
 from bayesbandit.cli import app
 from bayesbandit.competitors import PLAYED, parse_bandit
 from tests.cases import slow_but
@@ -214,6 +216,14 @@ def test_help_names_what_is_played():
 
 def test_the_version_is_that_of_the_package():
     assert run("--version").output.split() == ["bayesbandit", bb.__version__]
+
+
+def test_titles_of_our_studies_are_read_and_not_run():
+    for name in studies.own():
+        assert studies.title(name) == studies.load(name).TITLE
+    code = "import sys; from bayesbandit.cli import app; app(['reproduce'], standalone_mode=False)"
+    code += "; assert not any(m.startswith('bayesbandit.studies.') for m in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_reproduce_alone_lists_the_studies():
