@@ -249,9 +249,14 @@ def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
         return ["Least regret, but no significant difference: ", name, f", {reward}."]
     return [
         "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
-        f"significantly {best.wins} times and loses {best.losses} times "
+        f"significantly {times(best.wins)} and loses {times(best.losses)} "
         "(p < .05 each, uncorrected).",
     ]  # fmt: skip
+
+
+def times(n: int) -> str:
+    """How often."""
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def winners(ranking: pd.DataFrame) -> list[Any]:

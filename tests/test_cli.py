@@ -242,6 +242,24 @@ def test_a_column_has_the_same_digits_in_all_rows(capsys):
     assert cells == [["0.8", "2", "a"], ["-15.8", "3", "–"], ["∞", "4", "b"]]
 
 
+def test_long_names_are_folded_and_not_cut_short(capsys):
+    names = [f"mine.py:{'horseshoe' * 8}(alpha={alpha})" for alpha in (0.1, 0.2)]
+    numbers = {f"column {i}": [0.1234, 0.2345] for i in range(5)}
+    console.show(pd.DataFrame({"bandit": names, **numbers}), "")
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    assert "".join(names) == "".join(row[0].strip() for row in rows if len(row) == 6)
+
+
+@pytest.mark.parametrize(("wins", "said"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])
+def test_a_verdict_counts_in_words(wins, said):
+    ranking = pd.DataFrame(
+        {"bandit": ["a", "b"], "normalised_regret": [0.1, 0.2], "mean_rank": [1.0, 2.0],
+         "mean_reward": 0.5, "wins": [wins, 0], "losses": [0, wins]}
+    )  # fmt: skip
+    text = "".join(part if isinstance(part, str) else part[0] for part in cli.verdict(ranking))
+    assert f"beats the others significantly {said} and loses 0 times" in text
+
+
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
     assert cli.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
