@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +13,7 @@ import typer
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
 from bayesbandit.console import clear_errors, console, keep, say, show, warn
 from bayesbandit.experiment import Experiment
-from bayesbandit.machine.source import hides, offer, plugin, plugins, said
+from bayesbandit.machine.source import said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +22,6 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-STUDY = ("TITLE", "experiment", "table", "beside", "figures")  # what `reproduce` needs of one
 
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
@@ -140,25 +137,37 @@ def reproduce(
     out: Out = Path("runs"),
 ) -> None:
     """Run a study of the paper and print our table beside the paper's."""
+    import pandas as pd
+
+    from bayesbandit import studies
+
     if study is None:
         _list_studies()
         return
     with clear_errors():
-        module = _study(study)
+        module = studies.load(study)
         if quick and not hasattr(module, "QUICK"):
             raise ValueError(f"the study {study!r} has no small version (QUICK): omit --quick")
         settings: dict[str, Any] = dict(module.QUICK) if quick else {}
         if replications is not None:
             settings["replications"] = replications
         folder = out / (f"{study}-quick" if quick else study)
-        results = module.experiment(seed=seed, **settings).run(jobs, folder)
-    table = module.table(results)
-    title = f"{module.TITLE}: {of(results)}"
-    titled = {title: module.beside(table)}
-    titled |= module.details(results) if hasattr(module, "details") else {}
-    for heading, frame in titled.items():
-        show(frame, heading)
-    keep(folder, table, titled | {"In full": table}, module.figures(results))
+        with studies.blamed(study, "experiment"):
+            experiment = module.experiment(seed=seed, **settings)
+        results = experiment.run(jobs, folder)
+        kept = f"; its results are kept in {folder / 'results.parquet'}"
+        with studies.blamed(study, "table", kept):
+            table = pd.DataFrame(module.table(results))
+        with studies.blamed(study, "beside", kept):
+            titled = {f"{module.TITLE}: {of(results)}": pd.DataFrame(module.beside(table))}
+        if hasattr(module, "details"):
+            with studies.blamed(study, "details", kept):
+                titled |= {str(k): pd.DataFrame(v) for k, v in module.details(results).items()}
+        for heading, frame in titled.items():
+            show(frame, heading)
+        with studies.blamed(study, "figures", kept):
+            figures = dict(module.figures(results))
+    keep(folder, table, titled | {"In full": table}, figures)
 
 
 @app.command()
@@ -240,9 +249,14 @@ def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
         return ["Least regret, but no significant difference: ", name, f", {reward}."]
     return [
         "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
-        f"significantly {best.wins} times and loses {best.losses} times "
+        f"significantly {times(best.wins)} and loses {times(best.losses)} "
         "(p < .05 each, uncorrected).",
     ]  # fmt: skip
+
+
+def times(n: int) -> str:
+    """How often."""
+    return "once" if n == 1 else f"{n:,} times"
 
 
 def winners(ranking: pd.DataFrame) -> list[Any]:
@@ -253,33 +267,17 @@ def winners(ranking: pd.DataFrame) -> list[Any]:
     return [*ranking[same].itertuples()]
 
 
-def _own_studies() -> list[str]:
-    studies = importlib.import_module("bayesbandit.studies")
-    return [m.name for m in pkgutil.iter_modules(studies.__path__)]
-
-
 def _list_studies() -> None:
     """The studies of the package, and of installed ones, and what each shows."""
     import pandas as pd
 
+    from bayesbandit import studies
+
+    rows = []
     with clear_errors():
-        names = [*dict.fromkeys([*_own_studies(), *plugins("studies")])]
-        rows = [{"study": name, "what it shows": _study(name).TITLE} for name in names]
+        for name in studies.names():
+            try:
+                rows.append({"study": name, "what it shows": studies.title(name)})
+            except Exception as error:  # one that fails hides none of the others
+                warn(f"{name} is left out: {said(error)}")
     show(pd.DataFrame(rows), "Studies")
-
-
-def _study(name: str) -> Any:
-    """A study of the package, or of an installed one, by its name."""
-    names = _own_studies()
-    if name in names:
-        hides("studies", name, "the study of bayesbandit")
-        return importlib.import_module(f"bayesbandit.studies.{name}")
-    offered = plugins("studies")
-    if name not in offered:
-        there = ", ".join(dict.fromkeys([*names, *offered]))
-        raise ValueError(f"unknown study {name!r}; there are {there}")
-    module = plugin("studies", name)
-    if missing := [part for part in STUDY if not hasattr(module, part)]:
-        by = offer(offered[name][0])
-        raise ValueError(f"the study {name!r}, offered by {by}, lacks {', '.join(missing)}")
-    return module

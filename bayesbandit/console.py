@@ -32,7 +32,11 @@ def show(frame: pd.DataFrame, title: str) -> None:
     table = Table(title=title, title_justify="left")
     for name, values in frame.items():
         heading = str(name).removeprefix("normalised_").replace("_", " ")
-        table.add_column(Text(heading), justify="right" if is_numeric(values) else "left")
+        right = is_numeric(values)
+        if right:
+            table.add_column(Text(heading), justify="right")
+        else:
+            table.add_column(Text(heading), overflow="fold")  # no name is cut short
     for row in zip(*(texts(values) for _, values in frame.items()), strict=True):
         table.add_row(*map(Text, row))
     console.print(table)

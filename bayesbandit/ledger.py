@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ["environment", "bandit", "replication"]
+NUMBERS = {"seed", "horizon", "points"}  # settings that all results of a folder share
+OTHERWISE = "give another folder, or delete this one"
 LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
 
 
@@ -56,7 +58,7 @@ class Ledger:
         record = folder / "run.json"
         past = _record(record)
         before = past.get("settings", {})
-        for key in ("seed", "horizon", "points"):
+        for key in sorted(NUMBERS):
             if before.get(key, settings[key]) != settings[key]:
                 raise ValueError(
                     f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
@@ -87,10 +89,11 @@ class Ledger:
             "versions": versions,
             "seconds": past.get("seconds", 0.0),
         }
-        _say(record, self.said)
         parts = sorted((folder / "parts").glob("[!.]*.parquet"))
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
+        _made(self.frames, before, record)
+        _say(record, self.said)
 
     def close(self) -> None:
         """Let other runs write into the folder."""
@@ -170,11 +173,24 @@ def _record(file: Path) -> dict[str, Any]:
         past = json.loads(file.read_text())
         settings, _ = past["settings"], float(past.get("seconds", 0.0))
         whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
+        whole = whole and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is broken: {error!r}; delete it to go on") from error
+        raise ValueError(f"{file} is broken: {error!r}; {OTHERWISE}") from error
     if not whole:
-        raise ValueError(f"{file} is broken: its settings are {settings!r}; delete it to go on")
+        raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHERWISE}")
     return past
+
+
+def _made(frames: list[pd.DataFrame], settings: dict[str, Any], record: Path) -> None:
+    """ValueError where run.json does not say how results were made: they may be of other seeds,
+    data or bandits."""
+    for kind in ("environments", "bandits"):
+        found = {name for frame in frames for name in frame[kind.removesuffix("s")].unique()}
+        if unknown := sorted(found - set(settings.get(kind, {}))):
+            raise ValueError(
+                f"{record.parent} holds results of {', '.join(unknown)}, of which {record.name} "
+                f"does not say how they were made; {OTHERWISE}"
+            )
 
 
 def _write(file: Path, frame: pd.DataFrame) -> None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import cli, console, evaluation
+from bayesbandit import cli, console, evaluation, studies
 from bayesbandit.cli import app
 from bayesbandit.competitors import PLAYED, parse_bandit
 from tests.cases import slow_but
@@ -216,6 +218,14 @@ def test_the_version_is_that_of_the_package():
     assert run("--version").output.split() == ["bayesbandit", bb.__version__]
 
 
+def test_titles_of_our_studies_are_read_and_not_run():
+    for name in studies.own():
+        assert studies.title(name) == studies.load(name).TITLE
+    code = "import sys; from bayesbandit.cli import app; app(['reproduce'], standalone_mode=False)"
+    code += "; assert not any(m.startswith('bayesbandit.studies.') for m in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
 def test_reproduce_alone_lists_the_studies():
     result = run("reproduce")
     assert result.exit_code == 0
@@ -230,6 +240,24 @@ def test_a_column_has_the_same_digits_in_all_rows(capsys):
     rows = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines()]
     cells = [[cell.strip() for cell in row] for row in rows if len(row) == 3]
     assert cells == [["0.8", "2", "a"], ["-15.8", "3", "–"], ["∞", "4", "b"]]
+
+
+def test_long_names_are_folded_and_not_cut_short(capsys):
+    names = [f"mine.py:{'horseshoe' * 8}(alpha={alpha})" for alpha in (0.1, 0.2)]
+    numbers = {f"column {i}": [0.1234, 0.2345] for i in range(5)}
+    console.show(pd.DataFrame({"bandit": names, **numbers}), "")
+    rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    assert "".join(names) == "".join(row[0].strip() for row in rows if len(row) == 6)
+
+
+@pytest.mark.parametrize(("wins", "said"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])
+def test_a_verdict_counts_in_words(wins, said):
+    ranking = pd.DataFrame(
+        {"bandit": ["a", "b"], "normalised_regret": [0.1, 0.2], "mean_rank": [1.0, 2.0],
+         "mean_reward": 0.5, "wins": [wins, 0], "losses": [0, wins]}
+    )  # fmt: skip
+    text = "".join(part if isinstance(part, str) else part[0] for part in cli.verdict(ranking))
+    assert f"beats the others significantly {said} and loses 0 times" in text
 
 
 def test_a_study_says_how_long_its_runs_are():

@@ -265,7 +265,7 @@ def test_rounding_is_no_difference() -> None:
 def test_differences_are_those_of_the_paired_t_test(mixed: pd.DataFrame) -> None:
     pairs = [("BLTS", "LinTS"), ("UCB", "BLTS"), ("UCB", "nobody")]
     ends = mixed[mixed["t"] == 200]
-    found = ev.differences(mixed, pairs).to_dict("records")
+    found = ev.differences(mixed, iter(pairs)).to_dict("records")
     assert [(f["environment"], f["one"]) for f in found] == [
         (environment, one) for environment in ("iris", "wine", "synthetic") for one, _ in pairs[:2]
     ]
@@ -448,3 +448,11 @@ def test_the_table_is_left_as_it_was(mixed: pd.DataFrame) -> None:
     before = mixed.copy(deep=True)
     ev.ranking(mixed), ev.curves(mixed), ev.first_optimal(mixed)
     pd.testing.assert_frame_equal(mixed, before)
+
+
+def test_a_mean_within_its_error_is_never_lost_or_endless():
+    assert ev.within(np.nan, 1.0) == ev.within(np.nan, np.nan) == "–"
+    assert ev.within(1e200, 3e199) == "1e+200 ± 3e+199"
+    assert ev.within(3.0, np.inf) == "3 ± ∞"
+    assert ev.within(-0.001, 0.2, 1, sign=True) == "+0.0 ± 0.2"
+    assert ev.within(-1e16, np.nan, sign=True) == "-1e+16"

@@ -16,6 +16,8 @@ from tests.cases import slow_but
 SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
 
 
+EMPTY = json.dumps({"settings": {"environments": {}, "bandits": {}}})
+LISTED = json.dumps({"settings": SETTINGS, "versions": []})
 WORDY = json.dumps({"settings": SETTINGS, "seconds": "long"})
 
 
@@ -141,11 +143,36 @@ def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
         Ledger(tmp_path, settings())
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY])
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY, EMPTY, LISTED],
+)
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(ValueError, match=r"run\.json is broken"):
         Ledger(tmp_path, settings())
+
+
+@pytest.mark.parametrize("kind", [None, "environments", "bandits"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_results_of_which_nothing_is_said_are_not_taken_for_this_run(kind, finished, tmp_path):
+    """run.json is gone, or says nothing of a bandit or environment: the seed may be another."""
+    first = Ledger(tmp_path, settings())
+    first.append(rows())
+    if finished:
+        first.finish(["e"], ["b"], 1)
+    first.close()
+    record = tmp_path / "run.json"
+    said = json.loads(record.read_text())
+    if kind is None:
+        record.unlink()
+    else:
+        said["settings"][kind] = {}
+        record.write_text(json.dumps(said))
+    before = record.read_bytes() if record.exists() else None
+    with pytest.raises(ValueError, match=r"of which run\.json does not say how they were made"):
+        Ledger(tmp_path, settings() | {"seed": 0 if kind else 1})
+    assert (record.read_bytes() if record.exists() else None) == before
 
 
 def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Iterable
 from itertools import combinations
 
@@ -362,3 +363,69 @@ def test_the_picture_of_balance_names_what_it_takes():
         with pytest.raises(TypeError, match=r"takes bb\.balance_table\(history\); got"):
             plots.balance(other)
     rendered(plots.balance(bb.balance_table(bandit.history)))
+
+
+ODD = [
+    "$\\frac{",
+    "a $x$ and $y$",
+    "_hidden",
+    "tab\tand\nline",
+    "  ",
+    "x" * 80,
+    "long name " * 8,
+    "λ",
+]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
+)
+def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], Figure]) -> None:
+    """No mathematics, no label that is left out, nothing outside the picture."""
+    table = simulated(2)
+    for name in ODD[len(BANDITS) :]:
+        table = pd.concat([table, table[table["bandit"] == "UCB"].assign(bandit=name)])
+    table = table.replace({"bandit": dict(zip(BANDITS, ODD, strict=False))})
+    table["environment"] = table["environment"].replace({"env 0": "$e_{", "env 1": "e " * 40})
+    with warnings.catch_warnings(action="error"):
+        figure = rendered(
+            draw(table.drop_duplicates(["environment", "bandit", "replication", "t"]))
+        )
+    if draw in (plots.regret_curves, plots.propensities):
+        found = [" ".join(text.split()).replace("\\$", "$") for text in legend(figure)]
+        wanted = [" ".join(name.split()) or repr(name) for name in ODD]
+        assert [name.replace(" ", "") for name in found] == [n.replace(" ", "") for n in wanted]
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+
+
+def test_a_legend_of_many_lines_leaves_the_panels_their_room() -> None:
+    one = simulated(1)
+    ucb = one[one["bandit"] == "UCB"]
+    many = pd.concat([ucb.assign(bandit=f"bandit {i} " + "x" * 50) for i in range(30)])
+    heights = []
+    for table in (one, many):
+        figure = plots.regret_curves(table)
+        rendered(figure)
+        heights.append(figure.axes[0].get_window_extent().height)
+    assert heights[1] > 0.8 * heights[0]
+
+
+def test_learning_curves_tell_their_number_share_a_scale_and_show_what_should_be() -> None:
+    rows = [
+        {"p": p, "m": "a", "t": t, "y": y * (i + 1)}
+        for p, y in (("one", 0.1), ("two", 0.3)) for t in (1, 2) for i in range(4)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    figure = plots.learning_curves(
+        table, "t", "y", "m", "p", "t", "y", "Y", alike=True, nominal=0.95
+    )
+    rendered(figure)
+    assert figure.get_suptitle() == "Y: mean ± SE over 4 replications"
+    assert legend(figure) == ["a", "nominal, 0.95"]
+    assert len({ax.get_ylim() for ax in figure.axes}) == 1
+    assert figure.axes[0].get_ylim()[1] > 0.95
+    once = plots.learning_curves(table[::4], "t", "y", "m", "p", "t", "y", "Y")
+    assert once.get_suptitle() == "Y"

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import cli
+from bayesbandit import studies
 from bayesbandit.cli import app
 from bayesbandit.competitors import parse_bandit
 from bayesbandit.machine import modules
@@ -25,12 +25,29 @@ OFFERED = {
     "players": ODD | {"Own": "fp_ok:Own", "number": "fp_ok:NUMBER", "Both": "fp_ok:Own"},
     "models": ODD | {"offered": "fp_ok:offered", "number": "fp_ok:NUMBER", "both": "fp_ok:offered",
                      "ridge": "fp_ok:offered"},
-    "studies": ODD | {"half": "fp_ok", "large": "fp_study", "both": "fp_study"},
+    "studies": ODD | {"half": "fp_ok", "large": "fp_study", "both": "fp_study",
+                      "fails": "fp_fails"},
 }  # fmt: skip
 FILES = {
     "fp_boom": "import nosuchlib\n",
     "fp_syntax": "def (:\n",
     "fp_rt": "raise RuntimeError('no GPU')\n",
+    "fp_fails": """
+import bayesbandit as bb
+import os
+TITLE, QUICK = "A study", {"replications": 1}
+def part(name):
+    def called(*args, **kwargs):
+        if os.environ.get("FAILS") == name:
+            raise LookupError("no " + name)
+        if name == "experiment":
+            return bb.Experiment([bb.environments.bundled("iris")], [bb.LinTS], 9, 1, points=2)
+        return {} if name == "figures" else bb.evaluation.regrets(args[0]) if name == "table" \\
+            else {"More": args[0]} if name == "details" else args[0]
+    return called
+experiment, table, beside, details, figures = map(
+    part, ["experiment", "table", "beside", "details", "figures"])
+""",
     "fp_study": "TITLE = ''\nexperiment = table = beside = figures = None\n",
     "fp_ok": """
 import bayesbandit as bb, pymc as pm
@@ -128,7 +145,7 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
         ("models", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no rew"),
         ("studies", "half", "(fp_ok), lacks TITLE, experiment, table, beside, figures"),
         ("studies", "large", "the study 'large' has no small version (QUICK): omit --quick"),
-        ("studies", "nobody", "table1, boom, both, half, large, missing, raises, syntax"),
+        ("studies", "nobody", "table1, boom, both, fails, half, large, missing, raises, syntax"),
     ],
 )
 def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
@@ -158,11 +175,35 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
 
 
+def test_the_list_of_studies_goes_on(packages):
+    result, text = run("reproduce")
+    assert result.exit_code == 0
+    assert "table1" in result.stdout
+    assert "A study" in result.stdout
+    for name in ("boom", "missing", "syntax", "raises", "both", "half"):
+        assert f"Warning: {name} is left out: " in " ".join(result.stderr.split())
+    assert "Warning: large" not in text
+
+
+@pytest.mark.parametrize("part", ["experiment", "table", "beside", "details", "figures", None])
+def test_a_study_that_fails_is_named_and_its_results_are_kept(
+    packages, tmp_path, monkeypatch, part
+):
+    monkeypatch.setenv("FAILS", str(part))
+    result, text = run("reproduce", "fails", "--out", tmp_path)
+    assert result.exit_code == (0 if part is None else 1)
+    if part is not None:
+        assert f"`{part}` of the study 'fails' failed: LookupError: no {part}" in text
+    assert ("its results are kept in" in text) == (part not in ("experiment", None))
+    assert (tmp_path / "fails" / "results.parquet").exists() == (part != "experiment")
+    assert (tmp_path / "fails" / "table.csv").exists() == (part is None)
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "asked"),
     [
         ("players", "LinTS", lambda: parse_bandit("LinTS")),
-        ("studies", "table1", lambda: cli._study("table1")),
+        ("studies", "table1", lambda: studies.load("table1")),
         ("models", "ridge", lambda: bb.load_model("ridge")),
     ],
 )

@@ -114,7 +114,7 @@ def differences(
     `other`, the mean `difference` of the column and its standard error `se`, the number of
     `replications`, and the two-sided `p` as of `pairwise`, not adjusted for their number.
     """
-    ends, rows = last(check(table)), []
+    ends, pairs, rows = last(check(table)), list(pairs), []
     wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
         index=["environment", "replication"], columns="bandit", values="value"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+LONG = 1e15  # from which on a number is written with powers of ten
+
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     """The frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their column's
@@ -29,9 +31,14 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 
 def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
-    """A mean ± its standard error; alone where that is not known."""
-    text = f"{mean:{'+' if sign else ''}z.{digits}f}"
-    return text if se != se else f"{text} ± {se:.{digits}f}"
+    """A mean ± its standard error; alone where that is not known, "–" where neither is; with powers
+    of ten where there are more than 15 digits."""
+    if mean != mean:
+        return "–"
+    numbers = [abs(number) for number in (mean, se) if number == number]
+    form = f".{digits}f" if max(numbers) < LONG else ".3g"
+    text = f"{mean:{'+' if sign else ''}z{form}}"
+    return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
 
 
 def share(k: int, n: int, digits: int = 0) -> str:
@@ -64,7 +71,7 @@ def texts(values: pd.Series, digits: int = 4) -> list[str]:
 def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     largest = np.abs(finite).max(initial=0.0)
-    if largest >= 1e15 or 0.0 < largest < 0.5 * 10.0**-digits:
+    if largest >= LONG or 0.0 < largest < 0.5 * 10.0**-digits:
         found = [f"{value:.{digits}g}" for value in values]
     else:
         digits = max(0, digits - (len(str(int(largest))) if largest >= 1 else 0))

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, legend, panels
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, legend, panels, plain
 
 LIMIT = 0.1  # a standardised difference that is commonly called small
 
@@ -31,7 +31,7 @@ def balance(
         ax.plot(here["before"], place, "o", color=VERMILLION, mfc="white", ms=5)
         ax.plot(here["after"], place, "o", color=BLUE, ms=5)
         dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "difference (sds)", "")
-        ax.set_yticks(place, here.index)
+        ax.set_yticks(place, [plain(name, 40) for name in here.index])
         ax.set(xlim=(-end, end), ylim=(-0.7, len(here) - 0.3))
     figure.suptitle(title)
     keys = [

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from textwrap import fill
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check, differences, ranking
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, dress, legend, panels
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, dress, legend, panels, plain
 
 LEVEL = 0.95
 WIDEST = 24  # characters of a bandit's name on one line
@@ -35,7 +33,7 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
     if found.empty:
         raise ValueError("no pair of bandits met in two replications or more")
     names = pd.unique(found["environment"]).tolist()
-    labels = [fill(str(name), WIDEST) for name in others]
+    labels = [plain(name, WIDEST) for name in others]
     tall = 0.9 + 0.2 * sum(1 + label.count("\n") for label in labels)
     figure, axes = panels(len(names), most=4, width=3.1, height=tall)
     for ax, name in zip(axes, names, strict=True):
@@ -53,7 +51,7 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
         ax.set_ylim(-len(others) + 0.5, 0.5)
         first = (place := ax.get_subplotspec()) is None or place.is_first_col()
         ax.set_yticks(at, labels if first else [""] * len(others))
-        dress(ax, name, f"regret above that of {reference}", "")
+        dress(ax, name, plain(f"regret above that of {reference}", 34), "")
         ax.grid(axis="x", color="#E6E6E6", lw=0.6)
     most = int(found["replications"].max())
     figure.suptitle(

@@ -9,15 +9,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import DASHES, MARKERS, PALETTE, dress, legend, panels
+from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, legend, panels
 
 
 def learning_curves(
     table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
-    title: str, log: bool = False,
+    title: str, log: bool = False, alike: bool = False, nominal: float | None = None,
 ) -> Figure:  # fmt: skip
-    """Mean ± standard error of column `y` by column `x`, over the rows that share them; a line for
-    each value of column `line`, a panel for each of column `panel`. log: both axes are."""
+    """Mean ± standard error of column `y` by column `x`, over the rows that share them, whose
+    number the title tells; a line for each value of column `line`, a panel for each of column
+    `panel`. log: both axes are; alike: all panels have one scale; nominal: what y should be."""
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]
@@ -42,7 +43,16 @@ def learning_curves(
             ax.set(xscale="log", yscale="log")
         else:
             ax.set_ylim(0, None)
-    figure.suptitle(f"{title}: mean ± SE")
+        if nominal is not None:
+            ax.axhline(nominal, color=GREY, lw=1.0, zorder=1)
+    if alike:
+        ends = np.array([ax.get_ylim() for ax in axes])
+        for ax in axes:
+            ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
+    most = int(cells.size().max())
+    figure.suptitle(title if most == 1 else f"{title}: mean ± SE over {most} replications")
     keys = [Line2D([], [], label=str(v), **look) for v, look in zip(lines, looks, strict=True)]
+    if nominal is not None:
+        keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))
     legend(figure, keys, handle=3)
     return figure

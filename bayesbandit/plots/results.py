@@ -23,6 +23,7 @@ from bayesbandit.plots.style import (
     dress,
     legend,
     panels,
+    plain,
 )
 
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
@@ -84,8 +85,9 @@ def pairwise_scatter(
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met)
     for i, name in enumerate(bandits):
-        axes[i, 0].set_ylabel(name, fontweight="bold")
-        axes[0, i].set_title(name, fontsize=10, fontweight="bold")
+        shown = plain(name, int(9 * side))
+        axes[i, 0].set_ylabel(shown, fontweight="bold")
+        axes[0, i].set_title(shown, fontsize=10, fontweight="bold")
         axes[i, i].set_facecolor("#F2F2F2")
     axes[0, 0].set(xlim=(low - pad, high + pad), ylim=(low - pad, high + pad))
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])

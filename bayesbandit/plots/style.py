@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,17 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
 
 
+LONGEST = 50  # characters of a name on one line of a legend
+LINE = 0.24  # inches, of a legend
+
+
+def plain(name: object, width: int = 0) -> str:
+    """A name as text: "$" is no mathematics, white space is a blank; lines of at most so many
+    characters, where a width is given."""
+    text = " ".join(str(name).split()) or repr(name)
+    return (fill(text, width) if width else text).replace("$", r"\$")
+
+
 def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure of n panels in even rows of at most so many, and their axes."""
     rows = -(-n // most)
@@ -26,19 +38,33 @@ def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list
 
 
 def dress(ax: Axes, title: str, x: str, y: str) -> None:
-    ax.set_title(title, fontsize=10)
     place = ax.get_subplotspec()
+    inches = (6.0 if (figure := ax.get_figure(root=True)) is None else figure.get_figwidth()) / (
+        1 if place is None else place.get_gridspec().ncols
+    )
+    ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
     ax.set(xlabel=x, ylabel=y if place is None or place.is_first_col() else "")
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params("x", nbins=5, steps=[1, 2, 2.5, 5, 10])
 
 
 def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
-    """One legend below all panels, in as many columns as its longest label allows."""
-    inches = 0.35 + 0.14 * handle + 0.085 * max(len(str(key.get_label())) for key in keys)
-    columns = max(1, min(len(keys), int(figure.get_figwidth() / inches)))
+    """One legend below all panels, in as many columns as its longest label allows; the figure grows
+    with its lines."""
+    names = [plain(key.get_label(), LONGEST) for key in keys]
+    longest = max(len(line) for name in names for line in name.split("\n"))
+    columns = max(
+        1, min(len(keys), int(figure.get_figwidth() / (0.35 + 0.14 * handle + 0.085 * longest)))
+    )
+    lines = sum(sorted((1 + name.count("\n") for name in names), reverse=True)[::columns])
+    figure.set_figheight(figure.get_figheight() + LINE * (lines - 1))
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "ncols": columns}
-    figure.legend(handles=keys, handlelength=handle, columnspacing=1.4, **place)
+    # Matplotlib leaves out labels that begin with "_": the texts are set afterwards.
+    drawn = figure.legend(
+        keys, map(str, range(len(keys))), handlelength=handle, columnspacing=1.4, **place
+    )
+    for text, name in zip(drawn.get_texts(), names, strict=True):
+        text.set_text(name)
 
 
 def dot(colour: str, marker: str, label: str, p: float = 1e-3) -> Line2D:

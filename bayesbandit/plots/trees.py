@@ -14,7 +14,7 @@ from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.beliefs.tree.belief import TreeBelief
 from bayesbandit.beliefs.tree.tree import Tree
 from bayesbandit.checks import shown
-from bayesbandit.plots.style import GREY, MARKERS, PALETTE, dress, legend
+from bayesbandit.plots.style import GREY, MARKERS, PALETTE, dress, legend, plain
 
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
@@ -47,7 +47,7 @@ def policy_tree(
             top.plot([x, to[0]], [y, to[1]], color=GREY, lw=0.9, zorder=0)
             middle = (x + to[0]) / 2, (y + to[1]) / 2
             top.text(*middle, word, fontsize=8, color=GREY, ha="center", backgroundcolor="white")
-        question = f"{names[tree.feature[node]]} ≤ {tree.threshold[node]:.3g}"
+        question = f"{plain(names[tree.feature[node]])} ≤ {tree.threshold[node]:.3g}"
         top.text(x, y, question, ha="center", va="center", fontsize=9, bbox=BOX)
     _leaves([figure.add_subplot(grid[1, leaf]) for leaf in range(L)], belief)
     figure.suptitle(title)

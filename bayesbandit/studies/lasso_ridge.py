@@ -79,6 +79,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "coefficients": plots.learning_curves(
             paths(*_few(results)), "t", "coefficient", "group", "bandit", "round t",
             "mean |coefficient| of arm 0", f"Coefficients in the first {FIRST} rounds, σ = 0.1",
+            alike=True,
         ),
     }  # fmt: skip
 
