@@ -12,7 +12,7 @@ import bayesbandit
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"machine", "checks"},
-    {"schedule"},
+    {"schedule", "tables"},
     {"kernels"},
     {"history", "environments", "declaring"},
     {"engines"},
