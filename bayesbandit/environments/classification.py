@@ -80,6 +80,11 @@ class Classification:
         return _last(self._load, self.name, self._max_features)
 
     @property
+    def is_lazy(self) -> bool:
+        """Whether the data are loaded when they are first used."""
+        return self._load is not None
+
+    @property
     def encoder(self) -> Encoder:
         """What makes contexts of the columns; `encoder.summary()` lists them."""
         return self.data.encoder

@@ -264,7 +264,7 @@ def warn_of(guessed: list[LeftOut], name: str = "") -> None:
         said = "; ".join(f"{left.name!r} ({left.why})" for left in guessed)
         one = guessed[0].name
         warnings.warn(
-            f"{name and name + ': '}left out {said}. keep=[{one!r}] keeps a column, "
-            f"drop=[{one!r}] leaves it out without a word",
+            f"{name and name + ': '}left out {said}. keep=[{one!r}], or --keep {one}, uses one; "
+            f"drop=[{one!r}], or --drop {one}, leaves it out without a word",
             skip_file_prefixes=HERE,
         )
