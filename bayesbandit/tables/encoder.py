@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, integer
+from bayesbandit.checks import LARGEST, Name, contexts, integer
 from bayesbandit.tables import door
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
 from bayesbandit.tables.learning import Components, learn
@@ -222,6 +222,28 @@ class Encoder:
     def __repr__(self) -> str:
         by = "" if self.spec is None else f"{self.spec.text!r}, "
         return f"Encoder({by}{len(self.columns)} columns → {len(self.features)} features)"
+
+
+def contexts_of(x: Any, encoder: Encoder | None, n_features: int) -> np.ndarray:
+    """Contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
+    return contexts(x if encoder is None else encoder.transform(x), n_features)
+
+
+def numbers_only(x: Any) -> Any:
+    """Contexts where there is no encoder: a table's columns would go by position unseen."""
+    import sys
+
+    pandas = sys.modules.get("pandas")
+    if isinstance(x, Mapping) or hasattr(x, "columns"):
+        kind = "dict" if isinstance(x, Mapping) else type(x).__name__
+    elif pandas is not None and isinstance(x, pandas.Series) and x.index.dtype.kind not in "iu":
+        kind = "Series with names"
+    else:
+        return x
+    raise TypeError(
+        f"contexts are arrays of numbers; got a {kind}: make the bandit with "
+        "encoder=bb.Encoder.fit(frame), or pass its values, which go by position"
+    )
 
 
 def fitted(
