@@ -11,6 +11,8 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandits.saved import storage
 from tests.bandits.test_hostile_files import rewrite
+from tests.cases import slow_but
+from tests.players import anatomy
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -97,10 +99,10 @@ def test_columns_are_found_by_name():
 def test_a_bad_table_changes_nothing(x, error, message):
     bandit = bb.LinTS(ARMS, encoder=ENCODER)
     bandit.play(FRAME, REWARD)
-    before = pickle.dumps(bandit)
+    before = anatomy(bandit)
     with pytest.raises(error, match=message):
         bandit.choose(x)
-    assert pickle.dumps(bandit) == before
+    assert anatomy(bandit) == before
 
 
 @pytest.mark.parametrize("x", [FRAME, FRAME[["age"]], FRAME.iloc[0], FRAME.iloc[0].to_dict()])
@@ -122,18 +124,19 @@ def test_the_length_of_a_context_is_known_once():
         bb.LinTS(ARMS, 4, encoder=ENCODER)
     with pytest.raises(TypeError, match="needs n_features, the length of a context, or an encoder"):
         bb.LinTS(ARMS)
-    with pytest.raises(TypeError, match="encoder must be a bb.Encoder"):
+    with pytest.raises(TypeError, match=r"encoder must be a bb\.Encoder"):
         bb.LinTS(ARMS, encoder=FRAME)
     assert "Encoder(3 columns → 5 features)" in repr(bb.LinTS(ARMS, encoder=ENCODER))
 
 
-QUICK = ("LinUCB", "BLTS", "ForestTS", "PolicyTreeTS", "SuperLinUCB", "BootstrapRidgeTS", "ILTCB")
+LATER = ("ForestTS", "PolicyTreeTS", "SuperLinUCB", "BootstrapRidgeTS", "ILTCB")
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", slow_but(["LinUCB", "BLTS"], ["LinUCB", "BLTS", *LATER]))
 def test_every_preset_takes_one(name):
     one, other = getattr(bb, name)(ARMS, encoder=ENCODER), getattr(bb, name)(ARMS, 5)
-    for got, expected in zip(one.play(FRAME, REWARD), other.play(X, REWARD), strict=True):
+    clicks = (REWARD > 0).astype(float)
+    for got, expected in zip(one.play(FRAME, clicks), other.play(X, clicks), strict=True):
         same(got, expected)
     same(one.choose(FRAME.iloc[0]).rows, other.choose(X[0]).rows)
 
