@@ -370,13 +370,13 @@ def test_columns_and_what_became_of_them(tmp_path):
     assert "mine: left out 'customer_id' (an identifier" in warned
     assert "'since' (dates)" in warned
     assert "country=DE, country=FR, country=IT" in " ".join(result.output.split())
-    text = (tmp_path / "compare" / "columns.md").read_text()
+    text = " ".join((tmp_path / "compare" / "columns.md").read_text().split())
     assert "| customer_id | left out | an identifier" in text
     assert "| country | levels | country=DE, country=FR, country=IT |" in text
     result = run(*told[:-1], tmp_path / "other", "--drop", "customer_id", "--keep", "since")
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr
-    text = (tmp_path / "other" / "compare" / "columns.md").read_text()
+    text = " ".join((tmp_path / "other" / "compare" / "columns.md").read_text().split())
     assert "| customer_id | left out | dropped |" in text
     assert "| since | date | since |" in text
 

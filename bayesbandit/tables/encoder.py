@@ -240,8 +240,8 @@ def numbers_only(x: Any) -> Any:
         kind = "Series with names"
     else:
         return x
-    raise TypeError(
-        f"contexts are arrays of numbers; got a {kind}: make the bandit with "
+    raise ValueError(
+        f"contexts must be numbers: found a {kind}; make the bandit with "
         "encoder=bb.Encoder.fit(frame), or pass its values, which go by position"
     )
 

@@ -109,11 +109,11 @@ def test_a_bad_table_changes_nothing(x, error, message):
 def test_without_an_encoder_a_table_is_refused(x):
     bandit = bb.LinTS(ARMS, 1)
     for ask in (bandit.choose, bandit.probabilities, bandit.greedy):
-        with pytest.raises(TypeError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+        with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
             ask(x)
-    with pytest.raises(TypeError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
         bandit.update(x, ["a"], [1.0])
-    with pytest.raises(TypeError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
         bandit.play(x, np.ones((1, 3)))
     assert bandit.t == len(bandit.history) == 0
 
