@@ -29,6 +29,7 @@ _HOME = {
     "PolicyTreeUCB": "bandits.presets",
     "SuperBLUCB": "bandits.presets",
     "SuperLinUCB": "bandits.presets",
+    "Encoder": "tables.encoder",
     "Prior": "declaring.priors",
     "RewardModel": "model",
     "reward_model": "model",
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
     )
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.schedule import Schedule
+    from bayesbandit.tables.encoder import Encoder
 
 
 def __getattr__(name: str) -> Any:

@@ -37,6 +37,8 @@ def floats(values: Any, what: str) -> np.ndarray:
         why = str(error)
         if array is not None and array.ndim == 2:
             why = _strange(array, getattr(values, "columns", range(array.shape[1]))) or why
+        if hasattr(values, "columns"):
+            why += "; encoder=bb.Encoder.fit(frame) makes numbers of a table"
         raise ValueError(f"{what} must be numbers: {why}") from error
 
 

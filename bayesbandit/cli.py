@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from bayesbandit.compared import columns, data_sets, shown
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
-from bayesbandit.console import clear_errors, console, keep, say, show, warn
+from bayesbandit.console import clear_errors, console, save, say, show, warn
 from bayesbandit.experiment import Experiment
 from bayesbandit.machine.source import said
 
@@ -51,6 +52,13 @@ def compare(
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
     target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of --csv or --openml to leave out."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to use though it looks like dates or an id.")
+    ] = None,
     openml: Annotated[list[str] | None, typer.Option(help="A name or number at OpenML.")] = None,
     folder: Annotated[
         Path | None, typer.Option(help="A folder of Parquet files, with a manifest or without.")
@@ -87,20 +95,13 @@ def compare(
     settings that are not given are those of the preset of its name. A declared model plays by
     Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
     """
-    from bayesbandit import environments as rooms
     from bayesbandit import evaluation, plots
 
     with clear_errors():
-        sets: list[Any] = [rooms.bundled(name) for name in data or []]
-        if csv is not None:
-            if target is None:
-                raise ValueError("--csv needs --target, the column to predict")
-            sets.append(rooms.from_csv(csv, target))
-        elif target is not None:
-            raise ValueError(f"--target {target} needs --csv, the file that has this column")
-        sets += [rooms.openml(name) for name in openml or []]
-        sets += rooms.folder(folder) if folder is not None else []
-        sets = sets or [rooms.bundled(name) for name in rooms.BUNDLED]
+        sets = data_sets(data or [], csv, target, openml or [], folder, drop or [], keep or [])
+        tables = columns(sets)
+        for name in tables if csv is not None or openml else ():
+            show(shown(tables[name]), f"{name}: what became of its columns")
         chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
@@ -124,7 +125,8 @@ def compare(
         show(by_environment(summary), "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     say(*verdict(ranking))
-    keep(out / "compare", summary, {"Ranking": ranking, "Every data set": summary}, figures)
+    titled = {"Ranking": ranking, "Every data set": summary}
+    save(out / "compare", summary, titled, figures, tables)
 
 
 @app.command()
@@ -167,7 +169,7 @@ def reproduce(
             show(frame, heading)
         with studies.blamed(study, "figures", kept):
             figures = dict(module.figures(results))
-    keep(folder, table, titled | {"In full": table}, figures)
+    save(folder, table, titled | {"In full": table}, figures)
 
 
 @app.command()

@@ -42,19 +42,23 @@ def show(frame: pd.DataFrame, title: str) -> None:
     console.print(table)
 
 
-def keep(
-    folder: Path, table: pd.DataFrame, titled: dict[str, pd.DataFrame], figures: dict[str, Figure]
+def save(
+    folder: Path,
+    table: pd.DataFrame,
+    titled: dict[str, pd.DataFrame],
+    figures: dict[str, Figure],
+    columns: dict[str, pd.DataFrame] | None = None,
 ) -> None:
-    """table.csv, table.md and the pictures, beside results.parquet and run.json; pictures of an
-    earlier run that this one has not are gone."""
-    from bayesbandit import evaluation
-
-    text = "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
+    """table.csv, table.md, columns.md where data sets have columns, and the pictures, beside
+    results.parquet and run.json; pictures of an earlier run that this one has not are gone."""
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
             table.to_csv(beside, index=False)
         with replacing(folder / "table.md") as beside:
-            beside.write_text(text, encoding="utf-8")
+            beside.write_text(_markdown(titled), encoding="utf-8")
+        if columns:
+            with replacing(folder / "columns.md") as beside:
+                beside.write_text(_markdown(columns), encoding="utf-8")
         for name, figure in figures.items():
             with replacing(folder / f"{name}.png") as beside:
                 figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
@@ -62,6 +66,13 @@ def keep(
             if old.stem not in figures and _is_ours(old):
                 old.unlink()
     say(f"Results, tables and pictures are in {folder}")
+
+
+def _markdown(titled: dict[str, pd.DataFrame]) -> str:
+    """Tables under their headings."""
+    from bayesbandit import evaluation
+
+    return "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
 
 
 def _is_ours(picture: Path) -> bool:

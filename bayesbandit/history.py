@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, row_width
 if TYPE_CHECKING:
     import pandas as pd
 
+OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 ROOM = 1024  # rows for which there is room at first
 
 
@@ -25,6 +26,7 @@ class Layout:
     arms: tuple[Name, ...]
     n_features: int
     n_columns: int
+    features: tuple[str, ...] | None = field(default=None, compare=False)  # their names
 
     def __deepcopy__(self, memo: dict[int, object]) -> Layout:
         return self  # nothing in it changes
@@ -229,12 +231,15 @@ class History:
         return self.ordered()[:, self.layout.tail + WEIGHT].copy()
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a round: x0 … x(d−1), arm, reward, propensity, weight."""
+        """One row a round: x0 … x(d−1), or the features' names, arm, reward, propensity, weight. A
+        feature called as one of these is followed by " (context)"."""
         import pandas as pd
 
         now = self.fork()
-        x = now.x
-        frame = pd.DataFrame(x, columns=[f"x{j}" for j in range(x.shape[1])])
+        x, own = now.x, now.layout.features
+        names = [f"x{j}" for j in range(x.shape[1])] if own is None else list(own)
+        columns = [f"{name} (context)" if name in OF_ROUNDS else name for name in names]
+        frame = pd.DataFrame(x, columns=columns)
         return frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )

@@ -374,18 +374,71 @@ def test_names_are_not_read_as_markup(name, tmp_path):
     assert repr(f"{name} gone").replace(" ", "") in "".join(missing.output.split())
 
 
+def customers(n=120):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "customer_id": rng.permutation(n) + 1,
+            "since": pd.date_range("2024-01-01", periods=n).astype(str),
+            "spend": rng.gamma(2.0, 10.0, n),
+            "country": rng.choice(["DE", "FR", "IT"], n),
+            "label": rng.choice(["u", "v"], n),
+        }
+    )
+
+
+def test_columns_and_what_became_of_them(tmp_path):
+    """Identifiers and dates are left out with a warning, unless told otherwise; `columns.md`."""
+    customers().to_csv(tmp_path / "mine.csv", index=False)
+    told = ["compare", "--csv", tmp_path / "mine.csv", "--target", "label", "--bandit", "LinGreedy",
+            "--replications", 1, "--out", tmp_path]  # fmt: skip
+    result = run(*told)
+    assert result.exit_code == 0, result.output
+    warned = " ".join(result.stderr.split())
+    assert "mine: left out 'customer_id' (an identifier" in warned
+    assert "'since' (dates)" in warned
+    assert "country=DE, country=FR, country=IT" in " ".join(result.output.split())
+    text = " ".join((tmp_path / "compare" / "columns.md").read_text().split())
+    assert "| customer_id | left out | an identifier" in text
+    assert "| country | levels | country=DE, country=FR, country=IT |" in text
+    result = run(*told[:-1], tmp_path / "other", "--drop", "customer_id", "--keep", "since")
+    assert result.exit_code == 0, result.output
+    assert "left out" not in result.stderr
+    text = " ".join((tmp_path / "other" / "compare" / "columns.md").read_text().split())
+    assert "| customer_id | left out | dropped |" in text
+    assert "| since | date | since |" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--drop", "a"], "--drop a needs --csv or --openml, whose column it is"),
+        (["--keep", "a", "--data", "iris"], "--keep a needs --csv or --openml"),
+        (["--csv", "mine.csv", "--target", "label", "--drop", "spent"], "drop: there is no column "
+         "'spent'; there are 'customer_id', 'since', 'spend', 'country'"),
+    ],
+)  # fmt: skip
+def test_columns_that_are_not_there(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    customers().to_csv("mine.csv", index=False)
+    result = run("compare", *arguments, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
+
+
 @pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
-def test_a_column_of_dates_in_a_folder_is_named(jobs, tmp_path):
+def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
     frame = pd.DataFrame(
         {
-            "when": pd.date_range("2020-01-01", periods=40),
+            "while": pd.to_timedelta(np.arange(40), "D"),
             "size": np.arange(40.0),
             "target": ["u", "v"] * 20,
         }
     )
-    frame.to_parquet(tmp_path / "dated.parquet")
+    frame.to_parquet(tmp_path / "timed.parquet")
     result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
     assert result.exit_code == 2, result.output
     text = " ".join(result.output.split())
-    assert "Error: dated: column 'when' holds datetime64" in text
+    assert "Error: timed: column 'while' holds timedelta64" in text
     assert "Traceback" not in text

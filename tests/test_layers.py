@@ -12,7 +12,7 @@ import bayesbandit
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"machine", "checks"},
-    {"schedule"},
+    {"schedule", "tables"},
     {"kernels"},
     {"history", "environments", "declaring"},
     {"engines"},
@@ -25,7 +25,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"evaluation"},
     {"ledger", "plots"},
     {"experiment"},
-    {"competitors", "console"},
+    {"compared", "competitors", "console"},
     {"studies"},
     {"cli"},
     {"__main__"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
+from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +47,9 @@ class Bandit(BanditState):
         own with a method `belief`.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
-    n_features: d, the length of a context.
+    n_features: d, the length of a context; an encoder knows it.
+    encoder: a `bb.Encoder`, with which contexts are tables or rows (a dict, a pandas Series) and
+        not arrays, in every method; features have its names.
     seed: an int, or a `SeedSequence`, which is used as it is; same seed, same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
         None for all of them, which a balance that revisits past weights needs and sets by itself.
@@ -71,7 +75,8 @@ class Bandit(BanditState):
         policy: Policy,
         balance: Balance | None = None,
         *,
-        n_features: int,
+        n_features: int | None = None,
+        encoder: Encoder | None = None,
         seed: int | np.random.SeedSequence = 0,
         history: int | None = 10_000,
         engine: str | None = None,
@@ -80,12 +85,12 @@ class Bandit(BanditState):
     ) -> None:
         names = checks.arm_names(arms)
         settings = {"engine": engine, "refit_every": refit_every, "draws": draws}
+        n_features, self.encoder = door.length(n_features, encoder), encoder
         spec = door.spec(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
             # not the stream of default_rng(seed), from which a user may draw the very contexts
             seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
-        n_features = checks.integer(n_features, "n_features")
         door.check(spec, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
@@ -128,17 +133,20 @@ class Bandit(BanditState):
         rows, layout = self.history.of_arm(k), self.layout
         tail = rows[:, layout.tail :]
         kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
-        return self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+        known = self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+        if self.encoder is not None and hasattr(known, "encoder"):
+            known = replace(known, encoder=self.encoder)
+        return known
 
     def greedy(self, x: Any = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
-        mean = deciding.means(self, checks.contexts(x, self.n_features))
+        mean = deciding.means(self, checks.contexts(self.encoded(x), self.n_features))
         return self.layout.names[mean.argmax(axis=1)]
 
     def probabilities(self, x: Any = None) -> np.ndarray:
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
-        return deciding.probabilities(self, checks.contexts(x, self.n_features))
+        return deciding.probabilities(self, checks.contexts(self.encoded(x), self.n_features))
 
     def summary(self) -> pd.DataFrame:
         """What the rounds that `history` keeps say of each arm, a row by name.
@@ -186,7 +194,7 @@ class Bandit(BanditState):
 
         Without propensities, today's policy and belief supply them.
         """
-        lessons.update(self, x, arm, reward, propensity)
+        lessons.update(self, self.encoded(x), arm, reward, propensity)
 
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
@@ -196,7 +204,7 @@ class Bandit(BanditState):
         computed in every `every`-th round at least, else NaN.
         """
         reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
-        x = checks.contexts(x, self.n_features, len(np.atleast_1d(reward)))
+        x = checks.contexts(self.encoded(x), self.n_features, len(np.atleast_1d(reward)))
         checks.integer(every, "every", least=1)
         return self._play(x, reward, every)
 
@@ -206,7 +214,9 @@ class Bandit(BanditState):
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")
         twin = forks.fork(self)
+        twin.encoder = None  # x is numbers by now
         played = playing.by(self)(twin, x, reward, every)
+        twin.encoder = self.encoder
         forks.become(self, twin)
         return played
 

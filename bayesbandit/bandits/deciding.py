@@ -21,6 +21,7 @@ NOTHING = np.empty(0)  # the context of a bandit without features
 
 def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision:
     """For one context (d,) or a batch (n, d), among these arms or all."""
+    x = x if x is NOTHING else bandit.encoded(x)
     with bandit.lock:
         forks.release(bandit)
         layout = bandit.layout

@@ -12,9 +12,29 @@ from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import rule
 from bayesbandit.schedule import Schedule
+from bayesbandit.tables.encoder import Encoder
 
 
-def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) -> Any:
+def length(n_features: Any, encoder: Any) -> int:
+    """d, the length of a context, which an encoder knows."""
+    if encoder is None:
+        if n_features is None:
+            raise TypeError(
+                "a bandit needs n_features, the length of a context, or an encoder: "
+                "encoder=bb.Encoder.fit(frame)"
+            )
+        return integer(n_features, "n_features")
+    if not isinstance(encoder, Encoder):
+        raise TypeError(
+            f"encoder must be a bb.Encoder, as bb.Encoder.fit(frame); got {shown(encoder)}"
+        )
+    d = len(encoder.features)
+    if n_features is not None and integer(n_features, "n_features") != d:
+        raise ValueError(f"n_features is {n_features}, and the encoder makes {d} features")
+    return d
+
+
+def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) -> Any:
     """What makes the belief: `Ridge`, a declared model with these settings (None: not given), or
     anyone's with a method `belief`."""
     given = {name: value for name, value in settings.items() if value is not None}
@@ -22,7 +42,7 @@ def spec(model: Any, n_arms: int, n_features: Any, settings: Mapping[str, Any]) 
         from bayesbandit.beliefs.declared import Declared  # loads PyMC
 
         declared = Declared(model, **given)
-        declared.plan(n_arms, integer(n_features, "n_features"))
+        declared.plan(n_arms, n_features)
         return declared
     if isinstance(model, type) or not callable(getattr(model, "belief", None)):
         raise TypeError(

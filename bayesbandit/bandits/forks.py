@@ -128,8 +128,9 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history
         kernels = kernels_of(belief)
-        if bandit.param is not None and (kind := kind_played(bandit)) is not None:
-            rule = kind, *bandit.param
+        param = bandit.param if bandit.encoder is None else None  # tables are no arrays
+        if param is not None and (kind := kind_played(bandit)) is not None:
+            rule = kind, *param
             deciding = (
                 kernels.choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
             )  # fmt: skip
@@ -180,7 +181,8 @@ def obey(bandit: BanditState, policy: Any) -> None:
 
 def set_arms(bandit: BanditState, names: tuple[Name, ...]) -> None:
     """Names for the arms that the belief knows of."""
-    bandit.layout = Layout(names, bandit.belief.n_features, bandit.belief.n_columns)
+    features = None if bandit.encoder is None else bandit.encoder.features
+    bandit.layout = Layout(names, bandit.belief.n_features, bandit.belief.n_columns, features)
     bandit.all_arms = np.ones(len(names), dtype=np.bool_)
 
 

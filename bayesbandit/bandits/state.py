@@ -14,12 +14,15 @@ from bayesbandit.balance.base import Balance
 from bayesbandit.balance.reweighting import Reweighting
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
+from bayesbandit.tables.door import is_row
+from bayesbandit.tables.encoder import Encoder, numbers_only
 
 
 class BanditState:
     """A bandit between two calls.
 
-    spec: what makes the belief. rule, param: the compiled rule of the policy, and its number and
+    encoder: what makes contexts of rows of a table, where they are none. spec: what makes the
+    belief. rule, param: the compiled rule of the policy, and its number and
     least probability where they never change. compiled,
     streamed: whether the kernels play the belief, and whether they learn its rounds.
     source, clip: where they find an observation's weight. reweighting: what settles past weights.
@@ -27,6 +30,7 @@ class BanditState:
     learning: what the compiled calls take (see `forks.py`).
     """
 
+    encoder: Encoder | None = None
     spec: Any
     belief: Any
     policy: Any
@@ -51,7 +55,7 @@ class BanditState:
     def __repr__(self) -> str:
         return (
             f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
-            f"n_features={self.n_features})"
+            f"n_features={self.n_features}{'' if self.encoder is None else f', {self.encoder}'})"
         )
 
     @property
@@ -77,6 +81,13 @@ class BanditState:
     def n_features(self) -> int:
         """The length d of a context."""
         return self.layout.n_features
+
+    def encoded(self, x: Any) -> Any:
+        """Contexts as numbers: where there is an encoder, (d,) of one row and (n, d) of a table."""
+        if self.encoder is None:
+            return numbers_only(x)
+        features = self.encoder.transform(x)
+        return features[0] if is_row(x) else features
 
     def number(self, arm: Any) -> int:
         """The number of the arm of this name."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import contexts
 from bayesbandit.kernels.reweighted import pooled_chances
 from bayesbandit.kernels.rules import spread
+from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 class LinearPosterior:
     """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
 
-    location (D,), spread (D, D), the intercept last where there is one.
+    location (D,), spread (D, D), the intercept last where there is one. encoder: what makes
+    contexts of tables, where they are none.
     """
 
     location: np.ndarray
     spread: np.ndarray
     df: float
     n_features: int
+    encoder: Encoder | None = field(default=None, repr=False)
 
     @property
     def engine(self) -> str:
@@ -40,7 +42,7 @@ class LinearPosterior:
         return {"theta": (self.location, self.spread * float(spread(1.0, self.df)) ** 2)}
 
     def _design(self, x: Any) -> np.ndarray:
-        x = contexts(x, self.n_features)
+        x = contexts_of(x, self.encoder, self.n_features)
         constant = len(self.location) > self.n_features
         return np.column_stack([x, np.ones(len(x))]) if constant else x
 
@@ -79,7 +81,9 @@ class LinearPosterior:
         values = {"theta": theta[..., :d]}
         if theta.shape[2] > d:
             values["intercept"] = theta[..., d]
-        names = list(range(d)) if features is None else list(features)
+        if features is None:
+            features = range(d) if self.encoder is None else self.encoder.features
+        names = list(features)
         return az.from_dict(
             {"posterior": values}, coords={"feature": names}, dims={"theta": ["feature"]},
             attrs={"posterior": {"engine": self.engine}},

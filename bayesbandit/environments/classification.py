@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from bayesbandit.checks import integer
+from bayesbandit.checks import Name, integer
 from bayesbandit.environments.base import Sample
-from bayesbandit.environments.encoding import MAX_FEATURES, Features, Labels, Prepared, prepare
+from bayesbandit.environments.encoding import Features, Labels, Prepared, prepare
+from bayesbandit.tables.encoder import MAX_FEATURES, Encoder
 
 
 class Classification:
     """The rows of a data set in random order; a row's own class pays 1, the others 0 (section 3.2).
 
-    x: (n, c) array or DataFrame; y: (n,) labels of any type, none missing. `encode` says what
-    becomes of the columns, `classes` what the arms are called. The data are prepared, and errors
-    raised, at once; `Classification.lazy` puts both off until first use.
+    x: (n, c) array or DataFrame; y: (n,) labels of any type, none missing. `Encoder.fit` says what
+    becomes of the columns, and of those to drop and to keep; `classes` what the arms are called.
+    The data are prepared, and errors raised, at once; `Classification.lazy` puts both off until
+    first use.
     """
 
     def __init__(
-        self, x: Features, y: Labels, name: str, *, max_features: int = MAX_FEATURES
+        self,
+        x: Features,
+        y: Labels,
+        name: str,
+        *,
+        max_features: int = MAX_FEATURES,
+        drop: Collection[Name] = (),
+        keep: Collection[Name] = (),
     ) -> None:
         self.name = name
         self._max_features = integer(max_features, "max_features", least=1)
         self._load: Callable[[], tuple[Features, Labels]] | None = None
-        self._prepared = prepare(x, y, name, max_features)
+        self._prepared = prepare(x, y, name, max_features, drop, keep)
 
     @classmethod
     def lazy(
@@ -69,6 +78,16 @@ class Classification:
         if self._load is None:
             return self._prepared
         return _last(self._load, self.name, self._max_features)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether the data are loaded when they are first used."""
+        return self._load is not None
+
+    @property
+    def encoder(self) -> Encoder:
+        """What makes contexts of the columns; `encoder.summary()` lists them."""
+        return self.data.encoder
 
     @cached_property
     def _shape(self) -> tuple[tuple[str | int, ...], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
 
 if TYPE_CHECKING:
@@ -30,16 +32,31 @@ def bundled(name: str) -> Classification:
     return Classification(loaded.data, np.asarray(loaded.target_names)[loaded.target], name)
 
 
-def from_frame(df: pd.DataFrame, target: str, name: str | None = None) -> Classification:
+def from_frame(
+    df: pd.DataFrame,
+    target: str,
+    name: str | None = None,
+    *,
+    drop: Collection[Name] = (),
+    keep: Collection[Name] = (),
+) -> Classification:
     """A table whose column `target` is the class; rows without one are dropped with a warning.
 
-    The name is the target's unless given.
+    The name is the target's unless given. drop, keep: columns to leave out, and those to use
+    although they look like dates or identifiers (`Encoder.fit`).
     """
     name = str(target) if name is None else name
-    return Classification(*split(df, target, name), name)
+    return Classification(*split(df, target, name), name, drop=drop, keep=keep)
 
 
-def from_csv(path: str | Path, target: str, name: str | None = None) -> Classification:
+def from_csv(
+    path: str | Path,
+    target: str,
+    name: str | None = None,
+    *,
+    drop: Collection[Name] = (),
+    keep: Collection[Name] = (),
+) -> Classification:
     """A comma-separated file with a header, as `from_frame`; named after the file unless given.
 
     A first column without a name that numbers the rows is left out. Of features, what pandas takes
@@ -62,10 +79,12 @@ def from_csv(path: str | Path, target: str, name: str | None = None) -> Classifi
     first = df.columns[0]
     if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
         df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
-    return from_frame(df, target, path.stem if name is None else name)
+    return from_frame(df, target, path.stem if name is None else name, drop=drop, keep=keep)
 
 
-def openml(name_or_id: str | int) -> Classification:
+def openml(
+    name_or_id: str | int, *, drop: Collection[Name] = (), keep: Collection[Name] = ()
+) -> Classification:
     """A data set of openml.org by name (its newest version) or by id, cached by scikit-learn.
 
     Its class is OpenML's default target. By id, which may be a string of digits, it is called
@@ -86,7 +105,7 @@ def openml(name_or_id: str | int) -> Classification:
         raise ValueError(f"{asked} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
     x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
-    return Classification(*labelled(x, loaded.target, name), name)
+    return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
 
 
 def folder(directory: str | Path | None = None) -> list[Classification]:

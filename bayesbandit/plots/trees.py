@@ -30,6 +30,8 @@ def policy_tree(
     if features is not None and len(features) != bandit.n_features:
         raise ValueError(f"features must be {bandit.n_features} names; got {list(features)!r}")
     tree, L = belief.tree, belief.tree.n_leaves
+    if features is None and bandit.encoder is not None:
+        features = bandit.encoder.features
     names = [f"x{j}" for j in range(bandit.n_features)] if features is None else list(features)
     across, down = places(tree)
     height = 1.2 * int(down.max())

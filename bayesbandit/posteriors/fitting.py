@@ -17,6 +17,7 @@ from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.tables.encoder import Encoder
 
 
 def fit(
@@ -34,9 +35,11 @@ def fit(
     tune: int | None = None,
     target_accept: float | None = None,
     cores: int | None = None,
+    encoder: Encoder | None = None,
 ) -> Posterior:
     """The posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model over
-    arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features.
+    arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features. With an
+    encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
     closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs", "nuts",
@@ -57,6 +60,11 @@ def fit(
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
     if not model.takes_arm and n_arms is not None:
         raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
+    features = tuple(x.columns) if hasattr(x, "columns") else None
+    if encoder is not None:
+        if not isinstance(encoder, Encoder):
+            raise TypeError(f"encoder must be a bb.Encoder; got {checks.shown(encoder)}")
+        x, features = encoder.transform(x), encoder.features
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
@@ -75,8 +83,7 @@ def fit(
                 chosen = chosen.without(error.refusal)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
-    features = tuple(x.columns) if hasattr(x, "columns") else None
-    return Posterior(chosen, rows, known, number, features)
+    return Posterior(chosen, rows, known, number, features, encoder)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from bayesbandit import checks
 from bayesbandit.engines.draws import Diagnostics, Moments
 from bayesbandit.engines.known import Known
 from bayesbandit.engines.plan import Plan
+from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -24,7 +25,8 @@ class Posterior:
     """What rows of data say about a declared model's variables.
 
     rows: x (n, d), reward, weight, arm (n,), by role. known: the distribution, where it has a
-    closed form, or draws of it. features: the names of the columns of x.
+    closed form, or draws of it. features: the names of the columns of x. encoder: what made x of
+    the rows of a table, as it does of other rows.
     """
 
     plan: Plan
@@ -32,6 +34,7 @@ class Posterior:
     known: Known = field(repr=False)
     seed: int
     features: tuple[Any, ...] | None = field(default=None, repr=False)
+    encoder: Encoder | None = field(default=None, repr=False)
 
     @property
     def engine(self) -> str:
@@ -77,7 +80,9 @@ class Posterior:
         return np.random.default_rng(self.seed)
 
     def _contexts(self, x: Any) -> np.ndarray:
-        x = checks.contexts(checks.aligned(x, self.features), self.plan.n_features)
+        if self.encoder is None:
+            x = checks.aligned(x, self.features)
+        x = contexts_of(x, self.encoder, self.plan.n_features)
         if (why := self.plan.row_mixing) and not np.array_equal(x, self.rows["x"]):
             raise ValueError(
                 f"{self.plan.model.name}: the mean reward of a context depends on other rows "
@@ -126,7 +131,8 @@ class Posterior:
         weighted, plain = self._built(self.rows.get("weight")), self._built(None)
         stats = self.known.stats
         tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes(), stats)
-        features = self.features if features is None else features
+        own = self.features if self.encoder is None else self.encoder.features
+        features = own if features is None else features
         coords = {"feature": features, "arm": arms}
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})
 

@@ -117,7 +117,7 @@ def test_crafted_draws_are_refused(case, tmp_path):
 
 
 KEYS = (
-    *("names", "n_features", "model", "policy", "balance", "seed"),
+    *("names", "n_features", "encoder", "model", "policy", "balance", "seed"),
     *("t", "rng", "limit", "total", "retired", "belief"),
 )
 

@@ -45,7 +45,7 @@ def test_the_contract(name):
     """Names, order and defaults of arguments that others rely on."""
     parameters = inspect.signature(getattr(bb, name)).parameters
     common = ["arms", "n_features", "alpha", "ridge", "variance", "intercept", "seed"]
-    defaults = [inspect.Parameter.empty] * 2 + [1.0, 1.0, "empirical_bayes", True, 0]
+    defaults = [inspect.Parameter.empty, None, 1.0, 1.0, "empirical_bayes", True, 0]
     assert list(parameters)[:7] == common
     assert [parameters[p].default for p in common] == defaults
     if name.startswith("B"):

@@ -144,7 +144,7 @@ def test_data_that_cannot_be_played(x, y, message):
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(40), "D"), "datetime64"),
+        (pd.to_timedelta(np.arange(40), "D"), "timedelta64"),
         (np.arange(40) + 1j, "complex"),
     ],
 )

@@ -16,11 +16,12 @@ from bayesbandit.checks import Name
 
 Arms = int | Iterable[Name]
 Seed = int | np.random.SeedSequence
+OWN = ("history", "encoder")  # settings of `Bandit` that every preset takes
 
 
 def kept(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What of the settings is `Bandit`'s (history), and the others, the model's."""
-    own = {name: value for name, value in settings.items() if name == "history"}
+    """What of the settings is `Bandit`'s, and the others, the model's."""
+    own = {name: value for name, value in settings.items() if name in OWN}
     return own, {name: value for name, value in settings.items() if name not in own}
 
 
@@ -28,12 +29,12 @@ def takes[**P](
     *models: type, but: str | None = None
 ) -> Callable[[Callable[P, Bandit]], Callable[P, Bandit]]:
     """A preset refuses settings that are neither its own, nor of these models, nor `Bandit`'s
-    (history), and says which it has. but: one of the model's that the preset's name decides."""
+    (`OWN`), and says which it has. but: one of the model's that the preset's name decides."""
 
     def of(preset: Callable[P, Bandit]) -> Callable[P, Bandit]:
         own = [name for name in inspect.signature(preset).parameters if name != "settings"]
         theirs = [field.name for model in models for field in fields(model) if field.name != but]
-        fine = [*dict.fromkeys([*own, *theirs, "history"])]
+        fine = [*dict.fromkeys([*own, *theirs, *OWN])]
 
         @wraps(preset)
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:

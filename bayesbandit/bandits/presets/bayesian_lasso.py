@@ -20,7 +20,7 @@ WARM = 10  # sweeps that a sampler makes before those that are kept, from where 
 
 @takes()
 def BayesianLassoTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
@@ -51,7 +51,7 @@ def BayesianLassoTS(
 
 @takes()
 def BayesianLassoUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool = True, draws: int = 100,
     refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,

@@ -14,20 +14,20 @@ from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 @takes(Bootstrap, but="penalty")
 def BootstrapLassoTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1): one of the replicates, or
     from N(mean, α² sd²) of them with draw="normal".
 
-    settings: of `Bootstrap` (replicates, lam, draw, degree, …) and `Bandit` (history).
+    settings: of `Bootstrap` (replicates, lam, draw, degree, …) and `Bandit` (history, encoder).
     """
     return _bootstrap("lasso", Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
 @takes(Bootstrap, but="penalty")
 def BootstrapLassoUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Bootstrap LASSO UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
@@ -36,7 +36,7 @@ def BootstrapLassoUCB(
 
 @takes(Bootstrap, but="penalty")
 def BootstrapRidgeTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Bootstrap ridge Thompson sampling. See `BootstrapLassoTS`."""
@@ -45,7 +45,7 @@ def BootstrapRidgeTS(
 
 @takes(Bootstrap, but="penalty")
 def BootstrapRidgeUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Bootstrap ridge UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
@@ -53,7 +53,7 @@ def BootstrapRidgeUCB(
 
 
 def _bootstrap(
-    penalty: Penalty, policy: Policy, arms: Arms, n_features: int, seed: Seed,
+    penalty: Penalty, policy: Policy, arms: Arms, n_features: int | None, seed: Seed,
     balance: Balance | None, settings: dict[str, Any],
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)

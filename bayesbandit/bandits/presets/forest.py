@@ -13,21 +13,21 @@ from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
 @takes(Forest)
 def ForestTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Generalized random forest Thompson sampling (paper, sections 2.2 and 4.2): from N(mean, α²
     variance), the variance by little bags.
 
     settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, floor, refit_every, least)
-    and `Bandit` (history).
+    and `Bandit` (history, encoder).
     """
     return _forest(Thompson(alpha), arms, n_features, seed, balance, settings)
 
 
 @takes(Forest)
 def ForestUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: Balance | None = None, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Generalized random forest UCB: the largest mean + α sd. See `ForestTS`."""
@@ -35,7 +35,7 @@ def ForestUCB(
 
 
 def _forest(
-    policy: Policy, arms: Arms, n_features: int, seed: Seed, balance: Balance | None,
+    policy: Policy, arms: Arms, n_features: int | None, seed: Seed, balance: Balance | None,
     settings: dict[str, Any],
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)

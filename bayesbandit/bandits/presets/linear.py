@@ -20,7 +20,7 @@ Intercept = bool | Literal["unpenalised"]
 
 
 def _linear(
-    policy: Policy, balance: Unweighted | InversePropensity, arms: Arms, n_features: int,
+    policy: Policy, balance: Unweighted | InversePropensity, arms: Arms, n_features: int | None,
     ridge: Lambda, variance: Variance, intercept: Intercept, seed: Seed, settings: dict[str, Any],
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)
@@ -32,14 +32,14 @@ def _linear(
 
 @takes(Ridge)
 def LinTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history).
+    (history, encoder).
     """
     policy, balance = Thompson(alpha), Unweighted()
     return _linear(
@@ -49,14 +49,14 @@ def LinTS(
 
 @takes(Ridge)
 def LinUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history).
+    (history, encoder).
     """
     return _linear(
         UCB(alpha), Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
@@ -65,7 +65,7 @@ def LinUCB(
 
 @takes(Ridge)
 def BLTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "decision",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
@@ -74,7 +74,7 @@ def BLTS(
 
     The propensity is by default the exact one of the moment of decision; "pooled" is the paper's.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history).
+    (history, encoder).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
@@ -84,7 +84,7 @@ def BLTS(
 
 @takes(Ridge)
 def BLUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "estimated",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
@@ -95,7 +95,7 @@ def BLUCB(
     multinomial logistic regression of arm on context. Its listing refreshes the weights of the arm
     that was pulled; `refresh="all"` those of every arm, which the text of section 3 allows.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history).
+    (history, encoder).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
@@ -105,14 +105,14 @@ def BLUCB(
 
 @takes(Ridge)
 def LinGreedy(
-    arms: Arms, n_features: int, epsilon: Alpha = 0.0, ridge: Lambda = 1.0,
+    arms: Arms, n_features: int | None = None, epsilon: Alpha = 0.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history).
+    (history, encoder).
     """
     policy = Greedy() if epsilon == 0.0 else EpsilonGreedy(epsilon)
     return _linear(

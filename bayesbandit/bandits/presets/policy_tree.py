@@ -17,15 +17,15 @@ Propensity = Literal["decision", "estimated"]
 
 @takes(PolicyTree)
 def PolicyTreeTS(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0, clip: float = 0.1,
-    propensity: Propensity = "decision", **settings: Any,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
+    clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Policy-tree Thompson sampling (paper, section 4.3): in each leaf of a shallow tree, from
     N(mean, α² variance) of each arm's efficient scores.
 
     clip, propensity: of the balance, whose weights 1 / max(γ, p) are in the scores.
     settings: of `PolicyTree` (base, depth, by, cuts, least, refit_every, prior_rows, balanced) and
-    `Bandit` (history). by="classification" is the paper's text to the letter.
+    `Bandit` (history, encoder). by="classification" is the paper's text to the letter.
     `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
     it.
     """
@@ -34,8 +34,8 @@ def PolicyTreeTS(
 
 @takes(PolicyTree)
 def PolicyTreeUCB(
-    arms: Arms, n_features: int, alpha: Alpha = 1.0, seed: Seed = 0, clip: float = 0.1,
-    propensity: Propensity = "estimated", **settings: Any,
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
+    clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Policy-tree UCB (paper, section 4.3): in each leaf, the largest mean + α sd of an arm's
     efficient scores.
@@ -49,8 +49,8 @@ def PolicyTreeUCB(
 
 
 def _tree(
-    policy: Policy, arms: Arms, n_features: int, seed: Seed, clip: float, propensity: Propensity,
-    settings: dict[str, Any],
+    policy: Policy, arms: Arms, n_features: int | None, seed: Seed, clip: float,
+    propensity: Propensity, settings: dict[str, Any],
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)
     model, balance = PolicyTree(**settings), InversePropensity(clip, propensity)

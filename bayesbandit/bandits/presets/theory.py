@@ -17,7 +17,7 @@ UNCLIPPED = 1e-12  # below any propensity
 
 @takes(PolicyMixture)
 def ILTCB(
-    arms: Arms, n_features: int, exploration: float = 0.01, psi: float = 1.0,
+    arms: Arms, n_features: int | None = None, exploration: float = 0.01, psi: float = 1.0,
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     **settings: Any,
@@ -28,7 +28,7 @@ def ILTCB(
     psi=100, gains="ips" and refit_every=1.0 (epochs that double); the defaults earn more on the
     bundled data sets. Other than in the listing, an arm without a reward so far is drawn with
     probability 1/K, as by every bandit here. `bandit.belief.mixture` has policies and weights.
-    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history).
+    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder).
     """
     own, settings = kept(settings)
     model = PolicyMixture(
@@ -41,13 +41,13 @@ def ILTCB(
 
 @takes()
 def SuperLinUCB(
-    arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
+    arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
 ) -> Bandit:  # fmt: skip
     """SuperLinUCB (Chu et al. 2011): √T regret, by levels whose rewards are independent.
 
-    horizon, alpha, ridge, intercept: of `Levels`. settings: of `Bandit` (history). A reward that
-    comes after later decisions is learned at the level where its arm is wide by then.
+    horizon, alpha, ridge, intercept: of `Levels`. settings: of `Bandit` (history, encoder). A
+    reward that comes after later decisions is learned at the level where its arm is wide by then.
     """
     model = Levels(horizon, alpha, ridge, intercept)
     return Bandit(arms, model, Thompson(), n_features=n_features, seed=seed, **settings)
@@ -55,7 +55,7 @@ def SuperLinUCB(
 
 @takes()
 def SuperBLUCB(
-    arms: Arms, n_features: int, horizon: int = 10_000, alpha: float | None = None,
+    arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:  # fmt: skip

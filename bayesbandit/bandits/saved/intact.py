@@ -70,6 +70,7 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> Non
     demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
     for key in ("model", "policy", "balance", "rng", "belief", "reweighting"):
         demand(isinstance(meta[key], dict), f"{key} is {meta[key]!r}")
+    demand(meta["encoder"] is None or isinstance(meta["encoder"], dict), "its encoder is none")
     for key in ("model", "policy", "balance"):
         demand(isinstance(meta[key].get("kind"), str), f"{key} is {meta[key]!r}")
     _check_seed(meta["seed"])

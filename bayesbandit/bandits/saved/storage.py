@@ -19,9 +19,11 @@ from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
+from bayesbandit.tables.encoder import Encoder
 
 FORMAT = "bayesbandit.Bandit"
-VERSION = 4
+VERSION = 5
+READ = (4, VERSION)  # 4: without an encoder
 PARTS = ("belief", "reweighting")  # which have a state of their own
 
 
@@ -44,6 +46,7 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "version": VERSION,
         "names": list(bandit.arms),
         "n_features": bandit.n_features,
+        "encoder": None if bandit.encoder is None else bandit.encoder.to_dict(),
         "model": encode(bandit.spec),
         "policy": encode(bandit.policy),
         "balance": encode(bandit.balance),
@@ -107,6 +110,7 @@ def restore(
         Greedy(),
         balance,
         n_features=meta["n_features"],
+        encoder=None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"]),
         seed=np.random.SeedSequence(entropy, spawn_key=key),
         history=meta["limit"],
     )
@@ -164,11 +168,13 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         complete = sorted(arrays) == meta.get("arrays")
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
         raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
-    if kind != FORMAT or version != VERSION:
+    if kind != FORMAT or type(version) is not int or version not in READ:
         raise ValueError(
             f"{path} holds {kind!r} version {version!r}; this release reads {FORMAT!r} "
-            f"version {VERSION}"
+            f"version {' and '.join(map(str, READ))}"
         )
+    if version < VERSION:
+        meta["encoder"] = None
     if not complete:
         raise ValueError(f"{path} is broken: it holds the arrays {sorted(arrays)}")
     return meta, arrays

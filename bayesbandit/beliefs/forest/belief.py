@@ -13,8 +13,9 @@ import numpy as np
 from bayesbandit.beliefs.by_draws import ByNormal
 from bayesbandit.beliefs.forest.arm import ArmForest
 from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.checks import LARGEST, contexts, integer, number, one_of
+from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.schedule import Schedule
+from bayesbandit.tables.encoder import Encoder, contexts_of
 
 Array = np.ndarray
 NODES = tuple(f.name for f in fields(Trees))
@@ -109,6 +110,7 @@ class ForestPosterior:
 
     belief: ForestBelief
     k: int
+    encoder: Encoder | None = None
 
     def mean(self, x: Any) -> Array:
         """(n,) at contexts x (n, d)."""
@@ -124,7 +126,7 @@ class ForestPosterior:
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
     def _moments(self, x: Any) -> tuple[Array, Array]:
-        mean, sd = self.belief.moments(contexts(x, self.belief.n_features))
+        mean, sd = self.belief.moments(contexts_of(x, self.encoder, self.belief.n_features))
         return mean[:, self.k], sd[:, self.k]
 
 

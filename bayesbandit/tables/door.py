@@ -1,0 +1,144 @@
+"""Tables and rows as they come in: pandas, what narwhals reads, arrays; one row as a dict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesbandit.tables.columns import Values
+
+SHOWN = 20  # names at most in an error
+
+
+def named(names: Sequence[Any]) -> str:
+    """Names as an error lists them."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(repr, names[:SHOWN])) + more
+
+
+def frame_of(x: Any) -> pd.DataFrame | None:
+    """A table as a pandas DataFrame; None of what is none."""
+    import narwhals as nw
+    import pandas as pd
+
+    if isinstance(x, pd.DataFrame):
+        return x
+    native = nw.from_native(x, pass_through=True, allow_series=True)
+    if isinstance(native, nw.LazyFrame):
+        raise TypeError(
+            f"the table is lazy ({type(x).__module__.split('.')[0]}.{type(x).__name__}) and has no "
+            "values yet: collect it first, frame.collect()"
+        )
+    return native.to_pandas() if isinstance(native, nw.DataFrame) else None
+
+
+def table(x: Any) -> tuple[pd.DataFrame, bool]:
+    """x as a DataFrame with a plain index, its shape and names checked; and whether its columns
+    have names, which those of an array have not."""
+    import pandas as pd
+
+    if hasattr(x, "toarray"):
+        raise TypeError(
+            "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
+        )
+    frame = frame_of(x)
+    if frame is None:
+        if isinstance(x, Mapping | pd.Series):
+            raise TypeError(
+                f"a table must have rows and columns; got a {type(x).__name__}: "
+                "pandas.DataFrame(…) makes one"
+            )
+        array = np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
+        if array.ndim != 2 or 0 in array.shape:
+            raise ValueError(f"x must have rows and columns; got shape {array.shape}")
+        return pd.DataFrame(array), False
+    if 0 in frame.shape:
+        raise ValueError(f"x must have rows and columns; got shape {frame.shape}")
+    return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
+
+
+def names_of(frame: pd.DataFrame) -> list[Name]:
+    """The columns' names, each a text or an integer, no two alike."""
+    names: list[Name] = []
+    for name in frame.columns:
+        if isinstance(name, str):
+            names.append(str(name))
+        elif isinstance(name, Integral) and not isinstance(name, bool):
+            names.append(int(name))
+        else:
+            raise TypeError(
+                f"a column's name must be a text or an integer; got {name!r}: "
+                "frame.columns = [str(name) for name in frame.columns]"
+            )
+    if len(set(names)) < len(names):
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise ValueError(f"columns of one name: {named(twice)}")
+    return names
+
+
+def is_row(x: Any) -> bool:
+    """Whether x is one row: a dict, a pandas Series, or an array (c,)."""
+    import pandas as pd
+
+    return isinstance(x, Mapping | pd.Series) or (isinstance(x, np.ndarray) and x.ndim == 1)
+
+
+def read(
+    x: Any, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
+) -> dict[Name, Values]:
+    """The columns that are needed, by name, each (n,): of a table, or of one row.
+
+    has_names: whether the fit was on columns with names; else arrays come by position.
+    """
+    import pandas as pd
+
+    if isinstance(x, Mapping | pd.Series):
+        row = dict(x.items())
+        if isinstance(x, pd.Series) and not x.index.is_unique:
+            raise ValueError(f"a row has a name more than once: {named(list(x.index))}")
+        _check_names(list(row), needed, ignored)
+        return {name: [row[name]] for name in needed}
+    frame = frame_of(x)
+    if frame is None:
+        if has_names:
+            raise TypeError(
+                f"the encoder knows columns by name, and got {_what(x)} without names: give a "
+                f"DataFrame, or a dict for one row, with the columns {named(needed)}"
+            )
+        if hasattr(x, "toarray"):
+            raise TypeError("x is a sparse matrix; pass x.toarray()")
+        array = np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
+        width = len(needed) + len(ignored)
+        if array.ndim not in (1, 2) or array.shape[-1] != width:
+            raise ValueError(f"x must have shape ({width},) or (n, {width}); got {array.shape}")
+        frame = pd.DataFrame(np.atleast_2d(array))
+    _check_names(list(frame.columns), needed, ignored)
+    return {name: frame[name] for name in needed}
+
+
+def _what(x: Any) -> str:
+    return f"an array of shape {x.shape}" if hasattr(x, "shape") else f"a {type(x).__name__}"
+
+
+def _check_names(found: list[Any], needed: Sequence[Name], ignored: Sequence[Name]) -> None:
+    """That every column is there once, and none is unknown."""
+    try:
+        there = set(found)
+    except TypeError as error:
+        raise TypeError(f"columns' names must be texts or integers; got {found!r}") from error
+    fitted = f"the fit was on {named([*needed])}"
+    if missing := [name for name in needed if name not in there]:
+        raise ValueError(f"the table lacks the column {named(missing)}; {fitted}")
+    known = {*needed, *ignored}
+    if unknown := [name for name in found if name not in known]:
+        raise ValueError(f"the table has the unknown column {named(unknown)}; {fitted}")
+    if twice := [name for name in needed if found.count(name) > 1]:
+        raise ValueError(f"the table has the column {named(twice)} more than once")

@@ -1,0 +1,292 @@
+"""Tables of mixed columns as contexts: what is learned of columns once, and holds ever after."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import LARGEST, Name, contexts, integer
+from bayesbandit.tables import door
+from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
+from bayesbandit.tables.learning import Components, learn
+from bayesbandit.tables.recognition import Recognised, recognise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesbandit.tables.formulas import Formula
+
+MAX_FEATURES = 100
+HERE = (str(Path(__file__).parent),)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """What turns rows of a table into contexts. Made by `Encoder.fit` or `Encoder.formula`; frozen.
+
+    fitted: the columns of the fit, in order, those left out among them. named: whether they had
+    names; those of an array are numbers. components: principal components of the features, where
+    there were too many. spec: the formula, where there is one.
+    """
+
+    fitted: tuple[Column, ...]
+    named: bool = True
+    components: Components | None = None
+    spec: Formula | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        frame: Any,
+        *,
+        drop: Collection[Name] = (),
+        keep: Collection[Name] = (),
+        max_features: int = MAX_FEATURES,
+    ) -> Encoder:
+        """Learn the columns of a table (n, c): pandas, Polars or another that narwhals reads, or an
+        array, whose columns go by position.
+
+        - Numbers: a missing value takes the median; then mean 0 and standard deviation 1. A column
+          of text is one of numbers where every value is a number and more than a tenth of them have
+          thousands separators in the right places, as 1,234.5 has; where nearly all are numbers, or
+          were with decimal commas, the others are named in an error. So are infinite numbers, and
+          those beyond ±1e100.
+        - Text, categories and booleans: a 0/1 feature for each level, a missing value being a level
+          like any other. Levels seen once are pooled, and where there would be more than 20
+          features the rarest are too; of a pair of features the second is kept.
+        - Left out: columns to `drop`, and those that never vary or have no value at all. With a
+          warning: dates (also text, where all of it is as 2026-11-22 or 2026-11-22T18:00Z), and
+          identifiers. These are text that never repeats; text or whole numbers of which nine tenths
+          differ, under a name that says so (customer_id, orderKey, uuid); and integers that all
+          differ, of 100 rows or more, and leave out less than a twentieth of their range. A
+          measurement with a fraction is never taken for one. `keep` brings them back: dates as days
+          since the first, which are numbers like others.
+        - More than max_features features become that many leading principal components, or fewer
+          where the rest have no variance. They keep their relative sizes; one common factor gives
+          them mean square 1, so that contexts are as long as those of standardised columns.
+
+        Afterwards, in `transform`: a missing number or date takes the median of the fit. A level
+        that the fit did not see is one of the pooled ones where there are any, else all features of
+        its column are 0 (of a pair: as of the first); so is a missing value where the fit saw none.
+        An infinite number is an error. Columns are found by name, in any order; a missing or an
+        unknown one is an error, and one that was left out is ignored.
+        """
+        encoder, _, guessed = fitted(frame, drop=drop, keep=keep, max_features=max_features)
+        warn_of(guessed)
+        return encoder
+
+    @classmethod
+    def formula(cls, formula: str, frame: Any) -> Encoder:
+        """Learn the terms of a formula, as "~ age * country + bs(income, df=4)", from a table.
+
+        Formulas are those of formulaic: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc,
+        poly, center, scale, log, exp, sqrt, abs, …) and arithmetic in I(…) or {…}; `names with
+        blanks` stand in backticks; there is no other code. Knots, centres and levels are those of
+        the fit; outside its range a spline goes on as at its edge. Features are not scaled unless
+        the formula says so, and there is no constant one: models have their own. Levels are against
+        the first one, unless the formula begins with 0 +; they are pooled as by `fit`, and a new
+        one is a pooled one; where there is none, all its features are 0. Dates are days since the
+        first. A missing value is an error that names its column, at fit and in `transform`. Columns
+        that the formula does not name are ignored.
+        """
+        from bayesbandit.tables.formulas import learned
+
+        table, has_names = door.table(frame)
+        if not has_names:
+            raise TypeError("a formula names columns; got an array: pandas.DataFrame(…, columns=…)")
+        columns, spec = learned(formula, table)
+        encoder = cls(columns, True, None, spec)
+        encoder.transform(table)  # which every number of the fit must allow
+        return encoder
+
+    @cached_property
+    def _used(self) -> tuple[Used, ...]:
+        return tuple(column for column in self.fitted if not isinstance(column, LeftOut))
+
+    @cached_property
+    def columns(self) -> tuple[Name, ...]:
+        """The names of the columns that are needed, in the order of the fit."""
+        return tuple(column.name for column in self._used)
+
+    @cached_property
+    def _ignored(self) -> tuple[Name, ...]:
+        return tuple(column.name for column in self.fitted if isinstance(column, LeftOut))
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """The names of the d features, all different."""
+        if self.spec is not None:
+            return self.spec.features
+        if self.components is not None:
+            return tuple(f"component {j + 1}" for j in range(len(self.components.vectors)))
+        return tuple(name for names in self._features_by_column.values() for name in names)
+
+    @cached_property
+    def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
+        """In the order of the features: numbers first, then levels."""
+        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
+        own = [column.features(self._label(column.name)) for column in ordered]
+        names = iter(unique(name for names in own for name in names))
+        return {
+            column.name: tuple(islice(names, len(part)))
+            for column, part in zip(ordered, own, strict=True)
+        }
+
+    def _label(self, name: Name) -> str:
+        return str(name) if self.named else f"x{name}"
+
+    def transform(self, x: Any) -> np.ndarray:
+        """Contexts (n, d), float64, of a table with the columns of the fit, or of one row (1, d): a
+        dict, or a pandas Series with the columns as its index."""
+        values = door.read(x, self.columns, self._ignored, self.named)
+        if self.spec is not None:
+            features = self.spec.encoded(self._used, values)
+        else:
+            features = self._encoded(values)
+        self._check(features)
+        return self.components.scores(features) if self.components is not None else features
+
+    def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
+        """Features (n, p) before components."""
+        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
+        return np.concatenate([c.encoded(values[c.name]) for c in ordered], axis=1)
+
+    def _check(self, features: np.ndarray) -> None:
+        """Nothing that cannot be computed with."""
+        if not (np.abs(features) <= LARGEST).all():
+            row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
+            names = self.features if self.components is None else None
+            at = f"feature {names[j]!r}" if names else f"feature {j}"
+            raise ValueError(
+                f"{at} must be finite and at most {LARGEST:g} in size; got {features[row, j]:g} in "
+                f"row {row + 1}"
+            )
+
+    def summary(self) -> pd.DataFrame:
+        """A row for each column of the fit: column, kind (number, date, levels, left out), features
+        (their names, or the reason why it is left out)."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for column in self.fitted:
+            if isinstance(column, LeftOut):
+                said = column.why
+            elif self.spec is not None:
+                said = ", ".join(self.spec.of(column.name))
+            else:
+                said = ", ".join(self._features_by_column[column.name])
+            rows.append({"column": self._label(column.name), "kind": column.kind, "features": said})
+        if self.components is not None:
+            k = len(self.components.vectors)
+            said = f"component 1, …, component {k}" if k > 1 else "component 1"
+            rows.append({"column": "(all used)", "kind": "principal components", "features": said})
+        return pd.DataFrame(rows, columns=["column", "kind", "features"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON holds; `from_dict` takes them back bit for bit."""
+        from bayesbandit.tables.stored import stored
+
+        return stored(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Encoder:
+        """The encoder that `to_dict` describes; anything else is a ValueError, and runs no code."""
+        from bayesbandit.tables.stored import restored
+
+        return cls(*restored(plain))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Encoder.from_dict, (self.to_dict(),)
+
+    def __copy__(self) -> Encoder:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Encoder:
+        return self  # nothing in it changes
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Encoder):
+            return NotImplemented
+        return self is other or self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.features))
+
+    def __repr__(self) -> str:
+        by = "" if self.spec is None else f"{self.spec.text!r}, "
+        return f"Encoder({by}{len(self.columns)} columns → {len(self.features)} features)"
+
+
+def contexts_of(x: Any, encoder: Encoder | None, n_features: int) -> np.ndarray:
+    """Contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
+    return contexts(x if encoder is None else encoder.transform(x), n_features)
+
+
+def numbers_only(x: Any) -> Any:
+    """Contexts where there is no encoder: a table's columns would go by position unseen."""
+    import sys
+
+    pandas = sys.modules.get("pandas")
+    if isinstance(x, Mapping) or hasattr(x, "columns"):
+        kind = "dict" if isinstance(x, Mapping) else type(x).__name__
+    elif pandas is not None and isinstance(x, pandas.Series) and x.index.dtype.kind not in "iu":
+        kind = "Series with names"
+    else:
+        return x
+    raise ValueError(
+        f"contexts must be numbers: found a {kind}; make the bandit with "
+        "encoder=bb.Encoder.fit(frame), or pass its values, which go by position"
+    )
+
+
+def fitted(
+    frame: Any,
+    *,
+    drop: Collection[Name] = (),
+    keep: Collection[Name] = (),
+    max_features: int = MAX_FEATURES,
+) -> tuple[Encoder, np.ndarray, list[LeftOut]]:
+    """An encoder, the features (n, d) of the table that it was fitted on, and the columns that were
+    left out by a rule that may be wrong. In one thread, so that every process gets the same bits;
+    of principal components, `transform` gives the features up to rounding."""
+    from threadpoolctl import threadpool_limits
+
+    integer(max_features, "max_features", least=1)
+    table, has_names = door.table(frame)
+    drop, keep = _chosen(drop, "drop", table), _chosen(keep, "keep", table)
+    if both := drop & keep:
+        raise ValueError(f"columns both to drop and to keep: {door.named(sorted(both, key=str))}")
+    with threadpool_limits(limits=1):
+        found: Recognised = recognise(table, drop, keep)
+        columns, components, features = learn(table, found, max_features)
+    return Encoder(columns, has_names, components), features, found.guessed
+
+
+def _chosen(names: Collection[Name], what: str, table: pd.DataFrame) -> set[Name]:
+    if isinstance(names, str | int):
+        names = [names]
+    if unknown := [name for name in names if name not in table.columns]:
+        raise ValueError(
+            f"{what}: there is no column {door.named(unknown)}; there are "
+            f"{door.named(list(table.columns))}"
+        )
+    return set(names)
+
+
+def warn_of(guessed: list[LeftOut], name: str = "") -> None:
+    """Say what was left out as a date or an identifier, and how it is kept."""
+    if guessed:
+        said = "; ".join(f"{left.name!r} ({left.why})" for left in guessed)
+        one = guessed[0].name
+        warnings.warn(
+            f"{name and name + ': '}left out {said}. keep=[{one!r}], or --keep {one}, uses one; "
+            f"drop=[{one!r}], or --drop {one}, leaves it out without a word",
+            skip_file_prefixes=HERE,
+        )

@@ -1,0 +1,175 @@
+"""What the columns of a table are: numbers, dates, levels, or nothing to learn from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import Name
+from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, bounded, microseconds
+from bayesbandit.tables.words import numbers_in, texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
+LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer", "empty"}
+DATES = {"datetime64", "datetime", "date", "period"}
+
+ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
+WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
+IDENTIFYING = {"id", "uuid", "guid", "key", "identifier", "rowid"}
+DIFFERENT = 0.9  # the share of an identifier's values that differ, where its name says what it is
+MANY = 100  # rows at least, for whole numbers without gaps to be an identifier by themselves
+GAPS = 0.05  # more numbers in their range than there are of them
+
+
+@dataclass
+class Recognised:
+    """The columns of a table of n rows, in order.
+
+    numbers: with values (n,), NaN where one is missing. levels: texts (n,). left: by name, why. Of
+    those, `guessed` are left out by a rule that may be wrong, and not because they tell nothing.
+    """
+
+    numbers: dict[Name, tuple[Number, np.ndarray]] = field(default_factory=dict)
+    levels: dict[Name, pd.Series] = field(default_factory=dict)
+    left: dict[Name, LeftOut] = field(default_factory=dict)
+    guessed: list[LeftOut] = field(default_factory=list)
+
+    def leave(self, name: Name, why: str, guessed: bool = False) -> None:
+        self.left[name] = LeftOut(name, why)
+        if guessed:
+            self.guessed.append(self.left[name])
+
+
+def recognise(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> Recognised:
+    """Sort the columns of a table; those to `drop` are left out, those to `keep` are not taken for
+    dates or identifiers."""
+    found = Recognised()
+    for name in frame.columns:
+        if name in drop:
+            found.leave(name, "dropped")
+        else:
+            _sort(found, name, frame[name], name in keep)
+    return found
+
+
+def _sort(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(column)
+    if kind in NUMBERS:
+        _number(found, name, column, kind == "integer", kept, written=False)
+        return
+    if kind in DATES:
+        _date(found, name, column, kept)
+        return
+    if kind not in LEVELS or any(isinstance(value, NESTED) for value in _objects(column, kind)):
+        raise TypeError(
+            f"column {name!r} holds {kind} ({column.dtype}); allowed are numbers, text, "
+            "categories, booleans and dates: make it one of these, or drop it"
+        )
+    text = texts(column, name)
+    if kind == "string" and _is_iso(text):
+        _date(found, name, column, kept)
+        return
+    if kind in ("string", "mixed", "mixed-integer"):
+        number = numbers_in(name, text)
+        if number is not None:
+            _number(found, name, number, False, kept, written=True)
+            return
+    _levels(found, name, text, kept)
+
+
+def _objects(column: pd.Series, kind: str) -> Any:
+    return column if kind == "mixed" else ()
+
+
+def _number(
+    found: Recognised, name: Name, column: pd.Series, whole: bool, kept: bool, written: bool
+) -> None:
+    values = bounded(column.to_numpy(dtype=np.float64, na_value=np.nan), name)
+    low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
+    if not low < high:
+        found.leave(name, "it has no value" if np.isnan(low) else "it never varies")
+    elif not kept and (why := _identifies(name, values, whole)):
+        found.leave(name, why, guessed=True)
+    else:
+        found.numbers[name] = Number(name, 0.0, written=written), values
+
+
+def _date(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
+    moments, missing = microseconds(column, name)
+    known = moments[~missing]
+    if not len(known) or known.min() == known.max():
+        found.leave(name, "it never varies" if len(known) else "it has no value")
+    elif not kept:
+        found.leave(name, "dates", guessed=True)
+    else:
+        date = Date(name, 0.0, origin=int(known.min()))
+        found.numbers[name] = date, np.where(missing, np.nan, (moments - date.origin) / DAY)
+
+
+def _levels(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:
+    counts = text.value_counts(dropna=False)
+    known = int(text.notna().sum())
+    if len(counts) <= 1:
+        found.leave(name, "it never varies" if known else "it has no value")
+    elif counts.iloc[0] == 1:
+        _never_repeats(found, name, kept)
+    elif not kept and _says_identifier(name) and text.nunique() >= DIFFERENT * known:
+        found.leave(name, "an identifier: nearly all of its values differ", guessed=True)
+    else:
+        found.levels[name] = text
+
+
+def _never_repeats(found: Recognised, name: Name, kept: bool) -> None:
+    if kept:
+        raise ValueError(
+            f"column {name!r} cannot be kept: no text in it occurs twice, so that no level can be "
+            "learned from"
+        )
+    found.leave(name, "an identifier: all of its values differ", guessed=True)
+
+
+def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
+    """Why numbers (n,) are an identifier; "" where they are a measurement.
+
+    They are whole and nearly all differ, and the name says so; or they are integers that all
+    differ, of many rows, and leave hardly a number of their range out.
+    """
+    known = values[~np.isnan(values)]
+    if not (known == np.floor(known)).all():
+        return ""
+    n, distinct = len(known), len(np.unique(known))
+    if _says_identifier(name) and distinct >= DIFFERENT * n:
+        return f"an identifier: {'all' if distinct == n else 'nearly all'} of its values differ"
+    span = known.max() - known.min() + 1
+    if whole and distinct == n == len(values) >= MANY and span <= (1 + GAPS) * n:
+        return "an identifier: its values number the rows"
+    return ""
+
+
+def _says_identifier(name: Name) -> bool:
+    """Whether a column's name says that it identifies rows, as customer_id and orderKey do."""
+    said = [word.lower() for word in re.findall(WORDS, str(name))]
+    return bool(said) and (said[0] in IDENTIFYING or said[-1] in IDENTIFYING)
+
+
+def _is_iso(text: pd.Series) -> bool:
+    """Whether all texts are dates as ISO 8601 writes them."""
+    import pandas as pd
+
+    known = text.dropna().astype(str)
+    if known.empty or not known.str.fullmatch(ISO).all():
+        return False
+    try:
+        pd.to_datetime(known, utc=True, format="ISO8601")
+    except ValueError:
+        return False
+    return True

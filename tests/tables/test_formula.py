@@ -1,0 +1,137 @@
+"""Contexts by a formula: the state of the fit, and no code but what is allowed."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import bayesbandit as bb
+
+RNG = np.random.default_rng(0)
+N = 80
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 9, N),
+        "income": RNG.gamma(2.0, 20.0, N),
+        "country": RNG.choice(["DE", "FR", "IT"], N),
+        "member": RNG.random(N) < 0.5,
+        "my col": RNG.normal(size=N),
+        "when": pd.date_range("2024-01-01", periods=N),
+        "customer_id": np.arange(N),
+    }
+)
+LONG = (
+    "~ age * country + bs(income, df=4) + cr(age, df=3) + poly(age, 2) + scale(log(income)) + "
+    "center(`my col`) + member + I(age**2 / 100) + {income - age} + np.sqrt(income):country + when"
+)
+
+
+def same_bits(one, other):
+    assert one.shape == other.shape
+    assert np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+
+
+def test_interactions_by_hand():
+    encoder = bb.Encoder.formula("~ age * country", FRAME)
+    dummies = [(FRAME["country"] == c).astype(float) for c in ("FR", "IT")]
+    by_hand = [FRAME["age"], *dummies, *(FRAME["age"] * one for one in dummies)]
+    np.testing.assert_array_equal(encoder.transform(FRAME), np.column_stack(by_hand))
+    assert encoder.features == ("age", "country[T.FR]", "country[T.IT]", "age:country[T.FR]",
+                                "age:country[T.IT]")  # fmt: skip
+    assert encoder.columns == ("age", "country")
+    full = bb.Encoder.formula("~ 0 + country", FRAME)
+    np.testing.assert_array_equal(full.transform(FRAME).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(full.transform({"country": "ES"}), np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("formula", ["~ age", "~ bs(age, df=5)", "~ 0 + country:age", LONG])
+def test_the_state_is_that_of_the_fit(formula):
+    """Row by row as all at once, in any order of columns, after JSON and from Polars."""
+    encoder = bb.Encoder.formula(formula, FRAME)
+    x = encoder.transform(FRAME)
+    assert x.shape == (N, len(encoder.features))
+    again = bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again == encoder
+    assert again.features == encoder.features
+    same_bits(again.transform(FRAME), x)
+    assert pickle.loads(pickle.dumps(encoder)) == encoder
+    same_bits(encoder.transform(FRAME[FRAME.columns[::-1]]), x)
+    polars = pl.DataFrame({c: FRAME[c].to_list() for c in FRAME})
+    assert bb.Encoder.formula(formula, polars) == encoder
+    same_bits(encoder.transform(polars), x)
+    for i in range(5):
+        same_bits(encoder.transform(FRAME.iloc[i].to_dict()), x[[i]])
+    summary = encoder.summary().set_index("column")
+    assert summary.loc["customer_id", "features"] == "not in the formula"
+
+
+def test_splines_are_those_of_formulaic():
+    from formulaic import model_matrix
+
+    ours = bb.Encoder.formula("~ bs(income, df=4) + poly(age, 2)", FRAME)
+    theirs = model_matrix("0 + bs(income, df=4) + poly(age, 2)", FRAME)
+    np.testing.assert_allclose(ours.transform(FRAME), theirs, rtol=1e-12, atol=1e-12)
+    edge, beyond = {"age": 40.0, "income": FRAME["income"].max()}, {"age": 40.0, "income": 1e9}
+    same_bits(ours.transform(beyond), ours.transform(edge))
+
+
+def test_missing_values_are_named():
+    gap = FRAME.assign(age=FRAME["age"].where(FRAME.index != 3))
+    with pytest.raises(ValueError, match="column 'age' of the formula has no value in row 4"):
+        bb.Encoder.formula("~ age", gap)
+    encoder = bb.Encoder.formula("~ age + country", FRAME)
+    for row, name in (
+        ({"age": None, "country": "DE"}, "age"),
+        ({"age": 1, "country": None}, "country"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"column '{name}' of the formula has no value in row 1"
+        ):
+            encoder.transform(row)
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("~ __import__('os').system('touch ran')", "cannot be read"),
+        ("~ I(__import__('os').system('touch ran'))", "is not allowed"),
+        ("~ {open('ran', 'w')}", "is not allowed"),
+        ("~ age.mean()", "is not allowed"),
+        ("~ I(age.__class__)", "is not allowed"),
+        ("~ np.load('ran')", "np.load is not allowed"),
+        ("~ I(age[0])", "is not allowed"),
+        ("~ I([c for c in 'ab'])", "is not allowed"),
+        ("~ I((lambda: 1)())", "is not allowed"),
+        ("~ C(age)", "C is not allowed"),
+        ("~ lag(age)", "lag is not allowed"),
+        ("~ I(2 ** 9999999)", "has the exponent 9999999"),
+        ("~ I(age ** 1000)", "has the exponent 1000"),
+        ("~ bs(age, df=10**9)", "is no plain setting"),
+        ("~ bs(age, df=1000000)", "has the setting 1000000"),
+        ("~ bs(age, df=income)", "is no plain setting"),
+        ("age ~ income", "has one side"),
+        ("~ age | income", "has one side"),
+        ("~ 1", "names no column"),
+        ("~ height", "names 'height', which is no column; there are 'age'"),
+        ("~ age +", "cannot be read"),
+        ("~ I(country + 1)", "cannot be computed"),
+        ("~ log(age - 1000)", "must be finite"),
+    ],
+)
+def test_formulas_that_are_refused(formula, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        bb.Encoder.formula(formula, FRAME)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_formula():
+    with pytest.raises(TypeError, match="a formula is a text"):
+        bb.Encoder.formula(7, FRAME)
+    with pytest.raises(TypeError, match="a formula names columns; got an array"):
+        bb.Encoder.formula("~ age", np.ones((3, 2)))
+    with pytest.raises(ValueError, match="column 'a' of the formula: it never varies"):
+        bb.Encoder.formula("~ a", pd.DataFrame({"a": [1, 1]}))
