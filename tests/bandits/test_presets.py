@@ -112,3 +112,17 @@ def test_a_preset_takes_what_it_says_it_takes(name):
     for setting in str(refusal.value).split("there are ")[1].split(", "):
         if hasattr(model, setting):
             make(2, 3, **{setting: getattr(model, setting)})
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
+)
+def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
+    x = rng.normal(size=(40, 2))
+    free, floored = (getattr(presets, name)(3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))
+    for bandit in (free, floored):
+        bandit.update(x, np.arange(40) % 3, (x[:, 0] > 0) * 1.0, propensity=np.full(40, 1 / 3))
+    p, q = (bandit.choose(x).probabilities for bandit in (free, floored))
+    np.testing.assert_allclose(q, 0.1 + 0.7 * p, atol=1e-9)
+    with pytest.raises(ValueError, match="min_probability must be"):
+        getattr(presets, name)(3, 2, min_probability=0.5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, made, takes
 from bayesbandit.checks import number
 from bayesbandit.policies import UCB, Alpha, Thompson
 
@@ -44,9 +44,7 @@ def BayesianLassoTS(
         )
     intercept = not listing if intercept is None else intercept
     model = _lasso(lam, sigma2, intercept, draws, refit_every, listing)
-    return Bandit(
-        arms, model, Thompson(alpha), balance, n_features=n_features, seed=seed, **settings
-    )
+    return made(arms, model, Thompson(alpha), balance, n_features, seed, settings)
 
 
 @takes()
@@ -61,7 +59,7 @@ def BayesianLassoUCB(
     See `BayesianLassoTS`.
     """
     model = _lasso(lam, sigma2, intercept, draws, refit_every)
-    return Bandit(arms, model, UCB(alpha), balance, n_features=n_features, seed=seed, **settings)
+    return made(arms, model, UCB(alpha), balance, n_features, seed, settings)
 
 
 def _lasso(

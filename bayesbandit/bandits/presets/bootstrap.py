@@ -6,7 +6,7 @@ from typing import Any
 
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, made, takes
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.ensemble.replicates import Penalty
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
@@ -20,7 +20,8 @@ def BootstrapLassoTS(
     """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1): one of the replicates, or
     from N(mean, α² sd²) of them with draw="normal".
 
-    settings: of `Bootstrap` (replicates, lam, draw, degree, …) and `Bandit` (history, encoder).
+    settings: of `Bootstrap` (replicates, lam, draw, degree, …) and `Bandit` (history, encoder,
+    min_probability).
     """
     return _bootstrap("lasso", Thompson(alpha), arms, n_features, seed, balance, settings)
 
@@ -58,4 +59,4 @@ def _bootstrap(
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)
     model = Bootstrap(penalty, **settings)
-    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **own)
+    return made(arms, model, policy, balance, n_features, seed, own)

@@ -6,7 +6,7 @@ from typing import Any
 
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, made, takes
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
@@ -20,7 +20,7 @@ def ForestTS(
     variance), the variance by little bags.
 
     settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, floor, refit_every, least)
-    and `Bandit` (history, encoder).
+    and `Bandit` (history, encoder, min_probability).
     """
     return _forest(Thompson(alpha), arms, n_features, seed, balance, settings)
 
@@ -40,4 +40,4 @@ def _forest(
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)
     model = Forest(**settings)
-    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **own)
+    return made(arms, model, policy, balance, n_features, seed, own)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, made, takes
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.policies import UCB, Alpha, EpsilonGreedy, Greedy, Policy, Thompson
 
@@ -27,7 +27,7 @@ def _linear(
     if isinstance(policy, UCB) and variance == "empirical_bayes":
         settings.setdefault("prior_rows", UCB_ROWS)
     model = Ridge(ridge=ridge, variance=variance, intercept=intercept, **settings)
-    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **own)
+    return made(arms, model, policy, balance, n_features, seed, own)
 
 
 @takes(Ridge)
@@ -39,7 +39,7 @@ def LinTS(
     """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history, encoder).
+    (history, encoder, min_probability).
     """
     policy, balance = Thompson(alpha), Unweighted()
     return _linear(
@@ -56,7 +56,7 @@ def LinUCB(
     """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history, encoder).
+    (history, encoder, min_probability).
     """
     return _linear(
         UCB(alpha), Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
@@ -74,7 +74,7 @@ def BLTS(
 
     The propensity is by default the exact one of the moment of decision; "pooled" is the paper's.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history, encoder).
+    (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
@@ -95,7 +95,7 @@ def BLUCB(
     multinomial logistic regression of arm on context. Its listing refreshes the weights of the arm
     that was pulled; `refresh="all"` those of every arm, which the text of section 3 allows.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history, encoder).
+    (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     return _linear(
@@ -112,7 +112,7 @@ def LinGreedy(
     """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
-    (history, encoder).
+    (history, encoder, min_probability).
     """
     policy = Greedy() if epsilon == 0.0 else EpsilonGreedy(epsilon)
     return _linear(

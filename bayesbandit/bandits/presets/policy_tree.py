@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, made, takes
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.policies import UCB, Alpha, Policy, Thompson
 
@@ -25,7 +25,8 @@ def PolicyTreeTS(
 
     clip, propensity: of the balance, whose weights 1 / max(γ, p) are in the scores.
     settings: of `PolicyTree` (base, depth, by, cuts, least, refit_every, prior_rows, balanced) and
-    `Bandit` (history, encoder). by="classification" is the paper's text to the letter.
+    `Bandit` (history, encoder, min_probability). by="classification" is the paper's text to the
+    letter.
     `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
     it.
     """
@@ -54,4 +55,4 @@ def _tree(
 ) -> Bandit:  # fmt: skip
     own, settings = kept(settings)
     model, balance = PolicyTree(**settings), InversePropensity(clip, propensity)
-    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **own)
+    return made(arms, model, policy, balance, n_features, seed, own)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bayesbandit.balance.propensity import InversePropensity
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, takes
+from bayesbandit.bandits.presets.arguments import Arms, Seed, kept, made, takes
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle, Oracle
@@ -28,7 +28,8 @@ def ILTCB(
     psi=100, gains="ips" and refit_every=1.0 (epochs that double); the defaults earn more on the
     bundled data sets. Other than in the listing, an arm without a reward so far is drawn with
     probability 1/K, as by every bandit here. `bandit.belief.mixture` has policies and weights.
-    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder).
+    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder,
+    min_probability).
     """
     own, settings = kept(settings)
     model = PolicyMixture(
@@ -36,7 +37,7 @@ def ILTCB(
         refit_every=refit_every, rewards=rewards, **settings,
     )  # fmt: skip
     balance = InversePropensity(clip=UNCLIPPED)
-    return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **own)
+    return made(arms, model, Thompson(), balance, n_features, seed, own)
 
 
 @takes()
@@ -46,11 +47,12 @@ def SuperLinUCB(
 ) -> Bandit:  # fmt: skip
     """SuperLinUCB (Chu et al. 2011): √T regret, by levels whose rewards are independent.
 
-    horizon, alpha, ridge, intercept: of `Levels`. settings: of `Bandit` (history, encoder). A
-    reward that comes after later decisions is learned at the level where its arm is wide by then.
+    horizon, alpha, ridge, intercept: of `Levels`. settings: of `Bandit` (history, encoder,
+    min_probability). A reward that comes after later decisions is learned at the level where its
+    arm is wide by then.
     """
     model = Levels(horizon, alpha, ridge, intercept)
-    return Bandit(arms, model, Thompson(), n_features=n_features, seed=seed, **settings)
+    return made(arms, model, Thompson(), None, n_features, seed, settings)
 
 
 @takes()
@@ -66,4 +68,4 @@ def SuperBLUCB(
     differ.
     """
     model, balance = Levels(horizon, alpha, ridge, intercept), InversePropensity(clip, "estimated")
-    return Bandit(arms, model, Thompson(), balance, n_features=n_features, seed=seed, **settings)
+    return made(arms, model, Thompson(), balance, n_features, seed, settings)
