@@ -55,6 +55,7 @@ _HOME = {
     "Choice": "bandits.base",
     "Player": "bandits.base",
     "Policy": "policies",
+    "PoorDiagnostics": "engines.draws",
     "Schedule": "schedule",
     "savable": "bandits.saved.settings",
     "Experiment": "experiment",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
+    from bayesbandit.engines.draws import PoorDiagnostics
     from bayesbandit.experiment import Experiment
     from bayesbandit.history import History
     from bayesbandit.model import RewardModel, load_model, reward_model

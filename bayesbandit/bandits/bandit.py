@@ -47,7 +47,8 @@ class Bandit(BanditState):
         own with a method `belief`.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
-    n_features: d, the length of a context; an encoder knows it.
+    n_features: d, the length of a context; 0 where there are none, and `choose()` needs none. An
+        encoder knows it.
     encoder: a `bb.Encoder`, with which contexts are tables or rows (a dict, a pandas Series) and
         not arrays, in every method; features have its names.
     seed: an int, or a `SeedSequence`, which is used as it is; same seed, same decisions.
@@ -96,7 +97,7 @@ class Bandit(BanditState):
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
         own, normalize = forks.samplers(seed), bool(getattr(balance, "normalize", False))
-        self.belief: Any = spec.belief(len(names), n_features, normalize, own)
+        self.belief = spec.belief(len(names), n_features, normalize, own)
         door.check_belief(self.belief, spec, balance, len(names), n_features)
         self.compiled, self.streamed = is_compiled(self.belief), is_streamed(self.belief)
         self.source, self.clip = weight_source(balance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
 
 def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray, kind: int) -> np.ndarray:
     """A decided row (width,) of this KIND for a context x (d,), by a compiled belief and rule."""
-    belief, [[param, floor]] = bandit.belief, forks.params(bandit, 1)
+    belief, [[param, floor]] = cast(Any, bandit.belief), forks.params(bandit, 1)
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
     choose_one = kernels_of(belief).choose_one
     while arm < 0:
@@ -102,7 +102,7 @@ def describe(
 
     params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
     """
-    belief, rule = bandit.belief, bandit.rule
+    belief, rule = cast(Any, bandit.belief), bandit.rule
     rows = np.empty((len(x), bandit.layout.width))
     rows[:, : bandit.n_features] = x
     kind = forks.kind_played(bandit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class Decision:
         return self.rows[..., : self.layout.n_features].copy()
 
     @property
-    def arm(self) -> Any:
+    def arm(self) -> Name | np.ndarray:
         """The name of the chosen arm, or an array of names (n,)."""
         if self.rows.ndim == 1:
             return self.layout.arms[int(self.rows[self.layout.tail + ARM])]
@@ -58,7 +57,7 @@ class Decision:
         return deviation(self.rows[..., self.layout.tail + KIND, None], scale, last)
 
     @property
-    def propensity(self) -> Any:
+    def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:

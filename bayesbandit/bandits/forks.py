@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -123,7 +123,7 @@ def publish(bandit: BanditState) -> None:
 
 def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
-    layout, belief = bandit.layout, bandit.belief
+    layout, belief = bandit.layout, cast(Any, bandit.belief)
     deciding = learning = None
     if bandit.compiled:
         arms, settings, history = belief.arms, belief.settings, bandit.history

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) 
 
 def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
     """By a compiled belief."""
-    belief, history = bandit.belief, bandit.history
+    belief, history = cast(Any, bandit.belief), bandit.history
     if (check := getattr(belief, "check_rewards", None)) is not None:
         check(row[None, : bandit.n_features], np.array([reward]))
     forks.reserve(bandit, 1)
@@ -85,12 +85,11 @@ def learn(bandit: BanditState, rows: np.ndarray) -> None:
 def _stream(bandit: BanditState, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
-    z, reward, arms, settings = bandit.belief.regression(x, arm, reward, weight)
+    belief = cast(Any, bandit.belief)
+    z, reward, arms, settings = belief.regression(x, arm, reward, weight)
     forks.reserve(bandit, len(rows))
     kept, count = bandit.history.rows, bandit.history.count
-    kernels_of(bandit.belief).observe_many(
-        rows, z, arm, reward, weight, arms, settings, kept, count
-    )
+    kernels_of(belief).observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
 
 
 @forks.alone

@@ -6,7 +6,7 @@ Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -43,12 +43,13 @@ def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> 
     """In one compiled loop."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    if (check := getattr(bandit.belief, "check_rewards", None)) is not None:
+    belief: Any = bandit.belief
+    if (check := getattr(belief, "check_rewards", None)) is not None:
         check(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
     ring = bandit.history.room(T)
     while done < T:
-        done = kernels_of(bandit.belief).play(
-            x, reward, done, every, bandit.belief.arms, bandit.all_arms, bandit.belief.settings,
+        done = kernels_of(belief).play(
+            x, reward, done, every, belief.arms, bandit.all_arms, belief.settings,
             forks.kind_played(bandit), params, bandit.source, bandit.clip, bandit.stream,
             chosen, propensity, ring,
         )  # fmt: skip
@@ -62,7 +63,7 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
     """In compiled loops from one settlement of past weights to the next."""
     T, params, done = len(x), forks.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    belief, layout = bandit.belief, bandit.layout
+    belief, layout = cast(Any, bandit.belief), bandit.layout
     rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher

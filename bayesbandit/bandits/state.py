@@ -12,6 +12,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.balance.base import Balance
 from bayesbandit.balance.reweighting import Reweighting
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.tables.door import is_row
@@ -32,7 +33,7 @@ class BanditState:
 
     encoder: Encoder | None = None
     spec: Any
-    belief: Any
+    belief: Belief
     policy: Any
     rule: int | None
     param: tuple[float, float] | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -127,7 +127,7 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
             bandit = preset(world.arms, world.n_features, refit_every=1, seed=key)
             for t in range(0, FIRST, 5):
                 bandit.play(drawn.x[t : t + 5], drawn.reward[t : t + 5])
-                coef = np.abs(np.nan_to_num(bandit.belief.coef[0].mean(axis=0)))
+                coef = np.abs(np.nan_to_num(cast(Any, bandit.belief).coef[0].mean(axis=0)))
                 rows += [
                     {"bandit": name, "replication": replication, "t": t + 5, "group": group,
                      "coefficient": float(coef[which].mean())}

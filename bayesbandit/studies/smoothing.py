@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -130,7 +130,7 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
                 for when, bandit in enumerate(stops):
                     means[name][when, i] = bandit.belief.mean(asked.x)
                     if name + MODEL in means:
-                        means[name + MODEL][when, i] = bandit.belief.inner.mean(asked.x)
+                        means[name + MODEL][when, i] = cast(Any, bandit.belief).inner.mean(asked.x)
         for name, estimated in means.items():
             for t, values in zip(rounds, estimated, strict=True):
                 found = evaluation.accuracy(values, asked.mean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.lib import format as npy
@@ -160,7 +160,7 @@ def check_whole(bandit: BanditState) -> None:
     if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
         _check_rounds(rounds.of(), K)
     if (drawn := getattr(belief, "drawn", None)) is not None:  # a sampler's
-        for chain in belief.chains:
+        for chain in cast(Any, belief).chains:
             _check_chain(chain, drawn())
     if bandit.reweighting is not None:
         _check_estimator(bandit)

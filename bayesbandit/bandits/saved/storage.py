@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _made(bandit: BanditState, meta: dict[str, Any]) -> str | None:
     """What tells the declaration that the bandit was made with; warns where it has changed."""
-    made: str | None = bandit.belief.plan.made
+    made: str | None = cast(Any, bandit.belief).plan.made
     if made != _digest(bandit.model, meta):
         warnings.warn(
             f"{bandit.model.name} builds another model now than when the bandit was made; what is "
