@@ -7,10 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from bayesbandit.compared import columns, data_sets, shown
+from bayesbandit.compared import by_environment, columns, data_sets, shown, verdict
 from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
 from bayesbandit.console import clear_errors, console, save, say, show, warn
 from bayesbandit.experiment import Experiment
@@ -52,6 +51,13 @@ def compare(
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
     target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
+    reward: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of --csv: what the arm of its name pays. One for each arm."),
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="The same, but what the arm costs.")
+    ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(help="A column of --csv or --openml to leave out."),
@@ -89,16 +95,22 @@ def compare(
     jobs: Jobs = 1,
     out: Out = Path("runs"),
 ) -> None:
-    """Which bandit does best on this data? An arm is a class, and the right one pays 1.
+    """Which bandit does best on this data? An arm is a class, and the right one pays 1; or each
+    has a column of rewards or costs.
 
     Without options: LinTS, LinUCB, BLTS, BLUCB and LinGreedy on four bundled data sets. A bandit's
     settings that are not given are those of the preset of its name. A declared model plays by
     Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
     """
+    import pandas as pd
+
     from bayesbandit import evaluation, plots
 
     with clear_errors():
-        sets = data_sets(data or [], csv, target, openml or [], folder, drop or [], keep or [])
+        sets = data_sets(
+            data or [], csv, target, reward or [], cost or [], openml or [], folder, drop or [],
+            keep or [],
+        )  # fmt: skip
         tables = columns(sets)
         for name in tables if csv is not None or openml else ():
             show(shown(tables[name]), f"{name}: what became of its columns")
@@ -121,11 +133,14 @@ def compare(
         figures["pairwise"] = plots.pairwise_scatter(results)
     elif len(experiment.bandits) > 1 and replications > 1:
         figures["differences"] = plots.paired_differences(results)
+    titled = {"Ranking": ranking, "Every data set": summary}
     if len(sets) <= plots.MANY:
-        show(by_environment(summary), "Normalised regret ± standard error: less is better")
+        beside = evaluation.baselines(sets, horizon, seed)
+        titled["Beside the bandits: normalised regret"] = beside
+        cells = by_environment(pd.concat([summary, beside]))
+        show(cells, "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     say(*verdict(ranking))
-    titled = {"Ranking": ranking, "Every data set": summary}
     save(out / "compare", summary, titled, figures, tables)
 
 
@@ -220,53 +235,6 @@ def of(results: pd.DataFrame) -> str:
     least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
     span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
     return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
-
-
-def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
-    """A row for each bandit, a column for each environment: normalised regret ± SE."""
-    cells = summary.assign(
-        cell=[
-            f"{regret:.3f}" + (f" ± {se:.3f}" if se == se else "")
-            for regret, se in zip(
-                summary["normalised_regret"], summary["normalised_regret_se"], strict=True
-            )
-        ]
-    )
-    wide = cells.pivot(index="bandit", columns="environment", values="cell")
-    order = [summary[key].drop_duplicates() for key in ("bandit", "environment")]
-    return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
-
-
-def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
-    """What a ranking comes to, in a sentence."""
-    best, *tied = winners(ranking)
-    reward = f"mean reward {best.mean_reward:.3f} a round"
-    if tied:
-        names = " and ".join(bandit.bandit for bandit in (best, *tied))
-        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
-    if len(ranking) == 1:
-        return [(best.bandit, "bold"), f": {reward}."]
-    if best.wins == best.losses == 0:
-        name = best.bandit, "bold"
-        return ["Least regret, but no significant difference: ", name, f", {reward}."]
-    return [
-        "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
-        f"significantly {times(best.wins)} and loses {times(best.losses)} "
-        "(p < .05 each, uncorrected).",
-    ]  # fmt: skip
-
-
-def times(n: int) -> str:
-    """How often."""
-    return "once" if n == 1 else f"{n:,} times"
-
-
-def winners(ranking: pd.DataFrame) -> list[Any]:
-    """The rows of the best bandit, and of those that tie with it to the last digit but two."""
-    first = ranking.iloc[0]
-    keys = ["normalised_regret", "mean_rank"]
-    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
-    return [*ranking[same].itertuples()]
 
 
 def _list_studies() -> None:

@@ -1,4 +1,4 @@
-"""What `bayesbandit compare` plays on: data sets by name, file, number or folder."""
+"""What `bayesbandit compare` plays on, and how it says what came of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayesbandit import environments as rooms
+from bayesbandit.environments.datasets import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,21 +18,31 @@ SHOWN = 40  # columns of a data set at most in the terminal
 
 
 def data_sets(
-    data: Sequence[str], csv: Path | None, target: str | None, openml: Sequence[str],
-    folder: Path | None, drop: Sequence[str], keep: Sequence[str],
+    data: Sequence[str], csv: Path | None, target: str | None, reward: Sequence[str],
+    cost: Sequence[str], openml: Sequence[str], folder: Path | None, drop: Sequence[str],
+    keep: Sequence[str],
 ) -> list[Any]:  # fmt: skip
-    """The data sets that a command line names, or else the bundled ones. drop, keep: columns of
-    --csv and --openml."""
-    if csv is None and target is not None:
-        raise ValueError(f"--target {target} needs --csv, the file that has this column")
-    if csv is not None and target is None:
-        raise ValueError("--csv needs --target, the column to predict")
+    """The data sets that a command line names, or else the bundled ones. target, or reward or cost
+    of each arm: columns of --csv. drop, keep: columns of --csv and --openml."""
+    given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
+    asked = [option for option, names in given.items() if names]
+    if csv is None and asked:
+        option = asked[0]
+        raise ValueError(f"{option} {given[option][0]} needs --csv, the file that has this column")
+    if csv is not None and len(asked) != 1:
+        raise ValueError(
+            "--csv needs --target, the column to predict, or a --reward or a --cost for each arm"
+            + (f"; got {' and '.join(asked)}" if asked else "")
+        )
     for option, names in (("--drop", drop), ("--keep", keep)):
         if names and csv is None and not openml:
             raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
     sets: list[Any] = [rooms.bundled(name) for name in data]
-    if csv is not None and target is not None:
+    if csv is not None and target:
         sets.append(rooms.from_csv(csv, target, drop=drop, keep=keep))
+    elif csv is not None:
+        table, name = read(csv), csv.stem
+        sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
     sets += [rooms.openml(name, drop=drop, keep=keep) for name in openml]
     sets += rooms.folder(folder) if folder is not None else []
     return sets or [rooms.bundled(name) for name in rooms.BUNDLED]
@@ -43,3 +56,50 @@ def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
 def shown(table: pd.DataFrame) -> pd.DataFrame:
     """The first columns of many."""
     return table if len(table) <= SHOWN else table.head(SHOWN)
+
+
+def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
+    """A row for each bandit, a column for each environment: normalised regret ± SE."""
+    cells = summary.assign(
+        cell=[
+            f"{regret:.3f}" + (f" ± {se:.3f}" if se == se else "")
+            for regret, se in zip(
+                summary["normalised_regret"], summary["normalised_regret_se"], strict=True
+            )
+        ]
+    )
+    wide = cells.pivot(index="bandit", columns="environment", values="cell")
+    order = [summary[key].drop_duplicates() for key in ("bandit", "environment")]
+    return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
+
+
+def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
+    """What a ranking comes to, in a sentence."""
+    best, *tied = winners(ranking)
+    reward = f"mean reward {best.mean_reward:.3f} a round"
+    if tied:
+        names = " and ".join(bandit.bandit for bandit in (best, *tied))
+        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
+    if len(ranking) == 1:
+        return [(best.bandit, "bold"), f": {reward}."]
+    if best.wins == best.losses == 0:
+        name = best.bandit, "bold"
+        return ["Least regret, but no significant difference: ", name, f", {reward}."]
+    return [
+        "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
+        f"significantly {times(best.wins)} and loses {times(best.losses)} "
+        "(p < .05 each, uncorrected).",
+    ]  # fmt: skip
+
+
+def times(n: int) -> str:
+    """How often."""
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def winners(ranking: pd.DataFrame) -> list[Any]:
+    """The rows of the best bandit, and of those that tie with it to the last digit but two."""
+    first = ranking.iloc[0]
+    keys = ["normalised_regret", "mean_rank"]
+    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
+    return [*ranking[same].itertuples()]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import cli, console, evaluation, studies
 from bayesbandit.cli import app
+from bayesbandit.compared import verdict
 from bayesbandit.competitors import PLAYED, parse_bandit
 from tests.cases import slow_but
 
@@ -256,7 +257,7 @@ def test_a_verdict_counts_in_words(wins, said):
         {"bandit": ["a", "b"], "normalised_regret": [0.1, 0.2], "mean_rank": [1.0, 2.0],
          "mean_reward": 0.5, "wins": [wins, 0], "losses": [0, wins]}
     )  # fmt: skip
-    text = "".join(part if isinstance(part, str) else part[0] for part in cli.verdict(ranking))
+    text = "".join(part if isinstance(part, str) else part[0] for part in verdict(ranking))
     assert f"beats the others significantly {said} and loses 0 times" in text
 
 
@@ -442,3 +443,52 @@ def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
     text = " ".join(result.output.split())
     assert "Error: timed: column 'while' holds timedelta64" in text
     assert "Traceback" not in text
+
+
+def test_beside_the_bandits_stands_what_is_none(compared):
+    out, result = compared
+    said = " ".join(result.output.split())
+    for name in ("(a random arm)", "(the best arm always)", "(ridge, nothing hidden)"):
+        assert name in said
+    text = (out / "compare" / "table.md").read_text()
+    assert "## Beside the bandits: normalised regret" in text
+
+
+@pytest.fixture
+def prices(tmp_path, rng):
+    x = rng.normal(size=60)
+    frame = pd.DataFrame(
+        {"x": x, "left": 1 - x, "right": 1 + x, "label": rng.choice(["a", "b"], 60)}
+    )
+    frame.to_csv(tmp_path / "prices.csv", index=False)
+    return tmp_path / "prices.csv"
+
+
+def test_compare_takes_rewards_or_costs_of_every_arm(prices, tmp_path):
+    play = ["compare", "--csv", prices, "--drop", "label", "--bandit", "LinTS", "--replications", 1]
+    gains = {}
+    for option in ("--reward", "--cost"):
+        out = tmp_path / option
+        result = run(*play, option, "left", option, "right", "--out", out)
+        assert result.exit_code == 0, result.output
+        table = pd.read_parquet(out / "compare" / "results.parquet")
+        gains[option] = table["reward"].iloc[-1] / 60
+    assert gains["--reward"] > 1.3  # right where x > 0
+    assert gains["--cost"] > -0.7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--reward", "left"], "there must be two arms or more; got ['left']"),
+        (["--reward", "left", "--reward", "up"], "no column 'up' of rewards; the columns are 'x'"),
+        (["--reward", "left", "--cost", "right"], "got --reward and --cost"),
+        (["--reward", "left", "--reward", "label"], "column 'label' of rewards has"),
+        ([], "--csv needs --target, the column to predict, or a --reward or a --cost for each arm"),
+    ],
+)
+def test_compare_says_what_is_wrong_with_rewards(prices, tmp_path, options, message):
+    result = run("compare", "--csv", prices, *options, "--out", tmp_path / "runs")
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not (tmp_path / "runs").exists()

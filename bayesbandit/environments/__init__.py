@@ -3,12 +3,14 @@
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.environments.classification import Classification
 from bayesbandit.environments.datasets import BUNDLED, bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments.rewards import KnownRewards
 from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
 
 __all__ = [
     "BUNDLED",
     "Classification",
     "Environment",
+    "KnownRewards",
     "NonLinear",
     "Sample",
     "SparseLinear",

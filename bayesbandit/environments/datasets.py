@@ -57,7 +57,14 @@ def from_csv(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """A comma-separated file with a header, as `from_frame`; named after the file unless given.
+    """A comma-separated file with a header (`read`), as `from_frame`; named after the file unless
+    given."""
+    name = Path(path).stem if name is None else name
+    return from_frame(read(path, target), target, name, drop=drop, keep=keep)
+
+
+def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
+    """A comma-separated file with a header.
 
     A first column without a name that numbers the rows is left out. Of features, what pandas takes
     for missing is so; of the target, an empty cell alone: "NA" or "None" is a class.
@@ -72,14 +79,14 @@ def from_csv(
         if repeated := sorted(set(header[header.duplicated() & header.notna()])):
             raise ValueError(f"columns of one name: {', '.join(repeated)}")
         df = pd.read_csv(path)
-        if target in df:
+        if target is not None and target in df:
             df[target] = pd.read_csv(path, keep_default_na=False, na_values=[""])[target]
     except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
         raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
     first = df.columns[0]
     if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
         df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
-    return from_frame(df, target, path.stem if name is None else name, drop=drop, keep=keep)
+    return df
 
 
 def openml(

@@ -1,5 +1,6 @@
 """Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
 
+from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
 from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root, stops
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
@@ -16,7 +17,7 @@ from bayesbandit.evaluation.results import (
 from bayesbandit.evaluation.text import markdown, share, within
 
 __all__ = [
-    "RUN", "SCHEMA", "accuracy", "check", "curves", "differences", "first_optimal", "gaps",
-    "last", "markdown", "pairwise", "ranking", "regrets", "replayed", "replays", "root", "seed_of",
-    "share", "stops", "summary", "wide", "wins_and_losses", "within",
+    "RUN", "SCHEMA", "accuracy", "baselines", "check", "curves", "differences", "first_optimal",
+    "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "replayed", "replays", "root",
+    "seed_of", "share", "stops", "summary", "wide", "wins_and_losses", "within",
 ]  # fmt: skip

@@ -1,0 +1,94 @@
+"""A table in which every arm's reward is known in every row, played as a bandit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import Name, arm_names, integer
+from bayesbandit.environments.base import Sample
+from bayesbandit.tables.encoder import fitted, warn_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class KnownRewards:
+    """The rows of a table in random order, with a column of rewards for each arm.
+
+    rewards: columns whose numbers are what the arm of their name pays; costs: instead, what it
+    costs. The other columns are the context; `Encoder.fit` says what becomes of them, and of those
+    to drop and to keep. A reward that is missing, infinite or no number is an error.
+    """
+
+    def __init__(
+        self,
+        df: pd.DataFrame,
+        rewards: Sequence[Name] = (),
+        name: str = "rewards",
+        *,
+        costs: Sequence[Name] = (),
+        drop: Collection[Name] = (),
+        keep: Collection[Name] = (),
+    ) -> None:
+        if bool(rewards) == bool(costs):
+            raise ValueError(f"{name}: name the columns of rewards, or those of costs")
+        chosen: list[Name] = list(rewards or costs)
+        if len(chosen) < 2:
+            raise ValueError(f"{name}: there must be two arms or more; got {chosen}")
+        there: list[Any] = df.columns.tolist()
+        if absent := [column for column in chosen if there.count(column) != 1]:
+            raise ValueError(
+                f"{name}: no column {absent[0]!r} of rewards; the columns are "
+                + ", ".join(map(repr, there[:50]))
+            )
+        self.name, self.arms = name, arm_names(chosen)
+        paid = np.column_stack([_numbers(df[column], name) for column in chosen])
+        self._reward = -paid if costs else paid
+        try:
+            self.encoder, self._x, guessed = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: {error}") from error
+        warn_of(guessed, name)
+
+    def __repr__(self) -> str:
+        return f"KnownRewards({self.name!r}, arms={list(self.arms)!r})"
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells this table from another of its name: its contents."""
+        import joblib
+
+        return f"{self!r} with data {joblib.hash((self._x, self._reward))[:12]}"
+
+    @property
+    def is_lazy(self) -> bool:
+        """Never: the table is here."""
+        return False
+
+    @property
+    def n_features(self) -> int:
+        return self._x.shape[1]
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        """The first `horizon` rows of a random order; all n where it is None or more than n."""
+        T = None if horizon is None else integer(horizon, "horizon", least=1)
+        rows = rng.permutation(len(self._x))[:T]
+        reward = self._reward[rows]
+        return Sample(self._x[rows], reward, reward)
+
+
+def _numbers(column: pd.Series, name: str) -> np.ndarray:
+    """A column of rewards (n,), checked."""
+    import pandas as pd
+
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    if len(bad := np.flatnonzero(~np.isfinite(values))):
+        raise ValueError(
+            f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
+            f"{bad[0] + 1}"
+            + (f", and {len(bad) - 1} more that are no finite numbers" if len(bad) > 1 else "")
+        )
+    return values

@@ -1,0 +1,60 @@
+"""Every arm's reward known in every row."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesbandit.environments import Environment, KnownRewards
+
+
+@pytest.fixture
+def frame(rng):
+    return pd.DataFrame(rng.normal(size=(30, 4)), columns=["x", "z", "a", "b"])
+
+
+def test_rows_keep_their_rewards(frame, rng):
+    world = KnownRewards(frame, ["b", "a"], "prices")
+    assert isinstance(world, Environment)
+    assert (world.name, world.arms, world.n_features) == ("prices", ("b", "a"), 2)
+    sample = world.sample(None, rng)
+    assert sorted(map(tuple, sample.reward)) == sorted(map(tuple, frame[["b", "a"]].to_numpy()))
+    x = world.encoder.transform(frame.drop(columns=["a", "b"]))
+    back = {tuple(row): tuple(paid) for row, paid in zip(sample.x, sample.reward, strict=True)}
+    assert [back[tuple(row)] for row in x] == list(map(tuple, frame[["b", "a"]].to_numpy()))
+    np.testing.assert_array_equal(sample.mean, sample.reward)
+    assert len(world.sample(7, rng).x) == 7
+
+
+def test_costs_are_rewards_below_zero(frame):
+    rewards, costs = KnownRewards(-frame, ["a", "b"]), KnownRewards(frame, costs=["a", "b"])
+    paid = [world.sample(None, np.random.default_rng(0)).reward for world in (rewards, costs)]
+    np.testing.assert_array_equal(*paid)
+
+
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        (np.nan, "column 'a' of rewards has nan in row 3"),
+        (np.inf, "column 'a' of rewards has inf in row 3"),
+        ("much", "column 'a' of rewards has 'much' in row 3"),
+    ],
+)
+def test_a_reward_that_is_none(frame, bad, match):
+    frame["a"] = frame["a"].astype(object)
+    frame.loc[2, "a"] = bad
+    with pytest.raises(ValueError, match=match):
+        KnownRewards(frame, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({}, "name the columns of rewards, or those of costs"),
+        ({"rewards": ["a", "b"], "costs": ["a", "b"]}, "name the columns of rewards, or those"),
+        ({"rewards": ["a"]}, "there must be two arms or more; got"),
+        ({"rewards": ["a", "q"]}, "no column 'q' of rewards; the columns are 'x', 'z', 'a', 'b'"),
+    ],
+)
+def test_columns_that_make_no_arms(frame, settings, match):
+    with pytest.raises(ValueError, match=match):
+        KnownRewards(frame, **settings)
