@@ -1,0 +1,56 @@
+"""Values that look like others: each is read as what it is, or refused by name."""
+
+import enum
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+
+N = 120
+
+
+def beside(values):
+    """A table with a column `a` of these values, in turn, beside a number."""
+    values = pd.Series([values[i % len(values)] for i in range(N)], dtype=object)
+    return pd.DataFrame({"z": np.random.default_rng(0).normal(size=N), "a": values})
+
+
+def fit(values, **settings):
+    return bb.Encoder.fit(beside(values), **settings)
+
+
+def kind(encoder):
+    return encoder.summary().set_index("column").loc["a", "kind"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{:02}.11.2026", "1.{}.2", "10.0.0.{}", "192.168.100.1{:02}", "{}.1.26", "{0}.{0}.{0}.{0}"],
+)
+def test_text_with_points_is_no_number(text):
+    """Dates, versions and IP addresses are levels; taken for decimal commas they were an error."""
+    assert kind(fit([text.format(k) for k in range(1, 31)])) == "levels"
+
+
+@pytest.mark.parametrize("text", ["{},5", "1.234.{},5", "-{},25", "1.{}", "12.345.{}"])
+def test_decimal_commas_are_still_named(text):
+    values = [text.format(k) for k in range(100, 130)]
+    if text == "1.{}":  # which reads as a number with a point, but for those with a comma
+        values[:10] = [f"{k},5" for k in range(10)]
+    with pytest.raises(ValueError, match="column 'a' has numbers, but for"):
+        fit(values)
+
+
+class Plan(str, enum.Enum):  # noqa: UP042, as written before Python had StrEnum
+    BASIC = "basic"
+    PLUS = "plus"
+
+
+def test_an_enumeration_is_its_text():
+    encoder = fit(["basic", "plus", "pro"])
+    assert np.array_equal(
+        encoder.transform({"z": 0.0, "a": Plan.PLUS}), encoder.transform({"z": 0.0, "a": "plus"})
+    )
+    assert fit([Plan.BASIC, Plan.PLUS]) == fit(["basic", "plus"])
