@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, bounded, microseconds
-from bayesbandit.tables.words import numbers_in, texts
+from bayesbandit.tables.words import ISO, numbers_in, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,6 @@ NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas
 LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer", "empty"}
 DATES = {"datetime64", "datetime", "date", "period"}
 
-ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 IDENTIFYING = {"id", "uuid", "guid", "key", "identifier", "rowid"}
 DIFFERENT = 0.9  # the share of an identifier's values that differ, where its name says what it is

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 MAX_LEVELS = 20  # one-hot columns that one column may become
+ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"  # a number with thousands separators
 # a number with a decimal comma; of dates, versions and IP addresses, which have points too, none is
 COMMA = r"(?!(\d{1,3}\.){3}\d{1,3}$)[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?"

@@ -54,3 +54,13 @@ def test_an_enumeration_is_its_text():
         encoder.transform({"z": 0.0, "a": Plan.PLUS}), encoder.transform({"z": 0.0, "a": "plus"})
     )
     assert fit([Plan.BASIC, Plan.PLUS]) == fit(["basic", "plus"])
+
+
+@pytest.mark.parametrize("text", ["now", "today", "", "NaT", "01.02.2026", "2026", b"2026-11-22"])
+def test_a_date_is_no_other_text(text):
+    """pandas reads "now" as another date at every call, and "" as a missing one."""
+    encoder = fit([f"2026-11-{d:02}" for d in range(1, 29)], keep=["a"])
+    with pytest.raises(ValueError, match="column 'a' holds dates"):
+        encoder.transform({"z": 0.0, "a": text})
+    with pytest.raises(ValueError, match="column 'a' holds dates"):
+        encoder.transform(pd.DataFrame({"z": 0.0, "a": ["2026-11-22", text]}))
