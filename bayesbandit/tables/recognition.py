@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, bounded, microseconds
+from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, microseconds
 from bayesbandit.tables.words import ISO, numbers_in, texts
 
 if TYPE_CHECKING:
@@ -92,14 +92,15 @@ def _objects(column: pd.Series, kind: str) -> Any:
 def _number(
     found: Recognised, name: Name, column: pd.Series, whole: bool, kept: bool, written: bool
 ) -> None:
-    values = bounded(column.to_numpy(dtype=np.float64, na_value=np.nan), name)
+    number = Number(name, 0.0, written=written)
+    values = number.known(column)
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     if not low < high:
         found.leave(name, "it has no value" if np.isnan(low) else "it never varies")
     elif not kept and (why := _identifies(name, values, whole)):
         found.leave(name, why, guessed=True)
     else:
-        found.numbers[name] = Number(name, 0.0, written=written), values
+        found.numbers[name] = number, values
 
 
 def _date(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:

@@ -1,6 +1,7 @@
 """Values that look like others: each is read as what it is, or refused by name."""
 
 import enum
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -64,3 +65,16 @@ def test_a_date_is_no_other_text(text):
         encoder.transform({"z": 0.0, "a": text})
     with pytest.raises(ValueError, match="column 'a' holds dates"):
         encoder.transform(pd.DataFrame({"z": 0.0, "a": ["2026-11-22", text]}))
+
+
+def test_integers_beyond_floats_are_named():
+    with pytest.raises(ValueError, match="values infinite or beyond .* in column 'a'"):
+        fit([10**400, *range(9)])
+    assert kind(fit([10**30, *range(9)])) == "number"
+
+
+def test_a_signaling_nan_is_missing():
+    encoder = fit([Decimal(k) / 4 for k in range(9)])
+    assert np.array_equal(
+        encoder.transform({"z": 0.0, "a": Decimal("sNaN")}), encoder.transform({"z": 0.0, "a": 1})
+    )
