@@ -68,7 +68,7 @@ def test_a_date_is_no_other_text(text):
 
 
 def test_integers_beyond_floats_are_named():
-    with pytest.raises(ValueError, match="values infinite or beyond .* in column 'a'"):
+    with pytest.raises(ValueError, match=r"values infinite or beyond .* in column 'a'"):
         fit([10**400, *range(9)])
     assert kind(fit([10**30, *range(9)])) == "number"
 
