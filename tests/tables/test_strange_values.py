@@ -78,3 +78,15 @@ def test_a_signaling_nan_is_missing():
     assert np.array_equal(
         encoder.transform({"z": 0.0, "a": Decimal("sNaN")}), encoder.transform({"z": 0.0, "a": 1})
     )
+
+
+def test_what_a_mask_hides_is_missing():
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    hidden = values > 1.0
+    assert hidden.any()
+    masked = np.ma.MaskedArray(np.where(hidden, 999.0, values), mask=hidden)
+    encoder, known = bb.Encoder.fit(masked), np.where(hidden, np.nan, values)
+    assert encoder == bb.Encoder.fit(known)
+    for x in (masked, list(masked), masked[hidden.any(axis=1)][0]):
+        gaps = np.ma.filled(np.ma.stack(x) if isinstance(x, list) else x, np.nan)
+        assert np.array_equal(encoder.transform(x), encoder.transform(gaps))
