@@ -94,9 +94,11 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def is_row(x: Any) -> bool:
-    """Whether x is one row: a dict, a pandas Series, or an array (c,)."""
+    """Whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain values."""
     import pandas as pd
 
+    if isinstance(x, list | tuple):
+        return all(isinstance(value, str | bytes) or not hasattr(value, "__len__") for value in x)
     return isinstance(x, Mapping | pd.Series) or (isinstance(x, np.ndarray) and x.ndim == 1)
 
 

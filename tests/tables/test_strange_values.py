@@ -90,3 +90,12 @@ def test_what_a_mask_hides_is_missing():
     for x in (masked, list(masked), masked[hidden.any(axis=1)][0]):
         gaps = np.ma.filled(np.ma.stack(x) if isinstance(x, list) else x, np.nan)
         assert np.array_equal(encoder.transform(x), encoder.transform(gaps))
+
+
+def test_a_list_is_a_row_as_without_an_encoder():
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    bandit = bb.LinTS(["x", "y"], encoder=bb.Encoder.fit(values))
+    for row in ([0.5, 1.0], (0.5, None), np.array([0.5, 1.0])):
+        assert bandit.choose(row).arm in ("x", "y")
+    for rows in ([[0.5, 1.0]], [values[0]], values[:1]):
+        assert np.shape(bandit.choose(rows).arm) == (1,)
