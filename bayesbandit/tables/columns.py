@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.words import text_of, written_number
+from bayesbandit.tables.words import ISO, text_of, written_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +31,8 @@ NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of 
 def is_missing(value: Any) -> bool:
     import pandas as pd
 
+    if isinstance(value, Decimal):
+        return value.is_nan()  # also of a signaling one, which pandas cannot compare
     return value is None or bool(pd.isna(value))
 
 
@@ -141,9 +144,12 @@ def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moment(value: Any, name: Name) -> Any:
-    """A date as pandas reads one."""
+    """A date as pandas reads one; of texts, those alone that the fit takes for dates: pandas reads
+    "now" and "" too."""
     import pandas as pd
 
+    if isinstance(value, str) and not re.fullmatch(ISO, value):
+        raise ValueError(f"column {name!r} holds dates, as text 2026-11-22; got {shown(value)}")
     if isinstance(value, pd.Period):
         return value.to_timestamp()
     if isinstance(value, str | date | np.datetime64):

@@ -56,13 +56,22 @@ def table(x: Any) -> tuple[pd.DataFrame, bool]:
                 f"a table must have rows and columns; got a {type(x).__name__}: "
                 "pandas.DataFrame(…) makes one"
             )
-        array = np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
+        array = array_of(x)
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"x must have rows and columns; got shape {array.shape}")
         return pd.DataFrame(array), False
     if 0 in frame.shape:
         raise ValueError(f"x must have rows and columns; got shape {frame.shape}")
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
+
+
+def array_of(x: Any) -> np.ndarray:
+    """Values without names; None where a NumPy mask hides one, also of rows with masks."""
+    rows = x if isinstance(x, list | tuple) else [x]
+    if any(np.ma.isMaskedArray(row) for row in rows):
+        array = x if np.ma.isMaskedArray(x) else np.ma.stack(x)
+        return np.where(np.ma.getmaskarray(array), None, np.ma.getdata(array).astype(object))
+    return np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
 
 
 def names_of(frame: pd.DataFrame) -> list[Name]:
@@ -85,9 +94,11 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def is_row(x: Any) -> bool:
-    """Whether x is one row: a dict, a pandas Series, or an array (c,)."""
+    """Whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain values."""
     import pandas as pd
 
+    if isinstance(x, list | tuple):
+        return all(isinstance(value, str | bytes) or not hasattr(value, "__len__") for value in x)
     return isinstance(x, Mapping | pd.Series) or (isinstance(x, np.ndarray) and x.ndim == 1)
 
 
@@ -115,7 +126,7 @@ def read(
             )
         if hasattr(x, "toarray"):
             raise TypeError("x is a sparse matrix; pass x.toarray()")
-        array = np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
+        array = array_of(x)
         width = len(needed) + len(ignored)
         if array.ndim not in (1, 2) or array.shape[-1] != width:
             raise ValueError(f"x must have shape ({width},) or (n, {width}); got {array.shape}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -270,14 +271,21 @@ def fitted(
 
 
 def _chosen(names: Collection[Name], what: str, table: pd.DataFrame) -> set[Name]:
-    if isinstance(names, str | int):
-        names = [names]
-    if unknown := [name for name in names if name not in table.columns]:
+    if isinstance(names, str | Integral):
+        names = [names]  # type: ignore[list-item]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
+    names = list(names)
+    if unknown := [n for n in names if not _is_name(n) or n not in table.columns]:
         raise ValueError(
             f"{what}: there is no column {door.named(unknown)}; there are "
             f"{door.named(list(table.columns))}"
         )
     return set(names)
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str | Integral) and not isinstance(name, bool)
 
 
 def warn_of(guessed: list[LeftOut], name: str = "") -> None:

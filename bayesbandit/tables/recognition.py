@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, bounded, microseconds
-from bayesbandit.tables.words import numbers_in, texts
+from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, microseconds
+from bayesbandit.tables.words import ISO, numbers_in, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,6 @@ NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas
 LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer", "empty"}
 DATES = {"datetime64", "datetime", "date", "period"}
 
-ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 IDENTIFYING = {"id", "uuid", "guid", "key", "identifier", "rowid"}
 DIFFERENT = 0.9  # the share of an identifier's values that differ, where its name says what it is
@@ -93,14 +92,15 @@ def _objects(column: pd.Series, kind: str) -> Any:
 def _number(
     found: Recognised, name: Name, column: pd.Series, whole: bool, kept: bool, written: bool
 ) -> None:
-    values = bounded(column.to_numpy(dtype=np.float64, na_value=np.nan), name)
+    number = Number(name, 0.0, written=written)
+    values = number.known(column)
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     if not low < high:
         found.leave(name, "it has no value" if np.isnan(low) else "it never varies")
     elif not kept and (why := _identifies(name, values, whole)):
         found.leave(name, why, guessed=True)
     else:
-        found.numbers[name] = Number(name, 0.0, written=written), values
+        found.numbers[name] = number, values
 
 
 def _date(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
 
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 MAX_LEVELS = 20  # one-hot columns that one column may become
+ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 GROUPED = r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?"  # a number with thousands separators
+# a number with a decimal comma; of dates, versions and IP addresses, which have points too, none is
+COMMA = r"(?!(\d{1,3}\.){3}\d{1,3}$)[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?"
 
 
 def text_of(value: object) -> str:
-    """A level's or a label's text."""
+    """A level's or a label's text; of an enumeration's member that is a text, that text."""
+    if isinstance(value, str):
+        return str.__str__(value)
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -56,7 +61,8 @@ def numbers_in(name: Any, text: pd.Series) -> pd.Series | None:
 
     known = text.dropna().astype(str)
     usual, separated = plain_or_grouped(known)
-    commas = known.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
+    comma = known.where(known.str.strip().str.fullmatch(COMMA))
+    commas = comma.str.replace(".", "", regex=False).str.replace(",", ".", n=1, regex=False)
     for number in usual, usual.fillna(pd.to_numeric(commas, errors="coerce")):
         odd = known[usual.isna()]
         meant = number.isna().sum() <= STRAY * len(known) and number.nunique() > MAX_LEVELS

@@ -1,0 +1,113 @@
+"""Values that look like others: each is read as what it is, or refused by name."""
+
+import enum
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+
+N = 120
+
+
+def beside(values):
+    """A table with a column `a` of these values, in turn, beside a number."""
+    values = pd.Series([values[i % len(values)] for i in range(N)], dtype=object)
+    return pd.DataFrame({"z": np.random.default_rng(0).normal(size=N), "a": values})
+
+
+def fit(values, **settings):
+    return bb.Encoder.fit(beside(values), **settings)
+
+
+def kind(encoder):
+    return encoder.summary().set_index("column").loc["a", "kind"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{:02}.11.2026", "1.{}.2", "10.0.0.{}", "192.168.100.1{:02}", "{}.1.26", "{0}.{0}.{0}.{0}"],
+)
+def test_text_with_points_is_no_number(text):
+    """Dates, versions and IP addresses are levels; taken for decimal commas they were an error."""
+    assert kind(fit([text.format(k) for k in range(1, 31)])) == "levels"
+
+
+@pytest.mark.parametrize("text", ["{},5", "1.234.{},5", "-{},25", "1.{}", "12.345.{}"])
+def test_decimal_commas_are_still_named(text):
+    values = [text.format(k) for k in range(100, 130)]
+    if text == "1.{}":  # which reads as a number with a point, but for those with a comma
+        values[:10] = [f"{k},5" for k in range(10)]
+    with pytest.raises(ValueError, match="column 'a' has numbers, but for"):
+        fit(values)
+
+
+class Plan(str, enum.Enum):  # noqa: UP042, as written before Python had StrEnum
+    BASIC = "basic"
+    PLUS = "plus"
+
+
+def test_an_enumeration_is_its_text():
+    encoder = fit(["basic", "plus", "pro"])
+    assert np.array_equal(
+        encoder.transform({"z": 0.0, "a": Plan.PLUS}), encoder.transform({"z": 0.0, "a": "plus"})
+    )
+    assert fit([Plan.BASIC, Plan.PLUS]) == fit(["basic", "plus"])
+
+
+@pytest.mark.parametrize("text", ["now", "today", "", "NaT", "01.02.2026", "2026", b"2026-11-22"])
+def test_a_date_is_no_other_text(text):
+    """pandas reads "now" as another date at every call, and "" as a missing one."""
+    encoder = fit([f"2026-11-{d:02}" for d in range(1, 29)], keep=["a"])
+    with pytest.raises(ValueError, match="column 'a' holds dates"):
+        encoder.transform({"z": 0.0, "a": text})
+    with pytest.raises(ValueError, match="column 'a' holds dates"):
+        encoder.transform(pd.DataFrame({"z": 0.0, "a": ["2026-11-22", text]}))
+
+
+def test_integers_beyond_floats_are_named():
+    with pytest.raises(ValueError, match=r"values infinite or beyond .* in column 'a'"):
+        fit([10**400, *range(9)])
+    assert kind(fit([10**30, *range(9)])) == "number"
+
+
+def test_a_signaling_nan_is_missing():
+    encoder = fit([Decimal(k) / 4 for k in range(9)])
+    assert np.array_equal(
+        encoder.transform({"z": 0.0, "a": Decimal("sNaN")}), encoder.transform({"z": 0.0, "a": 1})
+    )
+
+
+def test_what_a_mask_hides_is_missing():
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    hidden = values > 1.0
+    assert hidden.any()
+    masked = np.ma.MaskedArray(np.where(hidden, 999.0, values), mask=hidden)
+    encoder, known = bb.Encoder.fit(masked), np.where(hidden, np.nan, values)
+    assert encoder == bb.Encoder.fit(known)
+    for x in (masked, list(masked), masked[hidden.any(axis=1)][0]):
+        gaps = np.ma.filled(np.ma.stack(x) if isinstance(x, list) else x, np.nan)
+        assert np.array_equal(encoder.transform(x), encoder.transform(gaps))
+
+
+def test_a_list_is_a_row_as_without_an_encoder():
+    values = np.random.default_rng(0).normal(size=(30, 2))
+    bandit = bb.LinTS(["x", "y"], encoder=bb.Encoder.fit(values))
+    for row in ([0.5, 1.0], (0.5, None), np.array([0.5, 1.0])):
+        assert bandit.choose(row).arm in ("x", "y")
+    for rows in ([[0.5, 1.0]], [values[0]], values[:1]):
+        assert np.shape(bandit.choose(rows).arm) == (1,)
+
+
+@pytest.mark.parametrize("what", ["drop", "keep"])
+def test_columns_to_drop_and_to_keep_are_names(what):
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    settings = [{what: names} for names in (1, np.int64(1), [1], {1}, np.array([1]))]
+    assert len({bb.Encoder.fit(x, **setting) for setting in settings}) == 1
+    with pytest.raises(TypeError, match=rf"{what} must be columns' names, as \[0\]; got None"):
+        bb.Encoder.fit(x, **{what: None})
+    for unknown in ([[1]], [True], True, [1.0], ["1"], b"1"):
+        with pytest.raises(ValueError, match=f"{what}: there is no column "):
+            bb.Encoder.fit(x, **{what: unknown})
