@@ -70,7 +70,9 @@ def array_of(x: Any) -> np.ndarray:
     rows = x if isinstance(x, list | tuple) else [x]
     if any(np.ma.isMaskedArray(row) for row in rows):
         array = x if np.ma.isMaskedArray(x) else np.ma.stack(x)
-        return np.where(np.ma.getmaskarray(array), None, np.ma.getdata(array).astype(object))
+        shown = np.ma.getdata(array).astype(object)
+        shown[np.ma.getmaskarray(array)] = None
+        return shown
     return np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
 
 

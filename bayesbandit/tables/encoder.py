@@ -272,7 +272,7 @@ def fitted(
 
 def _chosen(names: Collection[Name], what: str, table: pd.DataFrame) -> set[Name]:
     if isinstance(names, str | Integral):
-        names = [names]  # type: ignore[list-item]
+        names = [names]
     if not isinstance(names, Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     names = list(names)
