@@ -76,8 +76,8 @@ class Encoder:
         Afterwards, in `transform`: a missing number or date takes the median of the fit. A level
         that the fit did not see is one of the pooled ones where there are any, else all features of
         its column are 0 (of a pair: as of the first); so is a missing value where the fit saw none.
-        An infinite number is an error. Columns are found by name, in any order; a missing or an
-        unknown one is an error, and one that was left out is ignored.
+        An infinite number is an error; so is a new level beside True and False. Columns are found
+        by name, in any order; a missing or unknown one is an error, one left out is ignored.
         """
         encoder, _, guessed = fitted(frame, drop=drop, keep=keep, max_features=max_features)
         warn_of(guessed)
