@@ -270,18 +270,16 @@ def fitted(
     return Encoder(columns, has_names, components), features, found.guessed
 
 
-def _chosen(names: Collection[Name], what: str, table: pd.DataFrame) -> set[Name]:
-    if isinstance(names, str | Integral):
-        names = [names]  # type: ignore[list-item]
-    if not isinstance(names, Iterable):
+def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
+    if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
-    names = list(names)
-    if unknown := [n for n in names if not _is_name(n) or n not in table.columns]:
+    listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
+    if unknown := [n for n in listed if not _is_name(n) or n not in table.columns]:
         raise ValueError(
             f"{what}: there is no column {door.named(unknown)}; there are "
             f"{door.named(list(table.columns))}"
         )
-    return set(names)
+    return set(listed)
 
 
 def _is_name(name: Any) -> bool:
