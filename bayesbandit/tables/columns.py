@@ -192,6 +192,11 @@ class Levels:
         return {level: place for place, level in enumerate(self.levels)}
 
     @cached_property
+    def _logical(self) -> bool:
+        """Whether there can be no other level."""
+        return self.pooled is None and set(self.levels) == {"True", "False"}
+
+    @cached_property
     def _by_number(self) -> dict[float, int]:
         """Levels that were numbers, so that 1 and 1.0 are one level, and True where 1 is none."""
         found: dict[float, int] = {}
@@ -216,6 +221,10 @@ class Levels:
             return NEW
         if place is None and isinstance(value, Real | Decimal | np.bool_):
             place = self._by_number.get(_float(value))
+        if place is None and self._logical:
+            place = self._by_text.get(text_of(value).capitalize())
+            if place is None:
+                raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
         return NEW if place is None else place
 
     def code(self, value: Any) -> int:

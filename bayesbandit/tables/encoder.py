@@ -76,8 +76,8 @@ class Encoder:
         Afterwards, in `transform`: a missing number or date takes the median of the fit. A level
         that the fit did not see is one of the pooled ones where there are any, else all features of
         its column are 0 (of a pair: as of the first); so is a missing value where the fit saw none.
-        An infinite number is an error. Columns are found by name, in any order; a missing or an
-        unknown one is an error, and one that was left out is ignored.
+        An infinite number is an error; so is a new level beside True and False. Columns are found
+        by name, in any order; a missing or unknown one is an error, one left out is ignored.
         """
         encoder, _, guessed = fitted(frame, drop=drop, keep=keep, max_features=max_features)
         warn_of(guessed)
@@ -270,18 +270,16 @@ def fitted(
     return Encoder(columns, has_names, components), features, found.guessed
 
 
-def _chosen(names: Collection[Name], what: str, table: pd.DataFrame) -> set[Name]:
-    if isinstance(names, str | Integral):
-        names = [names]
-    if not isinstance(names, Iterable):
+def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
+    if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
-    names = list(names)
-    if unknown := [n for n in names if not _is_name(n) or n not in table.columns]:
+    listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
+    if unknown := [n for n in listed if not _is_name(n) or n not in table.columns]:
         raise ValueError(
             f"{what}: there is no column {door.named(unknown)}; there are "
             f"{door.named(list(table.columns))}"
         )
-    return set(names)
+    return set(listed)
 
 
 def _is_name(name: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,8 +74,15 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     """The columns of a table as a formula uses them, and the formula with its state."""
     if not isinstance(text, str):
         raise TypeError(f"a formula is a text, as '~ age * country'; got {shown(text)}")
+    if re.search(r"(^|[\s~+*:(-])\.($|[\s+*:)-])", text):
+        raise ValueError(f"the formula {text!r}: '.' stands for no columns; name them")
     terms = terms_of(text)
     columns = [name for name in table.columns if isinstance(name, str)]
+    if numeral := [name for name in columns if name.isdecimal() and f"`{name}`" in text]:
+        raise ValueError(
+            f"the formula {text!r}: the column {numeral[0]!r} reads as a number; rename it"
+        )
+    columns = [name for name in columns if not name.isdecimal()]
     used = {name for term in terms for factor in term for name in names_in(factor, columns)}
     needed = [name for name in table.columns if name in used]
     if not needed:
@@ -90,7 +98,7 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     inputs = [column for column in every if not isinstance(column, LeftOut)]
     frame = typed(inputs, {name: table[name] for name in needed})
     state = matrix(_spec(terms, {}, needed), frame)[1].transform_state
-    stored = {factor: _restored(plain(one)) for factor, one in state.items()}
+    stored = {factor: _restored(plain(one)) for factor, one in state.items() if one}
     return every, _whole(text, terms, stored, inputs)
 
 

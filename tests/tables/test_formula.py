@@ -117,6 +117,8 @@ def test_missing_values_are_named():
         ("~ 1", "names no column"),
         ("~ height", "names 'height', which is no column; there are 'age'"),
         ("~ age +", "cannot be read"),
+        ("~ .", "'.' stands for no columns; name them"),
+        ("~ . + age:country", "'.' stands for no columns"),
         ("~ I(country + 1)", "cannot be computed"),
         ("~ log(age - 1000)", "must be finite"),
     ],
@@ -135,3 +137,21 @@ def test_what_is_no_formula():
         bb.Encoder.formula("~ age", np.ones((3, 2)))
     with pytest.raises(ValueError, match="column 'a' of the formula: it never varies"):
         bb.Encoder.formula("~ a", pd.DataFrame({"a": [1, 1]}))
+
+
+def test_columns_called_as_numbers():
+    """`1` is no constant, nor is 5 a column where it scales a term."""
+    frame = FRAME.assign(**{"1": FRAME["income"], "5": FRAME["income"]})
+    for formula, name in (("~ `1` + age", "1"), ("~ age:`5`", "5")):
+        with pytest.raises(ValueError, match=f"the column '{name}' reads as a number; rename it"):
+            bb.Encoder.formula(formula, frame)
+    scaled = bb.Encoder.formula("~ age:5", frame)
+    assert scaled.columns == ("age",)
+    np.testing.assert_allclose(scaled.transform(frame)[:, 0], 5 * frame["age"])
+
+
+def test_a_function_without_a_state():
+    encoder = bb.Encoder.formula("~ poly(age, 2, raw=True)", FRAME)
+    age = FRAME["age"].to_numpy()
+    np.testing.assert_allclose(encoder.transform(FRAME), np.column_stack([age, age**2]))
+    assert bb.Encoder.from_dict(encoder.to_dict()) == encoder

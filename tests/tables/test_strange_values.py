@@ -111,3 +111,17 @@ def test_columns_to_drop_and_to_keep_are_names(what):
     for unknown in ([[1]], [True], True, [1.0], ["1"], b"1"):
         with pytest.raises(ValueError, match=f"{what}: there is no column "):
             bb.Encoder.fit(x, **{what: unknown})
+
+
+def test_a_logical_value_is_true_or_false():
+    """ "yes" had the features of False."""
+    for values in ([True, False], ["True", "False"], [True, False, None]):
+        encoder = fit(values)
+        for text in ("true", "TRUE", b"true", 1, np.True_):
+            assert np.array_equal(
+                encoder.transform({"z": 0.0, "a": text}), encoder.transform({"z": 0.0, "a": True})
+            )
+        for other in ("yes", "1", "", 2, 0.5):
+            with pytest.raises(ValueError, match="column 'a' holds True and False; got"):
+                encoder.transform({"z": 0.0, "a": other})
+    assert fit([True, False, "maybe"]).transform({"z": 0.0, "a": "yes"})[0, 1:].tolist() == [0] * 3
