@@ -65,11 +65,9 @@ def grid(names: list[str]) -> dict[str, partial[bb.Bandit]]:
     return settings
 
 
-def regrets(results: pd.DataFrame) -> pd.DataFrame:
+def regrets(summary: pd.DataFrame) -> pd.DataFrame:
     """Settings by algorithm, the best first, and what is chosen on the other half of the sets."""
-    regret = evaluation.summary(results).pivot(
-        index="environment", columns="bandit", values="normalised_regret"
-    )
+    regret = summary.pivot(index="environment", columns="bandit", values="normalised_regret")
     stems = regret.index.str.split(" (", regex=False).str[0]  # versions of one set stay together
     half, rows = pd.factorize(stems)[0] % 2, []
     for name in ALGORITHMS:
@@ -136,7 +134,8 @@ def main() -> None:
     tables = []
     for some, horizon in ((["LinTS", "BLTS", "LinUCB", "LinGreedy"], 20_000), (["BLUCB"], 5_000)):
         experiment = bb.Experiment(sets, grid(some), horizon=horizon, replications=1, points=4)
-        tables.append(experiment.run(args.jobs, f"{args.out}-{horizon}"))
+        results = experiment.run(args.jobs, f"{args.out}-{horizon}")
+        tables.append(evaluation.summary(results))
     print(evaluation.markdown(regrets(pd.concat(tables))))
 
 
