@@ -79,6 +79,11 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
         if repeated := sorted(set(header[header.duplicated() & header.notna()])):
             raise ValueError(f"columns of one name: {', '.join(repeated)}")
         df = pd.read_csv(path)
+        if len(df) and df.iloc[:, -1].isna().all() and _is_wider(path, len(header)):
+            raise ValueError(
+                f"rows have more values than the {df.shape[1]} names of the header, and end with "
+                "an empty one: take away the commas at their ends"
+            )  # pandas would read each value under the name of the one before
         if target is not None and target in df:
             df[target] = pd.read_csv(path, keep_default_na=False, na_values=[""])[target]
     except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
@@ -87,6 +92,13 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
     if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
         df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
     return df
+
+
+def _is_wider(path: Path, width: int) -> bool:
+    """Whether the first row of a file has more values than the header has names."""
+    import pandas as pd
+
+    return pd.read_csv(path, header=None, skiprows=1, nrows=1, dtype=str).shape[1] > width
 
 
 def openml(

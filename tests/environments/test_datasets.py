@@ -263,3 +263,13 @@ def test_all_of_the_papers_sets():
         assert checked(environment) == manifest.rows[environment.name]
         assert len(environment.arms) == manifest.classes[environment.name]
     print(f"{len(environments)} data sets in {time.perf_counter() - start:.1f} s")
+
+
+def test_a_csv_file_whose_rows_end_with_a_comma(tmp_path):
+    """Its values were read under the names of the columns before."""
+    path = tmp_path / "commas.csv"
+    rows = [f"{20 + k},{k * k},{'xy'[k % 2]}," for k in range(30)]
+    path.write_text("\n".join(["age,income,label", *rows]))
+    for target in ("label", "income"):
+        with pytest.raises(ValueError, match="more values than the 3 names of the header"):
+            from_csv(path, target)
