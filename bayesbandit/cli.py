@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -184,6 +185,7 @@ def reproduce(
             show(frame, heading)
         with studies.blamed(study, "figures", kept):
             figures = dict(module.figures(results))
+    say(pace(results, folder))
     save(folder, table, titled | {"In full": table}, figures)
 
 
@@ -227,6 +229,14 @@ def explain(
         declared = load_model(model)
         text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def pace(results: pd.DataFrame, folder: Path) -> str:
+    """How long the runs in a folder took."""
+    seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
+    n, k = results.groupby(["environment", "replication"]).ngroups, results["bandit"].nunique()
+    rate = f": {n / seconds:.2g} a second" if seconds > 0 else ""
+    return f"{n:,} simulations of {k} bandits each took {seconds:,.0f} s{rate}."
 
 
 def of(results: pd.DataFrame) -> str:

@@ -261,6 +261,14 @@ def test_a_verdict_counts_in_words(wins, said):
     assert f"beats the others significantly {said} and loses 0 times" in text
 
 
+def test_how_long_a_study_took(tmp_path):
+    (tmp_path / "run.json").write_text('{"seconds": 20.0}')
+    runs = pd.DataFrame(
+        {"environment": ["a", "a", "b"], "bandit": ["x", "y", "x"], "replication": 0}
+    )
+    assert cli.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.1 a second."
+
+
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
     assert cli.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
