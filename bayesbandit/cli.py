@@ -235,7 +235,7 @@ def pace(results: pd.DataFrame, folder: Path) -> str:
     """How long the runs in a folder took."""
     seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
     n, k = results.groupby(["environment", "replication"]).ngroups, results["bandit"].nunique()
-    rate = f": {n / seconds:.2g} a second" if seconds > 0 else ""
+    rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
     return f"{n:,} simulations of {k} bandits each took {seconds:,.0f} s{rate}."
 
 

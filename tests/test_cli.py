@@ -266,7 +266,7 @@ def test_how_long_a_study_took(tmp_path):
     runs = pd.DataFrame(
         {"environment": ["a", "a", "b"], "bandit": ["x", "y", "x"], "replication": 0}
     )
-    assert cli.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.1 a second."
+    assert cli.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
 
 
 def test_a_study_says_how_long_its_runs_are():
