@@ -141,8 +141,10 @@ def compare(
         cells = by_environment(pd.concat([summary, beside]))
         show(cells, "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
-    say(*verdict(ranking))
-    save(out / "compare", summary, titled, figures, tables)
+    say(*(said := verdict(ranking)))
+    answer = "".join(part if isinstance(part, str) else part[0] for part in said)
+    title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
+    save(out / "compare", summary, titled, figures, tables, title=title, answer=answer)
 
 
 @app.command()
@@ -185,8 +187,9 @@ def reproduce(
             show(frame, heading)
         with studies.blamed(study, "figures", kept):
             figures = dict(module.figures(results))
-    say(pace(results, folder))
-    save(folder, table, titled | {"In full": table}, figures)
+    say(answer := pace(results, folder))
+    tables = titled | {"In full": table}
+    save(folder, table, tables, figures, title=module.TITLE, answer=answer)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,9 +49,16 @@ def save(
     titled: dict[str, pd.DataFrame],
     figures: dict[str, Figure],
     columns: dict[str, pd.DataFrame] | None = None,
+    *,
+    title: str,
+    answer: str,
 ) -> None:
-    """table.csv, table.md, columns.md where data sets have columns, and the pictures, beside
-    results.parquet and run.json; pictures of an earlier run that this one has not are gone."""
+    """table.csv, table.md, columns.md where data sets have columns, the pictures, and all of it
+    with the answer in report.html, beside results.parquet and run.json; pictures of an earlier run
+    that this one has not are gone."""
+    from bayesbandit.report import page
+
+    columns, pictures = columns or {}, {}
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
             table.to_csv(beside, index=False)
@@ -62,10 +70,15 @@ def save(
         for name, figure in figures.items():
             with replacing(folder / f"{name}.png") as beside:
                 figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
+            pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
         for old in folder.glob("*.png"):
             if old.stem not in figures and _is_ours(old):
                 old.unlink()
-    say(f"Results, tables and pictures are in {folder}")
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        with replacing(folder / "report.html") as beside:
+            html = page(title, answer, pictures, titled | columns, record)
+            beside.write_text(html, encoding="utf-8")
+    say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
 
 
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:

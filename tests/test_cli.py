@@ -44,6 +44,9 @@ def test_compare_answers_the_question(compared):
         assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
     assert len(pd.read_csv(folder / "table.csv")) == 2 * len(PLAYED)
     assert "| LinTS" in (folder / "table.md").read_text()
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert report.count("data:image/png;base64") == 3
+    assert "Which bandit does best on iris, wine?" in report
     record = json.loads((folder / "run.json").read_text())
     assert record["settings"]["seed"] == 0
     assert "Thompson(alpha=1.0)" in record["settings"]["bandits"]["LinTS"]

@@ -74,14 +74,14 @@ def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     assert CliRunner().invoke(cli.app, told).exit_code == 0
     table = tmp_path / "compare" / "table.csv"
     table.write_text("of before\n" * 999)
-    before, keep = content(tmp_path), cli.keep
+    before, save = content(tmp_path), cli.save
 
-    def full(*parts):
+    def full(*parts, **said):
         with full_after(size):
-            keep(*parts)
+            save(*parts, **said)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "keep", full)
+        patch.setattr(cli, "save", full)
         result = CliRunner().invoke(cli.app, told)
     assert result.exit_code == 2
     assert "Error: [Errno 27]" in result.output

@@ -15,19 +15,26 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
     The index is left out if it only counts rows; column levels are joined by a space.
     """
+    columns = []
+    for right, plain in cells(frame, digits):
+        column = [cell.replace("|", "\\|").replace("\n", " ") for cell in plain]
+        width = max(3, *map(len, column))
+        column = [cell.rjust(width) if right else cell.ljust(width) for cell in column]
+        columns.append([column[0], "-" * (width - right) + ":" * right, *column[1:]])
+    return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
+
+
+def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:
+    """Of each column of `markdown`: whether it stands to the right, and its heading and cells."""
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     columns = []
     for place, name in enumerate(frame.columns):
         head = [level for level in (name if isinstance(name, tuple) else (name,)) if level != ""]
         values = frame.iloc[:, place]
-        right = is_numeric(values)
-        cells = [" ".join(texts(pd.Series(head, dtype=object))), *texts(values, digits)]
-        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in cells]
-        width = max(3, *map(len, cells))
-        cells = [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
-        columns.append([cells[0], "-" * (width - right) + ":" * right, *cells[1:]])
-    return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
+        heading = " ".join(texts(pd.Series(head, dtype=object)))
+        columns.append((is_numeric(values), [heading, *texts(values, digits)]))
+    return columns
 
 
 def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:

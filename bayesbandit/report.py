@@ -1,0 +1,79 @@
+"""A run on one page that needs no other file: its answer, pictures, tables and settings."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
+img { max-width: 100%; height: auto; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; }
+th, td { padding: .25rem .75rem; border-bottom: 1px solid #ddd; text-align: left; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: .8rem; }
+"""
+
+
+def page(
+    title: str,
+    answer: str,
+    pictures: Mapping[str, tuple[str, bytes]],
+    tables: Mapping[str, pd.DataFrame],
+    record: Mapping[str, object],
+) -> str:
+    """HTML. pictures: by name, what one shows and its PNG. record: how the run was made."""
+    shown = "\n".join(
+        f'<img alt="{escape(alt, quote=True)}" '
+        f'src="data:image/png;base64,{b64encode(png).decode()}">'
+        for alt, png in pictures.values()
+    )
+    listed = "\n".join(
+        f"<h2>{escape(heading)}</h2>\n<div>{_table(frame)}</div>"
+        for heading, frame in tables.items()
+    )
+    made = escape(json.dumps(record, indent=2, ensure_ascii=False, default=str))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<h1>{escape(title)}</h1>
+<p>{escape(answer)}</p>
+{shown}
+{listed}
+<h2>How it was made</h2>
+<details><summary>Settings, seeds and versions</summary><pre>{made}</pre></details>
+</body>
+</html>
+"""
+
+
+def _table(frame: pd.DataFrame) -> str:
+    """The cells of the Markdown table."""
+    from bayesbandit.evaluation.text import cells
+
+    columns = cells(frame)
+    rows = zip(*(texts for _, texts in columns), strict=True)
+    parts = []
+    for place, row in enumerate(rows):
+        tag = "td" if place else "th"
+        inside = "".join(
+            f"<{tag}{' class=number' if right else ''}>{escape(text)}</{tag}>"
+            for (right, _), text in zip(columns, row, strict=True)
+        )
+        parts.append(f"<tr>{inside}</tr>")
+    return "<table>" + "\n".join(parts) + "</table>"
