@@ -56,7 +56,7 @@ def save(
     """table.csv, table.md, columns.md where data sets have columns, the pictures, and all of it
     with the answer in report.html, beside results.parquet and run.json; pictures of an earlier run
     that this one has not are gone."""
-    from bayesbandit.report import page
+    from bayesbandit.evaluation.page import page
 
     columns, pictures = columns or {}, {}
     with clear_errors():

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pandas as pd
 
-from bayesbandit.report import page
+from bayesbandit.evaluation.page import page
 
 PNG = b"\x89PNG\r\n"
 NASTY = '<b>&"|name'

@@ -6,10 +6,10 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
+
+from bayesbandit.evaluation.text import cells
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
@@ -64,8 +64,6 @@ def page(
 
 def _table(frame: pd.DataFrame) -> str:
     """The cells of the Markdown table."""
-    from bayesbandit.evaluation.text import cells
-
     columns = cells(frame)
     rows = zip(*(texts for _, texts in columns), strict=True)
     parts = []
