@@ -29,7 +29,7 @@ Factory = Callable[..., Bandit]
 
 NAME = "synthetic-"
 TITLE = "Simulations that find the optimal assignment (%), well- and mis-specified"
-REPLICATIONS = 400
+REPLICATIONS = 500
 POINTS = 20
 QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000, "grids": False}
 
