@@ -7,7 +7,17 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check, differences, ranking
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, dress, legend, panels, plain
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    dot,
+    dress,
+    entitle,
+    legend,
+    panels,
+    plain,
+)
 
 LEVEL = 0.95
 WIDEST = 24  # characters of a bandit's name on one line
@@ -54,8 +64,8 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
         dress(ax, name, plain(f"regret above that of {reference}", 34), "")
         ax.grid(axis="x", color="#E6E6E6", lw=0.6)
     most = int(found["replications"].max())
-    figure.suptitle(
-        f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
+    entitle(
+        figure, f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
     )
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     legend(figure, keys, handle=1)

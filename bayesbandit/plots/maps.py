@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import MARKERS, PALETTE, dot, dress, legend, panels
+from bayesbandit.plots.style import MARKERS, PALETTE, Picture, dot, dress, entitle, legend, panels
 
 
 def assignment(
@@ -63,7 +63,7 @@ def assignment(
             ax.scatter(x0, x1, s=area, color=colour, marker=marker, lw=0, rasterized=True)
         dress(ax, f"rounds {first:,}–{last:,}" if last > 0 else "warm start", "$x_0$", "$x_1$")
         ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
-    figure.suptitle(title)
+    entitle(figure, title)
     keys = [dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
     border = Line2D([], [], color="black", lw=1.1, label="optimal border")
     legend(figure, keys + [border] * (truth is not None), handle=1.2)
@@ -91,7 +91,7 @@ def outcomes(
         dress(ax, f"arm {arms[k]}", "$x_0$", "$x_1$")
         ax.set_box_aspect(1)
     figure.colorbar(image, ax=axes, shrink=0.8).set_label("mean reward")
-    figure.suptitle(title)
+    entitle(figure, title)
     return figure
 
 
@@ -116,7 +116,7 @@ def bias(
     error = estimated - truth
     end = max(float(np.quantile(np.abs(error), 0.98)), 1e-12)
     rows, columns = len(titles), len(arms)
-    figure = Figure(figsize=(1.9 * columns + 1.5, 1.9 * rows + 1), layout="constrained")
+    figure = Picture(figsize=(1.9 * columns + 1.5, 1.9 * rows + 1), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
         shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -end, "vmax": end}
@@ -126,7 +126,7 @@ def bias(
         ax.label_outer()
     bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows)
     bar.set_label("estimate − truth (units of reward)")
-    figure.suptitle(title)
+    entitle(figure, title)
     return figure
 
 
