@@ -104,12 +104,8 @@ def over_time(
             ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         else:
             ax.set_ylim(0.0, top)
-    entitle(
-        figure,
-        f"{title}, one replication"
-        if count == "1 replications"
-        else f"{title}: mean ± SE over {count}",
-    )
+    once = count == "1 replications"
+    entitle(figure, f"{title}, one replication" if once else f"{title}: mean ± SE over {count}")
     keys = [Line2D([], [], label=name, **look) for look, name in zip(looks, bandits, strict=True)]
     legend(figure, keys, handle=3)
     return figure
