@@ -95,7 +95,7 @@ def coefficients(
         y = place + (0.5 - (j + 0.5) / n) * 0.8
         ax.hlines(y, low, high, color=look["color"], lw=1.0)
         ax.hlines(y, lower, upper, color=look["color"], lw=2.6)
-        ax.plot(middle, y, ls="", marker=look["marker"], color=look["color"], ms=4.5, mec="white")
+        ax.plot(middle, y, ls="", marker=look["marker"], color=look["color"], ms=6, mec="white")
     if truth is not None:
         values = np.array([np.asarray(truth, np.float64)[index] for _, index, _ in chosen])
         ax.vlines(values, place - 0.42, place + 0.42, color="black", lw=1.4)

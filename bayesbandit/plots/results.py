@@ -52,7 +52,7 @@ def pairwise_scatter(
     if (k := len(bandits)) < 2:
         raise ValueError("a pairwise comparison needs at least two bandits that met")
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
-    pad = 0.06 * max(high - low, 0.01)
+    pad = 0.16 * max(high - low, 0.01)  # room for the counts in the corners
     side = min(2.6, max(1.4, 11 / k))
     figure = Picture(figsize=(side * k + 0.9, side * k + 1.1), layout="constrained")
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
@@ -85,5 +85,6 @@ def _versus(ax: Axes, met: pd.DataFrame) -> None:
         x, y, size = some["column_regret"], some["row_regret"], area(some["p"].to_numpy())
         ax.scatter(x, y, size, color=colour, marker=marker, alpha=0.65, ec="white", lw=0.4)
     won, lost = ((met["outcome"] == which).sum() for which in ("win", "loss"))
-    ax.annotate(f"W {won}", (0.95, 0.05), None, "axes fraction", color=BLUE, ha="right")
-    ax.annotate(f"L {lost}", (0.05, 0.95), None, "axes fraction", color="#A84600", va="top")
+    look: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 8}
+    ax.annotate(f"W {won}", (0.97, 0.02), color=BLUE, ha="right", va="bottom", **look)
+    ax.annotate(f"L {lost}", (0.03, 0.98), color="#A84600", ha="left", va="top", **look)

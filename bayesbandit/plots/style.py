@@ -54,13 +54,16 @@ def entitle(figure: Figure, text: str) -> None:
     figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth())))
 
 
-def dress(ax: Axes, title: str, x: str, y: str, always: bool = False) -> None:
+def dress(
+    ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
+) -> None:
     """Title, labels and ticks of a panel. The label y is that of the first in a row alone, unless
-    it is always to be there."""
-    place = ax.get_subplotspec()
-    inches = (6.0 if (figure := ax.get_figure(root=True)) is None else figure.get_figwidth()) / (
-        1 if place is None else place.get_gridspec().ncols
-    )
+    it is always to be there. inches: across a panel, where labels beside it take some of its share
+    of the figure."""
+    place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
+    if inches is None:
+        inches = 6.0 if figure is None else figure.get_figwidth()
+        inches /= 1 if place is None else place.get_gridspec().ncols
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
     ax.set(xlabel=x, ylabel=y if always or place is None or place.is_first_col() else "")
     ax.spines[["top", "right"]].set_visible(False)
