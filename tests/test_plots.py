@@ -164,7 +164,7 @@ def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> 
             corners = band.get_paths()[0].vertices
             at_end = corners[corners[:, 0] == here["t"].max(), 1]
             assert np.ptp(at_end) / 2 == pytest.approx(above[bandit].sem())
-        level = f"(units of reward; it ends at {ends.to_numpy().mean():,.4g})"
+        level = f"(units of reward; it ends at {ends.to_numpy().mean():,.0f})"
         assert ax.get_ylabel() == f"regret above the mean of all\n{level}"
 
 
@@ -304,7 +304,7 @@ def test_every_round_is_in_one_window() -> None:
 
 
 def test_bias_is_symmetric_about_zero() -> None:
-    truth = means(GRID)
+    truth = means(GRID) + 3.0
     estimated = np.stack([0.5 * truth, 1.2 * truth])
     figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["t = 10", "t = 100"], "LinTS"))
     *panels, bar = figure.axes
@@ -318,6 +318,20 @@ def test_bias_is_symmetric_about_zero() -> None:
     assert low == -high < 0
     drawn = np.asarray(panels[3].collections[0].get_array())  # second row, arm a
     np.testing.assert_allclose(drawn, (0.2 * truth[:, 0]).reshape(9, 13))
+
+
+def test_biases_that_differ_tenfold_have_scales_of_their_own() -> None:
+    truth = means(GRID)
+    estimated = np.stack([truth + 0.1, truth + 5.0])
+    figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["small", "large"]))
+    title = " ".join(figure.get_suptitle().split())
+    assert title.endswith("estimate − truth (units of reward), a scale for each panel")
+    panels, bars = figure.axes[:6], figure.axes[6:]
+    assert len(bars) == 6
+    ends = [ax.collections[0].get_clim()[1] for ax in panels]
+    np.testing.assert_allclose(ends, [0.1] * 3 + [5.0] * 3)
+    none = rendered(plots.bias(GRID, truth[None], truth, "abc", ["exact"]))
+    assert none.axes[0].collections[0].get_clim() == (-1.0, 1.0)
 
 
 def test_a_grid_in_any_order_gives_the_same_picture() -> None:

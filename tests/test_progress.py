@@ -13,7 +13,7 @@ from bayesbandit.machine import progress
 
 
 class World:
-    name, arms, n_features = "world", (0, 1), 1
+    name, arms, n_features, fingerprint = "world", (0, 1), 1, "world"
 
     def sample(self, horizon, rng):
         mean = np.tile([1.0, 0.0], (horizon, 1))

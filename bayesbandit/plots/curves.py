@@ -44,8 +44,9 @@ def regret_curves(table: pd.DataFrame) -> Figure:
     labels, what = dict.fromkeys(names, label), label.split(" (")[0].removeprefix("cumulative ")
     for name in close:
         ends = rates if len(names) > MANY else regret[name]
-        level = ends.to_numpy().mean()
-        labels[name] = f"{what} above the mean of all\n(units of reward; it ends at {level:,.4g})"
+        end = ends.to_numpy().mean()
+        level = f"{end:,.0f}" if end >= 100.0 else f"{end:.3g}"
+        labels[name] = f"{what} above the mean of all\n(units of reward; it ends at {level})"
     return over_time(above_mean(table, close), column, title, labels)
 
 

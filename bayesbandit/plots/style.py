@@ -64,6 +64,7 @@ def dress(
     if inches is None:
         inches = 6.0 if figure is None else figure.get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols
+        inches -= 0.5 * always
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
     ax.set(xlabel=x, ylabel=y if always or place is None or place.is_first_col() else "")
     ax.spines[["top", "right"]].set_visible(False)
