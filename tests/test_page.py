@@ -33,7 +33,8 @@ class Read(HTMLParser):
 
 
 def test_it_holds_all_and_needs_no_other_file():
-    table = pd.DataFrame({NASTY: ["a", NASTY], "regret": [0.25, float("nan")]})
+    table = pd.DataFrame({NASTY: ["a", NASTY], "mean_regret": [0.25, float("nan")]})
+    table["never_known"] = float("nan")
     html = page(NASTY, "LinTS is best.", {"r": ("Regret", PNG)}, {NASTY: table}, {"seed": 7})
     read = Read(html)
     assert read.open == []
@@ -45,4 +46,6 @@ def test_it_holds_all_and_needs_no_other_file():
     assert "http" not in html
     for text in (NASTY, "LinTS is best.", "0.25", "–"):
         assert text in read.cells
+    assert "mean regret" in read.cells
+    assert "never known" not in read.cells
     assert any('"seed": 7' in cell for cell in read.cells)

@@ -21,6 +21,7 @@ img { max-width: 100%; height: auto; }
 div { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #ddd; text-align: left; }
+th { vertical-align: bottom; } td { min-width: 4.5rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 pre { background: #f6f6f6; padding: 1rem; overflow-x: auto; font-size: .8rem; }
 """
@@ -70,8 +71,10 @@ def _width(png: bytes) -> int:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    """The cells of the Markdown table."""
-    columns = cells(frame)
+    """The cells of the Markdown table, without columns where nothing is known; headings in words,
+    which break where there is little room."""
+    columns = cells(frame.dropna(axis=1, how="all") if len(frame) else frame)
+    columns = [(right, [head.replace("_", " "), *rest]) for right, (head, *rest) in columns]
     rows = zip(*(texts for _, texts in columns), strict=True)
     parts = []
     for place, row in enumerate(rows):
