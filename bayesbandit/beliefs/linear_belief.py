@@ -178,7 +178,7 @@ class LinearBelief(Belief):
 
     def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, LinearPosterior]:
         """Arm 0's mean rewards at x (n, d) as z θ + b: z (n, D), b, and what is known of θ."""
-        return self.design(x), 0.0, self.posterior(0)
+        return self.design(x), 0.0, LinearBelief.posterior(self, 0)
 
     def snapshot(self) -> Snapshot:
         core = arm_row.core_width(self.n_columns)

@@ -7,6 +7,7 @@ from scipy.stats import multivariate_normal, norm
 
 import bayesbandit as bb
 from bayesbandit.beliefs.linear import Ridge
+from tests.nouns import RECIPE
 
 K, D = 5, 3
 THETA = np.array([1.0, -0.5, 0.3])
@@ -281,6 +282,87 @@ def test_a_run_is_its_rounds():
         assert decision.propensity == propensity
         other.observe(decision, float(rewards[k]))
     assert one.summary().equals(other.summary())
+
+
+class Offers:
+    """An environment whose arms have features, of one θ."""
+
+    name, arms, n_features = "offers", tuple(range(K)), D
+
+    def sample(self, horizon, rng):
+        x, test = rng.normal(size=(horizon, K, D)), rng.normal(size=(200, K, D))
+        mean = x @ THETA
+        reward = mean + 0.3 * rng.normal(size=mean.shape)
+        return bb.environments.Sample(x, mean, reward, test_x=test, test_mean=test @ THETA)
+
+
+def sharing(arms, n_features, seed):
+    return bb.Bandit(arms, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=n_features, seed=seed)
+
+
+def test_an_experiment():
+    table = bb.Experiment([Offers()], {"shared": sharing}, 200, replications=2).run(progress=False)
+    last = table[table.t == 200]
+    assert (last.regret < 20).all()
+    assert (last.agreement > 0.9).all()
+
+
+def declared(name, n=25, **settings):
+    made = bandit(bb.load_model(name), **settings)
+    rng = np.random.default_rng(0)
+    for x in features(n):
+        decision = made.choose(x)
+        mean = decision.x @ THETA
+        binary = name == "logistic"
+        made.observe(
+            decision,
+            float(rng.random() < 1 / (1 + np.exp(-4 * mean))) if binary else mean + rng.normal(),
+        )
+    return made
+
+
+def test_a_declared_ridge_is_ridge():
+    made = declared("ridge")
+    twin = bandit(bb.Ridge(variance="nig", prior=(1.0, 1.0), intercept=False))
+    history = made.history
+    twin.update(history.x, history.arm, history.reward, history.propensity)
+    x = features(5, 3)
+    np.testing.assert_allclose(made.probabilities(x), twin.probabilities(x), atol=1e-12)
+    np.testing.assert_allclose(
+        made.posterior(0).coefficients["theta"][0], twin.posterior(0).location
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("ridge_known_noise", {}),
+        ("logistic", {"engine": "laplace"}),
+        pytest.param("student_t", {"draws": 100}, marks=pytest.mark.slow),
+    ],
+)
+def test_declared_models(name, settings, tmp_path):
+    """Rank arms by what they are; copies and files go on alike."""
+    made, x = declared(name, **settings), features(300, 4)
+    found = (x @ THETA)[np.arange(300), made.greedy(x)]
+    assert found.mean() > 0.8 * (x @ THETA).max(axis=1).mean()
+    made.save(tmp_path / "bandit")
+    for twin in (made.copy(), bb.Bandit.load(tmp_path / "bandit")):
+        np.testing.assert_array_equal(twin.probabilities(x[:3]), made.probabilities(x[:3]))
+        assert twin.choose(x[0]).arm == made.copy().choose(x[0]).arm
+    assert made.posterior(0).rows["x"].shape == (25, D)
+
+
+def test_a_belief_known_by_draws():
+    made = played(bandit(RECIPE["belief"].Trees(draws=8)), 20)
+    p = made.probabilities(features(3, 4))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p.max(axis=1) > 1 / K).all()
+
+
+def test_a_model_of_all_arms_is_not_shared_again():
+    with pytest.raises(TypeError, match="takes `arm`, and is of all arms by itself"):
+        bandit(bb.load_model("hierarchical_ridge"))
 
 
 BAD = {
