@@ -3,13 +3,14 @@
     uv run benchmarks/arms.py [--repeats N]
 
 Wall time of one thread, median over decisions. `Shared`: contexts (K, 20); a decision, the reward
-with and without a history, which keeps every probability, and `Decision.probabilities`, at the first
-rewards and after 500. `LinTS`: a context of 20 features; a decision, and its probabilities.
+with and without a history, which keeps every probability, and `Decision.probabilities`, at the
+first rewards and after 500. `LinTS`: a context of 20 features; a decision, and its probabilities.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -21,10 +22,11 @@ D, WARM = 20, 500
 THETA = np.random.default_rng(0).normal(size=D) / np.sqrt(D)
 
 
-def clocked(call: Callable[[], object]) -> float:
+def clocked[T](call: Callable[[], T]) -> tuple[float, T]:
+    """Milliseconds of a call, and what it gave."""
     start = time.perf_counter()
-    call()
-    return 1e3 * (time.perf_counter() - start)
+    result = call()
+    return 1e3 * (time.perf_counter() - start), result
 
 
 def shared(K: int, policy: bb.Policy, history: int, rounds: int, after: int) -> dict[str, float]:
@@ -34,14 +36,12 @@ def shared(K: int, policy: bb.Policy, history: int, rounds: int, after: int) -> 
     spent: dict[str, list[float]] = {"choose": [], "observe": [], "probabilities": []}
     for t in range(after + rounds):
         x = rng.normal(size=(K, D))
-        start = time.perf_counter()
-        decision = bandit.choose(x)
-        chosen = 1e3 * (time.perf_counter() - start)
+        chosen, decision = clocked(partial(bandit.choose, x))
         reward = float(decision.x @ THETA + 0.3 * rng.normal())
-        learned = clocked(lambda: bandit.observe(decision, reward))
+        learned, _ = clocked(partial(bandit.observe, decision, reward))
         if t >= after:
-            asked = clocked(lambda: bandit.choose(x).probabilities)
-            for name, spend in zip(spent, (chosen, learned, asked - chosen), strict=True):
+            asked, _ = clocked(partial(getattr, bandit.choose(x), "probabilities"))
+            for name, spend in zip(spent, (chosen, learned, asked), strict=True):
                 spent[name].append(spend)
     return {name: median(values) for name, values in spent.items()}
 
@@ -54,10 +54,9 @@ def separate(K: int, rounds: int) -> dict[str, float]:
     bandit.update(x, np.arange(5 * K) % K, rng.normal(size=5 * K), np.full(5 * K, 1 / K))
     chosen, asked = [], []
     for context in rng.normal(size=(rounds, D)):
-        start = time.perf_counter()
-        decision = bandit.choose(context)
-        chosen.append(1e3 * (time.perf_counter() - start))
-        asked.append(clocked(lambda: decision.probabilities))
+        spend, decision = clocked(partial(bandit.choose, context))
+        chosen.append(spend)
+        asked.append(clocked(partial(getattr, decision, "probabilities"))[0])
     return {"choose": median(chosen), "probabilities": median(asked)}
 
 
