@@ -4,14 +4,14 @@ from html import escape
 from pathlib import Path
 
 WIDTH, LEFT, LINE, PAD, GAP = 440, 64, 21, 12, 30
-STEPS = [  # a question, the answer that leaves it, and what to take then
-    (["Is there nothing to know", "before choosing?"], "yes",
+STEPS = [  # a question, and what to take if the answer is yes
+    (["Is nothing known of a round", "before an arm is chosen?"],
      ["beta_bernoulli (0 and 1), gamma_poisson", "(counts), or LinTS with n_features=0"]),
-    (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"], "yes",
+    (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"],
      ["Bandit with a model declared in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
-    (["Are rewards far from linear, even with", "squares, splines and interactions?"], "yes",
+    (["Are rewards far from linear, even with", "squares, splines and interactions?"],
      ["ForestTS", "PolicyTreeTS, if people must read the rule"]),
-    (["Will estimates be read from the log,", "and may the linear model be wrong?"], "yes",
+    (["Will estimates be read from the log,", "and may the linear model be wrong?"],
      ["BLTS with normalize=True,", "or LinTS with ResidualBalance"]),
 ]  # fmt: skip
 LAST = ["LinTS or LinUCB", "and let compare tune α and λ on your data"]
@@ -47,18 +47,13 @@ def arrow(x0, y0, x1, y1, said, at):
 def chart():
     """The SVG."""
     parts, y = [], 2
-    for question, leaves, answer in STEPS:
+    for question, answer in STEPS:
         drawn, below = box(y, question, QUESTION, 2)
         parts += drawn
-        drawn, end = box(below + 14, answer, ANSWER, LEFT, bold=True)
-        middle = below + 14 + (end - below - 14) // 2
-        parts += drawn + arrow(38, below, LEFT - 2, middle, leaves, (6, middle - 6 + 11))
-        stays = "no" if leaves == "yes" else "yes"
+        drawn, end = box(below + 24, answer, ANSWER, LEFT, bold=True)
+        parts += drawn + arrow(40, below, LEFT - 2, (below + 24 + end) // 2, "yes", (47, below + 17))
         y = end + GAP
-        parts += arrow(18, below, 18, y - 2, "", (0, 0))
-        parts.append(
-            f'<text x="26" y="{y - 9}" fill="#333" font-size="14" font-style="italic">{stays}</text>'
-        )
+        parts += arrow(16, below, 16, y - 2, "no", (23, y - 10))
     drawn, y = box(y, LAST, ANSWER, 2, bold=True)
     parts += drawn
     drawn, y = box(y + 16, ALWAYS, ASIDE, 2)
