@@ -51,7 +51,9 @@ def chart():
         drawn, below = box(y, question, QUESTION, 2)
         parts += drawn
         drawn, end = box(below + 24, answer, ANSWER, LEFT, bold=True)
-        parts += drawn + arrow(40, below, LEFT - 2, (below + 24 + end) // 2, "yes", (47, below + 17))
+        parts += drawn + arrow(
+            40, below, LEFT - 2, (below + 24 + end) // 2, "yes", (47, below + 17)
+        )
         y = end + GAP
         parts += arrow(16, below, 16, y - 2, "no", (23, y - 10))
     drawn, y = box(y, LAST, ANSWER, 2, bold=True)

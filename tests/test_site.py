@@ -1,0 +1,74 @@
+"""The site speaks of every public name, command and picture; what builds it is tested by building
+it (`.ci/run`)."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import bayesbandit as bb
+
+DOCS = Path(__file__).parents[1] / "docs"
+ROOMS = ("environments", "evaluation", "plots")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
+PAGES = [page for page in DOCS.rglob("*.md") if "api" not in page.parts]
+
+
+def listed():
+    """The names that have a page of the reference."""
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
+    tables = re.findall(r"autosummary::\n.*?```", text, flags=re.S)
+    return re.findall(r"^   ([A-Za-z][\w.]*)$", "\n".join(tables), flags=re.M)
+
+
+def is_documented(name, room):
+    """Functions and classes; constants are said where they are used."""
+    return callable(getattr(room, name))
+
+
+def test_every_public_name_has_a_page():
+    wanted = {name for name in bb.__all__ if name not in (*ROOMS, "__version__")}
+    for name in ROOMS:
+        room = getattr(bb, name)
+        wanted |= {f"{name}.{own}" for own in room.__all__ if is_documented(own, room)}
+    names = listed()
+    assert len(names) == len(set(names))
+    assert wanted <= set(names)
+
+
+@pytest.mark.parametrize("name", listed())
+def test_a_page_is_of_something(name):
+    from importlib import import_module
+
+    room, _, own = f"bayesbandit.{name}".rpartition(".")
+    thing = getattr(import_module(room), own)
+    assert thing.__doc__
+
+
+def test_the_chart_is_the_one_that_is_drawn():
+    chart = runpy.run_path(str(DOCS / "which_chart.py"))["chart"]
+    assert (DOCS / "which.svg").read_text(encoding="utf-8") == chart()
+
+
+def test_the_chart_is_told_in_words():
+    """What the chart says to take is in the text below it, too."""
+    steps = runpy.run_path(str(DOCS / "which_chart.py"))
+    text = (DOCS / "which.md").read_text(encoding="utf-8")
+    for _, answer in (*steps["STEPS"], (None, steps["LAST"]), (None, steps["ALWAYS"])):
+        for name in re.findall(
+            r"\w+_\w+|[A-Z]\w*[a-z][A-Z]\w*|\bLin\w+|\bBLTS\b", " ".join(answer)
+        ):
+            assert name in text, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / link).exists(), link
+
+
+def test_pictures_have_a_text():
+    for page in PAGES:
+        for text, picture in re.findall(r"!\[(.*?)\]\(([^)]*)\)", page.read_text(encoding="utf-8")):
+            assert len(text) > 10, (page.name, picture)
