@@ -7,6 +7,7 @@ go on in the next lines, indented or not.
 import inspect
 import re
 import textwrap
+from contextlib import suppress
 
 import bayesbandit
 
@@ -63,10 +64,8 @@ def names_of(thing):
     names = {name for name in dir(thing) if not name.startswith("_")}
     for part in (thing, getattr(thing, "__init__", None)):
         names |= {*getattr(part, "__annotations__", ())}
-        try:
+        with suppress(TypeError, ValueError):
             names |= {*inspect.signature(part).parameters}
-        except (TypeError, ValueError):
-            pass
     return names
 
 

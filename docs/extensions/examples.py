@@ -22,7 +22,7 @@ UNNAMED = {  # what is used without its name
 PYTHON = {"python", "ipython3"}
 
 
-class examples(nodes.General, nodes.Element):  # noqa: N801 - a node
+class examples(nodes.General, nodes.Element):
     """To be replaced when all pages have been read."""
 
 
