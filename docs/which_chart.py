@@ -37,11 +37,9 @@ def box(y, lines, colours, left, bold=False):
 def arrow(x0, y0, x1, y1, said, at):
     """A line down, and to the right where x1 is elsewhere, with a word beside it."""
     turn = f"V{y1}" if x0 == x1 else f"V{y1} H{x1}"
-    return [
-        f'<path d="M{x0} {y0} {turn}" fill="none" stroke="#555" stroke-width="1.5" '
-        'marker-end="url(#tip)"/>',
-        f'<text x="{at[0]}" y="{at[1]}" fill="#333" font-size="14" font-style="italic">{said}</text>',
-    ]
+    word = f'<text x="{at[0]}" y="{at[1]}" fill="#333" font-size="14" font-style="italic">'
+    line = f'<path d="M{x0} {y0} {turn}" fill="none" stroke="#555" stroke-width="1.5"'
+    return [f'{line} marker-end="url(#tip)"/>', f"{word}{said}</text>"]
 
 
 def chart():
@@ -51,9 +49,8 @@ def chart():
         drawn, below = box(y, question, QUESTION, 2)
         parts += drawn
         drawn, end = box(below + 24, answer, ANSWER, LEFT, bold=True)
-        parts += drawn + arrow(
-            40, below, LEFT - 2, (below + 24 + end) // 2, "yes", (47, below + 17)
-        )
+        middle = (below + 24 + end) // 2
+        parts += drawn + arrow(40, below, LEFT - 2, middle, "yes", (47, below + 17))
         y = end + GAP
         parts += arrow(16, below, 16, y - 2, "no", (23, y - 10))
     drawn, y = box(y, LAST, ANSWER, 2, bold=True)

@@ -108,12 +108,8 @@ def test_an_output_is_shown_in_one_way():
     cell.outputs.append(new("stream", text="/a/b/site-packages/c/d.py:3"))
     shown = presented(nbformat.v4.new_notebook(cells=[cell]), "toy").cells[0]
     kept = [output.data for output in shown.outputs[:-1]]
-    assert kept == [
-        {"text/html": "<table></table>"},
-        {"image/png": "AAAA"},
-        {"text/plain": "a"},
-        {},
-    ]
+    table, picture = {"text/html": "<table></table>"}, {"image/png": "AAAA"}
+    assert kept == [table, picture, {"text/plain": "a"}, {}]
     assert shown.outputs[-1].text == "c/d.py:3"
     assert shown.metadata == {SAID: {"image": {"alt": "a"}}}
 
