@@ -45,6 +45,7 @@ class LinearBelief(Belief):
     compiled = True  # the kernels play it by `arms` and `settings`
     streams = True
     tabulates = False  # the arms are independent normals, or Student-t
+    orders_by_coordinates = True  # the mean reward is linear in them
 
     def __init__(
         self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
@@ -174,6 +175,10 @@ class LinearBelief(Belief):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
         return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
+
+    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, LinearPosterior]:
+        """Arm 0's mean rewards at x (n, d) as z θ + b: z (n, D), b, and what is known of θ."""
+        return self.design(x), 0.0, LinearBelief.posterior(self, 0)
 
     def snapshot(self) -> Snapshot:
         core = arm_row.core_width(self.n_columns)
