@@ -9,6 +9,8 @@ STEPS = [  # a question, and what to take if the answer is yes
      ["beta_bernoulli (0 and 1), gamma_poisson", "(counts), or LinTS with n_features=0"]),
     (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"],
      ["Bandit with a model declared in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
+    (["Have the arms features of their own,", "and are they many, or do they come and go?"],
+     ["Bandit with Shared(Ridge()):", "one model for all arms"]),
     (["Are rewards far from linear, even with", "squares, splines and interactions?"],
      ["ForestTS", "PolicyTreeTS, if people must read the rule"]),
     (["Will estimates be read from the log,", "and may the linear model be wrong?"],
