@@ -6,7 +6,7 @@ from pathlib import Path
 WIDTH, LEFT, LINE, PAD, GAP = 440, 64, 21, 12, 30
 STEPS = [  # a question, and what to take if the answer is yes
     (["Is nothing known of a round", "before an arm is chosen?"],
-     ["beta_bernoulli (0 and 1), gamma_poisson", "(counts), or LinTS with n_features=0"]),
+     ["beta_bernoulli or gamma_poisson,", "or LinTS with n_features=0"]),
     (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"],
      ["Bandit with a model declared in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
     (["Have the arms features of their own,", "and are they many, or do they come and go?"],
@@ -60,7 +60,8 @@ def chart():
     drawn, y = box(y + 16, ALWAYS, ASIDE, 2)
     parts += drawn
     return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 2}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y + 2}" '
+        f'viewBox="0 0 {WIDTH} {y + 2}" role="img" '
         'font-family="system-ui, sans-serif" font-size="16" fill="#111">',
         "<title>Which bandit?</title>",
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" '

@@ -50,12 +50,12 @@ def place_of(block, page):
                 address = f"{page}#{section['ids'][0]}"
             titles.insert(0, section.next_node(nodes.title).astext())
         section = section.parent
-    return address, ": ".join([*titles[:1], *titles[-1:]] if len(titles) > 1 else titles)
+    return address, " › ".join(titles if len(titles) < 2 else [titles[0], titles[-1]])
 
 
 def collect(app, doctree):
     page, used = app.env.docname, defaultdict(dict)
-    if not page.startswith("reference/"):
+    if not page.startswith("reference/") and page != "index":
         for block in doctree.findall(nodes.literal_block):
             if block.get("language") in PYTHON:
                 address, title = place_of(block, page)
