@@ -16,6 +16,7 @@ import os
 import platform
 import re
 import time
+from copy import deepcopy
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,8 +49,8 @@ def read(path: Path) -> NotebookNode:
 
 
 def stripped(notebook: NotebookNode) -> NotebookNode:
-    """The same notebook without outputs, execution counts and traces of the machine."""
-    notebook = NotebookNode(notebook)
+    """A copy without outputs, execution counts and traces of the machine."""
+    notebook = deepcopy(notebook)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = NotebookNode(kernelspec=kernel, language_info={"name": "python"})
     for cell in notebook.cells:
