@@ -29,6 +29,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks come with their outputs, at full size: notebooks/render.py
 nb_mime_priority_overrides = [("html", "text/html", 0)]
+smartquotes = False  # --option is an option
 highlight_language = "none"  # what has no language is output
 copybutton_selector = "div.highlight-python pre, div.highlight-ipython3 pre, div.highlight-bash pre"
 doctest_global_setup = "import numpy as np\nimport bayesbandit as bb"
@@ -57,4 +58,11 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "quickstart": [], "which": [], "mathematics": [], "changelog": []}
+html_sidebars = {
+    "index": [],
+    "quickstart": [],
+    "which": [],
+    "mathematics": [],
+    "changelog": [],
+    "extending": [],
+}

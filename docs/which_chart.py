@@ -8,7 +8,7 @@ STEPS = [  # a question, and what to take if the answer is yes
     (["Is nothing known of a round", "before an arm is chosen?"],
      ["beta_bernoulli or gamma_poisson,", "or LinTS with n_features=0"]),
     (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"],
-     ["Bandit with a model declared in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
+     ["Bandit with your model in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
     (["Have the arms features of their own,", "and are they many, or do they come and go?"],
      ["Bandit with Shared(Ridge()):", "one model for all arms"]),
     (["Are rewards far from linear, even with", "squares, splines and interactions?"],

@@ -1,17 +1,16 @@
 """Docstrings as the house writes them, turned into reStructuredText.
 
-Prose with `code`, formulas indented by four, lists, and settings as "name: what it is", which may
-go on in the next lines, indented or not.
+Prose with `code`, formulas indented by four, lists, and settings as "name: what it is", at the
+beginning of a line or of a sentence, which may go on in the next lines, indented or not.
 """
 
 import inspect
 import re
-import textwrap
 from contextlib import suppress
 
 import bayesbandit
 
-ITEM = re.compile(r"([a-z_]\w*(?:, [a-z_]\w*)*): (.*)")
+ITEM = re.compile(r"(?:^|(?<=\. ))([a-z_]\w*(?:, [a-z_]\w*)*): ")
 CODE = re.compile(r"`([^`]+)`(\w?)")
 PUBLIC = {*bayesbandit.__all__} - {"__version__"}
 
@@ -44,18 +43,19 @@ def paragraph(lines, settings):
     if lines[0].startswith("- "):
         items = re.split(r"\n- ", "\n".join(lines)[2:])
         return [f"- {inline(' '.join(item.split()))}" for item in items]
-    text, items = [], []
+    said = [[None, []]]
     for line in lines:
-        found = ITEM.match(line)
-        if found and settings.issuperset(found[1].split(", ")):
-            items.append([", ".join(f"``{name}``" for name in found[1].split(", ")), found[2]])
-        elif items:
-            items[-1].append(line.strip())
-        else:
-            text.append(line.strip())
-    out = [inline(" ".join(text)), ""] if text else []
-    for name, *said in items:
-        out += [name, textwrap.indent(inline(" ".join(said)), "    ")]
+        at = 0
+        for found in ITEM.finditer(line):
+            if settings.issuperset(names := found[1].split(", ")):
+                said[-1][1].append(line[at : found.start()].strip())
+                said.append([", ".join(f"``{name}``" for name in names), []])
+                at = found.end()
+        said[-1][1].append(line[at:].strip())
+    (_, text), *items = [(name, inline(" ".join(filter(None, words)))) for name, words in said]
+    out = [text, ""] if text else []
+    for name, words in items:
+        out += [name, f"    {words}"]
     return out
 
 
