@@ -71,3 +71,42 @@ def test_pictures_have_a_text():
     for page in PAGES:
         for text, picture in re.findall(r"!\[(.*?)\]\(([^)]*)\)", page.read_text(encoding="utf-8")):
             assert len(text) > 10, (page.name, picture)
+
+
+def stated(doc):
+    """A docstring of something with the settings alpha, beta_ and clip, as the site reads it."""
+
+    def thing(alpha, beta_, clip):
+        """To be explained."""
+
+    rewritten = runpy.run_path(str(DOCS / "extensions" / "docstrings.py"))["rewritten"]
+    lines = doc.splitlines()
+    rewritten(None, "function", "bayesbandit.thing", thing, None, lines)
+    return "\n".join(lines)
+
+
+def test_settings_are_told_apart():
+    """At the beginning of a line or a sentence, going on in the next line, indented or not."""
+    doc = "alpha: a number. beta_, clip: two of\nthem.\n    with more: so.\nother: no setting"
+    assert stated(doc).split("\n") == [
+        "``alpha``",
+        "    a number.",
+        "``beta_``, ``clip``",
+        "    two of them. with more: so. other: no setting",
+        "",
+    ]
+
+
+def test_nothing_but_code_is_markup():
+    doc = "A *star*, a tail_ and a|bar of `x_*` and `Ridge`s, `Thompson(0.5)` or `bb.UCB`."
+    assert stated(doc).strip() == (
+        r"A \*star\*, a tail\_ and a\|bar of ``x_*`` and :py:obj:`Ridge <bayesbandit.Ridge>`\ s, "
+        ":py:obj:`Thompson(0.5) <bayesbandit.Thompson>` or :py:obj:`bb.UCB <bayesbandit.UCB>`."
+    )
+
+
+def test_formulas_and_lists_stay_as_they_are():
+    doc = "First:\n\n    p = 1\n    q = 2\n\n- one\n  more\n- two"
+    assert stated(doc).split("\n") == [
+        *("First:", "", "::", "", "    p = 1", "    q = 2", "", "- one more", "- two", "")
+    ]

@@ -53,10 +53,8 @@ def paragraph(lines, settings):
                 at = found.end()
         said[-1][1].append(line[at:].strip())
     (_, text), *items = [(name, inline(" ".join(filter(None, words)))) for name, words in said]
-    out = [text, ""] if text else []
-    for name, words in items:
-        out += [name, f"    {words}"]
-    return out
+    listed = [line for name, words in items for line in (name, f"    {words}")]
+    return [*([text] if text else []), *([""] if text and items else []), *listed]
 
 
 def names_of(thing):
