@@ -1,27 +1,29 @@
-"""Execute notebooks and write readable copies, with their pictures, to docs/notebooks.
+"""Execute notebooks and write copies with their outputs to docs/notebooks, which the site shows.
 
 uv run notebooks/render.py                            # all of them, at full size
 uv run notebooks/render.py 01_posterior_behaviour --size toy --out runs/notebooks
 uv run notebooks/render.py --strip                    # only take outputs out of the sources
 
 The sources never keep outputs. A notebook reads its size, "toy" or "full", from BAYESBANDIT_SIZE.
+What a cell's picture shows is said, for those who do not see it, in the cell's metadata:
+{"mystnb": {"image": {"alt": "…"}}}.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
-import shutil
 import time
+from copy import deepcopy
+from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
 from joblib import Parallel, delayed
 from nbclient import NotebookClient
-from nbconvert import MarkdownExporter
 from nbformat import NotebookNode
-from traitlets.config import Config
 
 HERE = Path(__file__).resolve().parent
 RENDERED = HERE.parent / "docs" / "notebooks"
@@ -33,7 +35,13 @@ PLACES = (  # in warnings
     (r"\S*site-packages/", ""),
     (re.escape(f"{HERE.parent}/"), ""),
 )
-SHOWN = ["image/png", "text/markdown", "text/plain"]  # a table as plain text, which diffs well
+SHOWN = ["image/png", "text/markdown", "text/html", "text/plain"]  # the first that there is
+STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)  # of a table: pages have their own
+SAID = "mystnb"  # the metadata that a cell keeps
+LIBRARIES = (
+    "bayesbandit", "arviz", "matplotlib", "numba", "numpy", "nutpie", "pandas", "pymc", "pytensor",
+    "scikit-learn", "scipy",
+)  # fmt: skip
 
 
 def read(path: Path) -> NotebookNode:
@@ -41,12 +49,12 @@ def read(path: Path) -> NotebookNode:
 
 
 def stripped(notebook: NotebookNode) -> NotebookNode:
-    """The same notebook without outputs, execution counts and traces of the machine."""
-    notebook = NotebookNode(notebook)
+    """A copy without outputs, execution counts and traces of the machine."""
+    notebook = deepcopy(notebook)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = NotebookNode(kernelspec=kernel, language_info={"name": "python"})
     for cell in notebook.cells:
-        cell.metadata = NotebookNode()
+        cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == SAID})
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return notebook
@@ -67,25 +75,43 @@ def executed(path: Path, size: str) -> NotebookNode:
     return notebook
 
 
-def write(notebook: NotebookNode, name: str, out: Path) -> None:
-    """NAME.md and its pictures NAME_files/*.png, in place of those that were there."""
-    exporter = MarkdownExporter(config=Config(NbConvertBase={"display_data_priority": SHOWN}))
-    names = {"unique_key": "picture", "output_files_dir": f"{name}_files"}
-    text, resources = exporter.from_notebook_node(notebook, resources=names)
-    shutil.rmtree(out / f"{name}_files", ignore_errors=True)
-    for file, picture in resources["outputs"].items():
-        (out / file).parent.mkdir(parents=True, exist_ok=True)
-        (out / file).write_bytes(picture)
+def presented(notebook: NotebookNode, size: str) -> NotebookNode:
+    """Outputs as a page shows them, one kind of each, and what they were made with at the end."""
+    shown = stripped(notebook)
+    for cell, ran in zip(shown.cells, notebook.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs = [_output(output) for output in ran.outputs]
+    made = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    text = f"*Run at {size} size with Python {platform.python_version()}, {made}.*"
+    shown.cells.append(nbformat.v4.new_markdown_cell(text, id="versions"))
+    return shown
+
+
+def _output(output: NotebookNode) -> NotebookNode:
+    output = NotebookNode(output)
+    if output.output_type == "stream":
+        for place, name_there in PLACES:
+            output.text = re.sub(place, name_there, output.text)
+        return output
+    if "execution_count" in output:
+        output.execution_count = None
+    kind = next((kind for kind in SHOWN if kind in output.data), None)
+    output.metadata = NotebookNode()
+    output.data = NotebookNode({} if kind is None else {kind: output.data[kind]})
+    if kind == "text/html":
+        output.data[kind] = STYLE.sub("", output.data[kind])
+    return output
+
+
+def write(notebook: NotebookNode, name: str, size: str, out: Path) -> None:
+    """NAME.ipynb with its outputs, in place of what was there."""
     out.mkdir(parents=True, exist_ok=True)
-    for place, name_there in PLACES:
-        text = re.sub(place, name_there, text)
-    lines = (line.rstrip() for line in text.strip().splitlines())
-    (out / f"{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    nbformat.write(presented(notebook, size), out / f"{name}.ipynb")
 
 
 def render(path: Path, size: str, out: Path) -> str:
     start = time.perf_counter()
-    write(executed(path, size), path.stem, out)
+    write(executed(path, size), path.stem, size, out)
     return f"{path.stem}: {time.perf_counter() - start:.0f} s at {size} size"
 
 

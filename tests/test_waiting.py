@@ -43,8 +43,9 @@ def test_one_line_after_a_second(clock, capsys):
     assert capsys.readouterr().err == waiting.LINE + "\n"
 
 
-def test_others_kernels_are_their_own_affair(clock, capsys):
-    compiled(waiting.Waiting(), clock, 50.0, module="somebody.else")
+@pytest.mark.parametrize("module", ["somebody.else", None])
+def test_others_kernels_are_their_own_affair(clock, capsys, module):
+    compiled(waiting.Waiting(), clock, 50.0, module=module)
     assert capsys.readouterr().err == ""
 
 

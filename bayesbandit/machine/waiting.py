@@ -44,7 +44,8 @@ class Waiting(Listener):
 def _is_ours(event: Event) -> bool:
     data: Any = event.data
     kernel = getattr(data.get("dispatcher"), "py_func", None)
-    return getattr(kernel, "__module__", "").startswith("bayesbandit.")
+    module = getattr(kernel, "__module__", None)  # of generated code None: nutpie compiles such
+    return isinstance(module, str) and module.startswith("bayesbandit.")
 
 
 def is_watched() -> bool:

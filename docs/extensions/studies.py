@@ -1,0 +1,27 @@
+"""A page for each study of the paper: its title and pictures around the tables that it wrote."""
+
+import re
+from pathlib import Path
+
+PAGE = re.compile(r"results/(\w+)/table")
+PICTURE = re.compile(r"\]\((\w+)/[\w.-]+\.png\)")  # of a study, in the list of claims
+
+
+def completed(app, page, source):
+    results = Path(app.srcdir, "results")
+    if page == "results/README":
+        source[0] = PICTURE.sub(r"](\1/table.md#pictures)", source[0])
+    elif found := PAGE.fullmatch(page):
+        study = found[1]
+        titles = (results / "index.md").read_text(encoding="utf-8")
+        title = re.search(rf"^(.+) <{study}/table>$", titles, flags=re.M)[1]
+        command = f"```bash\nuv run bayesbandit reproduce {study} --jobs 2\n```"
+        tables = source[0].replace(" ± ", "\u00a0±\u00a0")
+        names = sorted(picture.stem for picture in (results / study).glob("*.png"))
+        shown = "\n\n".join(f"![{title}: {n.replace('_', ' ')}]({n}.png)" for n in names)
+        source[0] = f"# {title}\n\n{command}\n\n{tables}\n\n## Pictures\n\n{shown}\n"
+
+
+def setup(app):
+    app.connect("source-read", completed)
+    return {"parallel_read_safe": True}
