@@ -404,3 +404,33 @@ def test_bad_arms():
         bandit(n_features=0)
     with pytest.raises(TypeError, match="model must be"):
         bandit(model=3)
+
+
+@pytest.mark.parametrize("arms", [5, 13, 17, 33])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_equal_arms_have_equal_probabilities(arms, alpha, rng):
+    """To the last bit, wherever they stand."""
+    made = bandit(arms=arms, policy=bb.Thompson(alpha), n_features=7)
+    made.update(rng.normal(size=(20, 7)), [0] * 20, rng.normal(size=20), [0.5] * 20)
+    best = made.posterior(0).location[:7]
+    for some in (2, arms):
+        x, which = rng.normal(size=(3, arms, 7)), rng.choice(arms, some, replace=False)
+        x[:, which] = (3 * best + 0.1 * rng.normal(size=(3, 7)))[:, None]
+        p = made.probabilities(x)
+        np.testing.assert_allclose(p[:, which], p[:, which[:1]].repeat(some, axis=1), atol=1e-12)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_an_arm_far_off_leaves_the_others_apart(rng):
+    """Fewer arms than features: two of them are told apart beside one that is 1e9 times larger."""
+    made = bandit(arms=3, n_features=10)
+    made.update(rng.normal(size=(6, 10)), [0] * 6, rng.normal(size=6), [0.5] * 6)
+    x = rng.normal(size=(8, 3, 10))
+    x[:, 0] *= 1e9
+    behind = made.posterior(0).location[:10]
+    x[:, 0] -= (behind @ x[:, 0].T / (behind @ behind))[:, None] * behind  # of mean 0
+    p, known = made.probabilities(x), made.posterior(0)
+    draws = rng.multivariate_normal(known.location, known.spread, size=100_000)[:, :10]
+    for context, own in zip(x, p, strict=True):
+        share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
+        np.testing.assert_allclose(own, share, atol=0.012)

@@ -121,10 +121,7 @@ class SharedBelief(Belief):
             return None
         arms = np.flatnonzero(available)
         z, offset, known = self.common.coordinates(x[:, arms].reshape(-1, self.n_features))
-        shape = len(x), len(arms)
-        mean, factor = z @ known.location + offset, z @ _root(known.spread)
-        factor = factor.reshape(*shape, -1).transpose(0, 2, 1)
-        return Comparison(arms, mean.reshape(shape), factor, known.df, params)
+        return Comparison(arms, z, offset, known, params)
 
     def describe_arms(
         self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, alpha: np.ndarray | None
@@ -183,12 +180,3 @@ class SharedBelief(Belief):
             raise ValueError(f"n must be counts {self.n.shape}; got {state['n']}")
         self.n = state["n"].astype(np.float64)
         self.common.restore(below(state, "common."))
-
-
-def _root(spread: np.ndarray) -> np.ndarray:
-    """R with RR' = spread (P, P), which may be singular."""
-    try:
-        return np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError:
-        variance, axes = np.linalg.eigh(spread)
-        return axes * np.sqrt(np.maximum(variance, 0.0))
