@@ -6,7 +6,10 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import bayesbandit as bb
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -434,3 +437,38 @@ def test_an_arm_far_off_leaves_the_others_apart(rng):
     for context, own in zip(x, p, strict=True):
         share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
         np.testing.assert_allclose(own, share, atol=0.012)
+
+
+def test_a_late_reward_after_a_change_of_arms():
+    """Of a decision whose table was encoded: as it was, however the arms have changed."""
+    names = ["a", "b", "c"]
+    made = bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None)
+    decision = made.choose(frame(names))
+    made.add_arm("d")
+    made.observe(decision, 1.0)
+    np.testing.assert_array_equal(made.history.x, [decision.x])
+    assert made.history.propensity.tolist() == [decision.propensity]
+
+
+def test_an_index_that_names_no_arms():
+    """Texts that are no arms are refused; one that counts rows goes with the arms given."""
+    rows, arms = frame(["a", "b", "c"]), [10, 9, 1]
+    made = bandit(arms=[*arms, 0], encoder=bb.Encoder.fit(rows), n_features=None)
+    made.update(rows, arms, [1.0, 2.0, 3.0], [0.5] * 3)
+    for index in (["11", "12", "13"], ["10", "9", "1"]):
+        with pytest.raises(ValueError, match=r"unknown arm '1.'.*reset_index"):
+            made.choose(rows.set_axis(index), arms=arms)
+    want = made.choose(rows.set_axis(arms)).mean
+    counted = rows.reset_index(drop=True)
+    np.testing.assert_array_equal(made.choose(counted, arms=arms).mean, want)
+    swapped = made.choose(counted.iloc[:2], arms=[1, 0]).mean
+    np.testing.assert_allclose(swapped[[2, 3]], want[:2])
+    assert made.choose(counted.iloc[:1], arms=np.int64(9)).arm == 9
+
+
+@pytest.mark.parametrize(
+    "model", [Levels(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
+)
+def test_models_that_compare_arms_are_refused(model):
+    with pytest.raises(TypeError, match="says which arm is best in a context"):
+        bandit(model)

@@ -23,7 +23,7 @@ class Shared:
     they are. Thompson sampling draws one θ for all arms.
 
     model: of the reward of a row: `Ridge()`, a declared `RewardModel` that does not take `arm`, or
-        one's own with a method `belief`.
+        one's own with a method `belief`. One that `compares_arms` is refused.
     """
 
     model: Any
@@ -31,6 +31,11 @@ class Shared:
     def __post_init__(self) -> None:
         if isinstance(self.model, Shared):
             raise TypeError(f"the arms share one model; got {shown(self.model)}")
+        if getattr(self.model, "compares_arms", False):
+            raise TypeError(
+                f"{shown(self.model)} says which arm is best in a context, and not what a row of "
+                "features is worth: bb.Shared takes models of rewards, as bb.Ridge()"
+            )
         if getattr(getattr(self.model, "declared", self.model), "takes_arm", False):
             raise TypeError(
                 f"{shown(self.model)} takes `arm`, and is of all arms by itself: without bb.Shared "
