@@ -79,7 +79,7 @@ def logged(bandit: BanditState, x: Any, arm: Any, propensity: Any) -> np.ndarray
     return of_all(bandit, x)
 
 
-def _listed(arms: Iterable[Name] | Name) -> list[Name]:
+def _listed(arms: Iterable[Name]) -> list[Name]:
     return [arms] if isinstance(arms, str | Integral) else list(arms)
 
 

@@ -6,6 +6,8 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import bayesbandit as bb
+from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
@@ -437,6 +439,27 @@ def test_an_arm_far_off_leaves_the_others_apart(rng):
     for context, own in zip(x, p, strict=True):
         share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
         np.testing.assert_allclose(own, share, atol=0.012)
+
+
+@pytest.mark.parametrize("model", [Bootstrap(draw="normal"), Forest(trees=8, bag=2, least=4)])
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
+    """One normal for all arms never told them apart: the larger mean won at any spread."""
+    made = played(bandit(model, bb.Thompson(alpha)), 20)
+    x = 0.3 * features(6, 4)
+    mean, sd = made.belief.moments(x)
+    p = made.probabilities(x)
+    np.testing.assert_allclose(p, bb.choice_probabilities(mean, alpha * sd), atol=1e-9)
+    draws = made.belief.draw(x, 20_000, rng)
+    share = np.stack([np.bincount(d, minlength=K) for d in draws.argmax(axis=2).T]) / len(draws)
+    np.testing.assert_allclose(share, bb.choice_probabilities(mean, sd), atol=0.02)
+    assert (p.max(axis=1) < 0.99).any()
+    some = np.array([True, False, True, True, False])
+    np.testing.assert_allclose(
+        made.belief.best(x, alpha, some),
+        bb.choice_probabilities(*(part[:, some] for part in (mean, alpha * sd))),
+        atol=1e-9,
+    )
 
 
 def test_a_late_reward_after_a_change_of_arms():

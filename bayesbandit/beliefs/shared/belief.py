@@ -11,7 +11,8 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, below, moments_of, shared
 from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import declares, integer, shown
-from bayesbandit.kernels.rules import put_moments
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.rules import HUGE, put_moments
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,27 @@ class SharedBelief(Belief):
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
     ) -> np.ndarray:
         x = x if available is None else x[:, available]
+        if self._are_independent():
+            mean, sd = self.moments(x)
+            return mean + np.minimum(sd, HUGE) * rng.standard_normal((size, 1, x.shape[1]))
         drawn = self.common.draw(x.reshape(-1, self.n_features), size, rng)
         return np.reshape(drawn, (size, *x.shape[:2]))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
+        if self._are_independent():
+            mean, sd = self.moments(x[:, which])
+            scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)
+            return best_of_location_scale(mean, scale, np.full_like(scale, np.inf))
         params = np.column_stack([np.ravel(alpha), np.zeros(np.size(alpha))])
         if (comparison := self._compared(x, which, params)) is None:
             return super().best(x, alpha, available)
         return comparison.probabilities()
+
+    def _are_independent(self) -> bool:
+        """Whether a row's mean reward is drawn by itself, of a mean and a standard deviation: one
+        normal for all rows would never tell them apart."""
+        return declares(self.common, "independent", ("draw", "best")) is True
 
     def compare(
         self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, params: np.ndarray
