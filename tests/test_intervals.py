@@ -30,6 +30,13 @@ def test_by_hand():
     assert (a["95%"], b["95%"]) == (50.0, 100.0)
     whole = evaluation.intervals(beliefs, arms=[], levels=[0.95])
     assert whole["95%"].tolist() == [75.0]
+    other = Beliefs(np.full_like(mean, 2.0), np.ones_like(mean), np.zeros_like(mean), pulls)
+    gaps = evaluation.intervals(beliefs, arms=["a", "b"], beside=other)
+    assert (gaps.loc["a", "mse_above"], gaps.loc["a", "mse_above_se"]) == (1.0, 4.0)
+    assert gaps.loc["b", "mse_above"] == -3.5
+    long = np.zeros((2, 3, 2))
+    with pytest.raises(ValueError, match=r"beside must be of \(2, 1, 2\); got \(2, 3, 2\)"):
+        evaluation.intervals(beliefs, beside=Beliefs(long, long, long, pulls))
     shifted = evaluation.intervals(beliefs, truth=[[1.0, 0.0]], arms=["a", "b"])
     assert shifted.loc["a", "bias"] == 1.0
 

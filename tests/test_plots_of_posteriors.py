@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import bayesbandit as bb
@@ -35,7 +36,8 @@ def inside(figure: Figure) -> Figure:
     """The figure drawn without a warning, all its texts and axes within it."""
     with warnings.catch_warnings(action="error"):
         assert figure._repr_png_().startswith(b"\x89PNG")
-    renderer, whole = figure.canvas.get_renderer(), figure.bbox
+    renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
+    figure.draw(renderer)
     boxes = [ax.get_tightbbox(renderer) for ax in figure.axes]
     boxes += [box.get_window_extent() for box in figure.legends]
     boxes += [figure._suptitle.get_window_extent()] if figure._suptitle else []

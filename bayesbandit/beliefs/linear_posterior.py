@@ -49,8 +49,9 @@ class LinearPosterior:
         if not np.isfinite(self.spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
         scale = np.sqrt(np.maximum(np.diag(self.spread), 0.0))
-        student = (self.df,) if math.isfinite(self.df) else ()
-        return {"theta": (stats.t if student else stats.norm)(*student, self.location, scale)}
+        if math.isinf(self.df):
+            return {"theta": stats.norm(self.location, scale)}
+        return {"theta": stats.t(self.df, self.location, scale)}
 
     def quantiles(self, name: str, p: Any) -> np.ndarray:
         """Quantiles at probabilities p (m,) of each element of θ: (m, D)."""

@@ -34,14 +34,14 @@ class Linear:
         if mean.ndim != 2 or 0 in mean.shape:
             raise ValueError(f"mean must be (K, d), of K arms and d features; got {mean.shape}")
         spread = checks.finite(checks.floats(self.spread, "spread"), "spread")
-        if spread.shape not in ((), mean.shape) or (spread < 0.0).any():
+        if np.shape(self.spread) not in ((), mean.shape) or (spread < 0.0).any():
             raise ValueError(
                 f"spread must be a number or {mean.shape}, and not negative; got {self.spread!r}"
             )
         checks.number(self.sigma, "sigma", least=0)
         checks.integer(self.horizon, "horizon", least=1)
         object.__setattr__(self, "mean", mean.copy())
-        object.__setattr__(self, "spread", spread.copy())
+        object.__setattr__(self, "spread", np.broadcast_to(spread, mean.shape).copy())
 
     @cached_property
     def arms(self) -> tuple[int, ...]:

@@ -75,7 +75,7 @@ def after_runs(
 
 def intervals(
     beliefs: Beliefs, truth: np.ndarray | None = None, arms: Sequence[object] | None = None,
-    levels: Sequence[float] = LEVELS,
+    levels: Sequence[float] = LEVELS, beside: Beliefs | None = None,
 ) -> pd.DataFrame:  # fmt: skip
     """How right estimates are, and how right they claim to be: a row for each arm, by its name in
     `arms`, or, if that is empty, one for all together.
@@ -83,7 +83,8 @@ def intervals(
     truth: (m, K), where `beliefs` have none. Columns: `pulls`, `bias`, the `actual_sd` of the
     estimates about the truth over runs and the `claimed_sd`, their `rmse`, and, under each level's
     name, in how many per cent the normal interval has the truth inside; all of them means over the
-    contexts. With the standard errors over runs of biases and shares, as `…_se`.
+    contexts. With the standard errors over runs of biases and shares, as `…_se`. beside: beliefs
+    about the same runs, beyond whose mean squared error this one is by `mse_above`, run by run.
     """
     from scipy.stats import norm
 
@@ -92,6 +93,11 @@ def intervals(
         raise ValueError(f"intervals need at least 2 runs; got {R}")
     if np.isnan(error).any():
         raise ValueError("the truth is not known at contexts of one's own: give truth (m, K)")
+    other = None
+    if beside is not None:
+        other = beside.mean - (beside.truth if truth is None else truth)
+        if other.shape != error.shape:
+            raise ValueError(f"beside must be of {error.shape}; got {other.shape}")
     K = error.shape[2]
     names = list(range(K) if arms is None else arms)
     if len(names) not in (0, K):
@@ -102,6 +108,8 @@ def intervals(
         row = {"pulls": beliefs.pulls[:, some].mean(), **_over_runs("bias", e)}
         row |= {"actual_sd": float(np.sqrt(e.var(axis=0, ddof=1).mean())), "claimed_sd": sd.mean()}
         row["rmse"] = float(np.sqrt((e**2).mean()))
+        if other is not None:
+            row |= _over_runs("mse_above", e**2 - other[:, :, some] ** 2)
         for level in levels:
             inside = np.abs(e) <= norm.ppf(0.5 + level / 2) * sd
             row |= _over_runs(f"{level:.0%}", 100.0 * inside)

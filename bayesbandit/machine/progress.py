@@ -49,7 +49,7 @@ def tell(place: Place) -> Tell:
 
 
 @contextmanager
-def followed(n: int, before: float, total: float, what: str, show: bool) -> Iterator[Board]:
+def followed(n: int, before: int, total: int, what: str, show: bool) -> Iterator[Board]:
     """A board of n pieces of work, and a bar on stderr that follows it.
 
     before: what was done already, of the total. show: without it, there is neither file nor bar.

@@ -33,7 +33,7 @@ def regret_curves(table: pd.DataFrame) -> Figure:
     if len(names) > MANY:
         column, title = "normalised_regret", "Normalised regret"
         label = "regret a round (units of reward)"
-        rates = runs["regret"] / runs["t"]
+        rates = pd.DataFrame(runs["regret"] / runs["t"])
         close = names if coincide(rates.groupby("environment").mean(), rates) else []
     else:
         regret = {name: runs["regret"].loc[name].dropna(axis=1, how="all") for name in names}

@@ -96,7 +96,8 @@ def outcomes(
     grid, truth = np.asarray(grid, np.float64), np.asarray(truth, np.float64)
     if truth.shape != (len(grid), len(arms)):
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
-    figure, axes = panels(len(arms), most=4, width=2.6, height=2.6)
+    lines = 1 + max(plain(f"arm {arm}", 27).count("\n") for arm in arms)
+    figure, axes = panels(len(arms), most=4, width=2.6, height=2.5 + 0.2 * lines)
     scale: dict[str, Any] = {"vmin": truth.min(), "vmax": truth.max(), "cmap": "viridis"}
     for k, ax in enumerate(axes):
         image = ax.pcolormesh(*_mesh(grid, truth[:, k]), **SMOOTH, **scale)

@@ -215,9 +215,10 @@ def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndar
         at = np.stack([np.asarray(exact.ppf(one))[index] for one in p])
         x = np.unique(np.concatenate([at, np.linspace(at[0], at[-1], POINTS)]))
         height = exact.pdf(x.reshape(-1, *(1,) * len(index)))
-        return x, np.asarray(height)[(slice(None), *index)]
+        return x, np.array([row[index] for row in np.asarray(height)])
     from scipy.stats import gaussian_kde
 
     values = posterior.draws[name][(slice(None), *index)]
-    x = np.linspace(*np.quantile(values, ENDS), POINTS)
+    low, high = np.quantile(values, ENDS)
+    x = np.linspace(low, high, POINTS)
     return x, gaussian_kde(values)(x)
