@@ -2,6 +2,7 @@
 
 uv run notebooks/render.py                            # all of them, at full size
 uv run notebooks/render.py 01_posterior_behaviour --size toy --out runs/notebooks
+uv run notebooks/render.py --text                     # of the same code, only text anew
 uv run notebooks/render.py --strip                    # only take outputs out of the sources
 
 The sources never keep outputs. A notebook reads its size, "toy" or "full", from BAYESBANDIT_SIZE.
@@ -103,6 +104,19 @@ def _output(output: NotebookNode) -> NotebookNode:
     return output
 
 
+def retold(notebook: NotebookNode, copy: NotebookNode) -> NotebookNode:
+    """A copy with the notebook's text and descriptions of pictures, and the outputs that it has."""
+    ran = [cell for cell in copy.cells if cell.cell_type == "code"]
+    shown = stripped(notebook)
+    cells = [cell for cell in shown.cells if cell.cell_type == "code"]
+    if [cell.source for cell in cells] != [cell.source for cell in ran]:
+        raise ValueError("its code is not that of the copy: it has to be run")
+    for cell, before in zip(cells, ran, strict=True):
+        cell.outputs = before.outputs
+    shown.cells.append(copy.cells[-1])
+    return shown
+
+
 def write(notebook: NotebookNode, name: str, size: str, out: Path) -> None:
     """NAME.ipynb with its outputs, in place of what was there."""
     out.mkdir(parents=True, exist_ok=True)
@@ -115,6 +129,12 @@ def render(path: Path, size: str, out: Path) -> str:
     return f"{path.stem}: {time.perf_counter() - start:.0f} s at {size} size"
 
 
+def retell(path: Path, out: Path) -> str:
+    copy = out / path.name
+    nbformat.write(retold(read(path), read(copy)), copy)
+    return f"{path.stem}: its text"
+
+
 def strip(path: Path) -> None:
     nbformat.write(stripped(read(path)), path)
 
@@ -125,6 +145,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--jobs", type=int, default=1, help="notebooks at a time")
     parser.add_argument("--out", type=Path, default=RENDERED)
+    parser.add_argument("--text", action="store_true", help="run nothing: take over text alone")
     parser.add_argument("--strip", action="store_true", help="only take outputs out of the sources")
     asked = parser.parse_args()
     paths = {path.stem: path for path in SOURCES}
@@ -133,7 +154,9 @@ def main() -> None:
     chosen = [paths[name] for name in asked.names or paths]
     for path in chosen:
         strip(path)
-    if not asked.strip:
+    if asked.text:
+        print(*(retell(path, asked.out) for path in chosen), sep="\n")
+    elif not asked.strip:
         jobs = (delayed(render)(path, asked.size, asked.out) for path in chosen)
         for said in Parallel(asked.jobs, return_as="generator_unordered")(jobs):
             print(said, flush=True)

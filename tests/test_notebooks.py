@@ -2,6 +2,7 @@
 
 import os
 import re
+from copy import deepcopy
 
 import nbformat
 import pytest
@@ -15,6 +16,7 @@ from notebooks.render import (
     executed,
     presented,
     read,
+    retold,
     stripped,
 )
 
@@ -112,6 +114,19 @@ def test_an_output_is_shown_in_one_way():
     assert kept == [table, picture, {"text/plain": "a"}, {}]
     assert shown.outputs[-1].text == "c/d.py:3"
     assert shown.metadata == {SAID: {"image": {"alt": "a"}}}
+
+
+@every_notebook
+def test_text_is_told_anew_without_a_run(path):
+    source, copy = read(path), copy_of(path)
+    first, told = source.cells[0], deepcopy(source)
+    told.cells[0].source = f"{first.source}, again"
+    shown = retold(told, copy)
+    assert shown.cells[0].source == told.cells[0].source
+    assert shown.cells[1:] == copy.cells[1:]
+    next(cell for cell in told.cells if cell.cell_type == "code").source += "\n"
+    with pytest.raises(ValueError, match="has to be run"):
+        retold(told, copy)
 
 
 def test_copies_are_light():

@@ -7,6 +7,15 @@ PAGE = re.compile(r"results/(\w+)/table")
 PICTURE = re.compile(r"\]\((\w+)/[\w.-]+\.png\)")  # of a study, in the list of claims
 
 
+def unbroken(line):
+    """A row of a table whose short cells keep to one line; long ones, and prose, break."""
+    cells = line.split("|")
+    short = (
+        cell if len(cell.strip()) > 40 else cell.strip().replace(" ", "\u00a0") for cell in cells
+    )
+    return line if len(cells) < 3 or "---" in line else " | ".join(short).strip()
+
+
 def completed(app, page, source):
     results = Path(app.srcdir, "results")
     if page == "results/README":
@@ -16,7 +25,7 @@ def completed(app, page, source):
         titles = (results / "index.md").read_text(encoding="utf-8")
         title = re.search(rf"^(.+) <{study}/table>$", titles, flags=re.M)[1]
         command = f"```bash\nuv run bayesbandit reproduce {study} --jobs 2\n```"
-        tables = source[0].replace(" ± ", "\u00a0±\u00a0")
+        tables = "\n".join(map(unbroken, source[0].splitlines()))
         names = sorted(picture.stem for picture in (results / study).glob("*.png"))
         shown = "\n\n".join(f"![{title}: {n.replace('_', ' ')}]({n}.png)" for n in names)
         source[0] = f"# {title}\n\n{command}\n\n{tables}\n\n## Pictures\n\n{shown}\n"
