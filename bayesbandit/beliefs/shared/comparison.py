@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
     return normal, np.ones(JOINT) if np.isinf(df) else np.sqrt(df / chi2.ppf(uniform, df))
 
 
-@cache
+@lru_cache(maxsize=32)  # offers may come in any number
 def _sobol(D: int) -> tuple[np.ndarray, np.ndarray]:
     """Standard normals (JOINT, D) and uniforms (JOINT,) from one scrambled Sobol sequence."""
     u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
