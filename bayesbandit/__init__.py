@@ -37,6 +37,7 @@ _HOME = {
     "list_models": "declaring.gallery",
     "load_model": "model",
     "Ridge": "beliefs.linear",
+    "Shared": "beliefs.shared.belief",
     "InversePropensity": "balance.propensity",
     "Unweighted": "balance.propensity",
     "KernelBalance": "balance.kernel",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws
     from bayesbandit.beliefs.linear import Ridge
+    from bayesbandit.beliefs.shared.belief import Shared
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.engines.draws import PoorDiagnostics

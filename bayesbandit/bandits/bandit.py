@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.balance.base import Balance, weight_source
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.balance.reweighting import begin
-from bayesbandit.bandits import account, deciding, door, forks, lessons, playing
+from bayesbandit.bandits import account, deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.saved import storage
@@ -44,7 +44,8 @@ class Bandit(BanditState):
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
     model: what is believed about the arms' rewards: `Ridge()`, a declared `RewardModel`, or one's
-        own with a method `belief`.
+        own with a method `belief`. With `Shared(…)` of one of them, each arm has features of its
+        own: a context is (K, d), a row an arm, and several are (n, K, d), in every method.
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context; 0 where there are none, and `choose()` needs none. An
@@ -131,8 +132,8 @@ class Bandit(BanditState):
         """What is known now about one arm's coefficients and mean reward; where the arms share a
         declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
         k = self.number(arm)
-        rows, layout = self.history.of_arm(k), self.layout
-        tail = rows[:, layout.tail :]
+        rows = self.history.ordered() if self.of_arms else self.history.of_arm(k)
+        layout, tail = self.layout, rows[:, self.layout.tail :]
         kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
         known = self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
         if self.encoder is not None and hasattr(known, "encoder"):
@@ -141,13 +142,13 @@ class Bandit(BanditState):
 
     def greedy(self, x: Any = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
-        mean = deciding.means(self, checks.contexts(self.encoded(x), self.n_features))
+        mean = deciding.means(self, of_arms.of_all(self, x))
         return self.layout.names[mean.argmax(axis=1)]
 
     def probabilities(self, x: Any = None) -> np.ndarray:
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
-        return deciding.probabilities(self, checks.contexts(self.encoded(x), self.n_features))
+        return deciding.probabilities(self, of_arms.of_all(self, x))
 
     def summary(self) -> pd.DataFrame:
         """What the rounds that `history` keeps say of each arm, a row by name.
@@ -162,7 +163,8 @@ class Bandit(BanditState):
     def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 
-        x: none is needed where n_features=0. arms: those that may be chosen, where not all may.
+        x: none is needed where n_features=0. arms: those that may be chosen, where not all may; the
+        rows of features that arms have are then of these, unless a table's index names them.
         """
         live = self.deciding
         if x is None:
@@ -193,9 +195,10 @@ class Bandit(BanditState):
     def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
         """Rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and their propensities.
 
-        Without propensities, today's policy and belief supply them.
+        Without propensities, today's policy and belief supply them. Where arms have features, those
+        of the chosen ones, (n, d), are enough with propensities.
         """
-        lessons.update(self, self.encoded(x), arm, reward, propensity)
+        lessons.update(self, x, arm, reward, propensity)
 
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
@@ -205,7 +208,7 @@ class Bandit(BanditState):
         computed in every `every`-th round at least, else NaN.
         """
         reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
-        x = checks.contexts(self.encoded(x), self.n_features, len(np.atleast_1d(reward)))
+        x = of_arms.of_all(self, x, len(np.atleast_1d(reward)))
         checks.integer(every, "every", least=1)
         return self._play(x, reward, every)
 

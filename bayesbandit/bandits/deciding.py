@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits import forks
+from bayesbandit.bandits import forks, of_arms
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of, shared
@@ -20,7 +20,12 @@ NOTHING = np.empty(0)  # the context of a bandit without features
 
 
 def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision:
-    """For one context (d,) or a batch (n, d), among these arms or all."""
+    """For one context (d,) or a batch (n, d), among these arms or all; see `of_arms` for those with
+    a row an arm."""
+    if bandit.of_arms:
+        with bandit.lock:
+            one = np.ndim(x) == 2
+            return _of_arms(bandit, *of_arms.contexts(bandit, x, arms), one)
     x = x if x is NOTHING else bandit.encoded(x)
     with bandit.lock:
         forks.release(bandit)
@@ -60,14 +65,41 @@ def _many(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarr
     params, done, layout = forks.params(bandit, len(x)), 0, bandit.layout
     twin = forks.asked(bandit)
     rows, kind = describe(twin, x, available, params)
+    choose_many = kernels_of(twin.belief).choose_many
     while done < len(rows):
-        done = rounds.choose_many(
+        done = choose_many(
             rows, done, layout.n_columns, len(layout.arms), kind, params, twin.stream
         )
         if done < len(rows):
             forks.refill(twin)
     forks.become(bandit, twin)
     return rows
+
+
+@forks.alone
+def _of_arms(bandit: BanditState, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
+    """Decided for contexts (n, K, d)."""
+    if len(x) == 0:
+        raise ValueError("contexts must have at least one decision's rows; got none")
+    params, done, layout = forks.params(bandit, len(x)), 0, bandit.layout
+    twin, comparison = forks.asked(bandit), None
+    rows = np.empty((len(x), layout.width))
+    if bandit.rule == rules.THOMPSON:
+        comparison = cast(Any, twin.belief).compare(rows, x, available, params)
+    if comparison is None:
+        rows, kind = describe(twin, x, available, params)
+    while done < len(rows):
+        if comparison is not None:
+            done = comparison.choose(rows, done, layout, twin.stream)
+        else:
+            K = len(layout.arms)
+            done = rounds.choose_many(rows, done, layout.n_columns, K, kind, params, twin.stream)
+        if done < len(rows):
+            forks.refill(twin)
+    chosen = rows[:, layout.tail + rules.ARM].astype(np.int64)
+    rows[:, : layout.n_features] = x[np.arange(len(x)), chosen]
+    forks.become(bandit, twin)
+    return Decision(layout, rows[0] if one else rows, comparison)
 
 
 @forks.alone
@@ -104,7 +136,8 @@ def describe(
     """
     belief, rule = cast(Any, bandit.belief), bandit.rule
     rows = np.empty((len(x), bandit.layout.width))
-    rows[:, : bandit.n_features] = x
+    if not bandit.of_arms:  # the context of such a row is what the arm chosen has
+        rows[:, : bandit.n_features] = x
     kind = forks.kind_played(bandit)
     if kind in rules.DRAWN:
         belief.describe_parameters(rows, available)
@@ -113,7 +146,10 @@ def describe(
         _by_policy(bandit, rows, x, available, held)
     else:
         alpha = params[:, 0] if rule == rules.THOMPSON else None
-        belief.describe(rows, available, alpha)
+        if bandit.of_arms:
+            belief.describe_arms(rows, x, available, alpha)
+        else:
+            belief.describe(rows, available, alpha)
     if rule is None or (rule == rules.THOMPSON and belief.tabulates):
         p, floor = bandit.layout.moment(rows, 2), params[:, 1:]
         p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
 from bayesbandit.kernels.chances import all_chances, chance
@@ -15,6 +16,8 @@ from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
 class Decision:
     """An arm for one context, or one for each of n contexts, with the moments it was made from.
 
+    Where each arm has features of its own, x are those of the chosen arm.
+
     For one context: x (d,), arm (its name), propensity (a float), probabilities, mean and sd (K,).
     For a batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K); it has a
     length, and `decision[i]` or a slice of it is a decision too. Columns stand in the order of
@@ -22,11 +25,18 @@ class Decision:
     that was not available has mean −∞, sd 0 and probability 0.
     """
 
-    __slots__ = ("layout", "rows")
+    __slots__ = ("late", "layout", "rows")
 
-    def __init__(self, layout: Layout, rows: np.ndarray) -> None:
+    def __init__(self, layout: Layout, rows: np.ndarray, late: Comparison | None = None) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
+        self.late = late  # what fills in the probabilities, where the rows lack them
+
+    def settle(self) -> None:
+        """Fill in the probabilities that have been left for when they are asked for."""
+        if (late := self.late) is not None:
+            late.fill(self.rows.reshape(-1, self.layout.width), self.layout)
+            self.late = None
 
     @property
     def arms(self) -> tuple[Name, ...]:
@@ -59,6 +69,7 @@ class Decision:
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
+        self.settle()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
@@ -73,6 +84,7 @@ class Decision:
     @property
     def probabilities(self) -> np.ndarray:
         """Every arm's probability (…, K)."""
+        self.settle()
         rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
         out = np.empty((len(rows), K))
         all_chances(rows, self.layout.n_columns, K, out)
@@ -86,6 +98,7 @@ class Decision:
     def __getitem__(self, which: int | slice | np.ndarray) -> Decision:
         if self.rows.ndim == 1:
             raise TypeError("a decision about one context cannot be indexed")
+        self.settle()
         return Decision(self.layout, self.rows[which])
 
     def __iter__(self) -> Iterator[Decision]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayesbandit.balance.base import schedule_of
+from bayesbandit.balance.by_arm import ByArm
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.beliefs import base
+from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import rule
@@ -44,6 +46,8 @@ def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) 
         declared = Declared(model, **given)
         declared.plan(n_arms, n_features)
         return declared
+    if isinstance(model, Shared):
+        return Shared(spec(model.model, 1, n_features, settings))
     if isinstance(model, type) or not callable(getattr(model, "belief", None)):
         raise TypeError(
             "model must be a reward model, Ridge() or a declared one, or have a method "
@@ -68,6 +72,12 @@ def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) ->
         )
     if not isinstance(schedule := schedule_of(balance), Schedule):
         raise TypeError(f"the schedule of {shown(balance)} must be a Schedule(…); got {schedule!r}")
+    if isinstance(spec, Shared) and not weighs_by_decision(balance):
+        raise ValueError(
+            f"{shown(balance)} compares an arm's contexts with all contexts, and arms that share a "
+            "model have features and no contexts: balance must be Unweighted(), "
+            "InversePropensity(propensity='decision') or have `weights` that are no ByArm"
+        )
     if is_pooled(balance) and rule(policy) is None:
         raise ValueError(
             f"pooled propensities ask past policies again, and {shown(policy)} has no compiled "
@@ -90,6 +100,12 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
             f"{name}: pooled propensities need snapshots of past beliefs, and it has none; "
             "propensity must be 'decision' or 'estimated'"
         )
+
+
+def weighs_by_decision(balance: Any) -> bool:
+    """Whether a balance needs no contexts of the arms that were not chosen."""
+    by_arm = isinstance(balance, ByArm) or callable(getattr(balance, "of_arm", None))
+    return not by_arm and getattr(balance, "propensity", "decision") == "decision"
 
 
 def is_pooled(balance: Any) -> bool:

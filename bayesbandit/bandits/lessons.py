@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits import deciding, forks
+from bayesbandit.bandits import deciding, forks, of_arms
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
@@ -20,10 +20,13 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
     with bandit.lock:
         forks.release(bandit)
+        if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
+            decision.settle()
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
-            update(bandit, x, np.atleast_1d(decision.arm), reward, p)
+            numbers = checks.contexts(x, bandit.n_features)  # encoded by now
+            _update(bandit, numbers, np.atleast_1d(decision.arm), reward, p)
             return
         reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
         if one and bandit.reweighting is None and bandit.compiled:
@@ -36,7 +39,12 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
 
 def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
     """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
-    x = checks.contexts(x, bandit.n_features, np.size(arm))
+    with bandit.lock:  # no arm comes or goes meanwhile
+        _update(bandit, of_arms.logged(bandit, x, arm, propensity), arm, reward, propensity)
+
+
+def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any) -> None:
+    """Of contexts (n, d) or (n, K, d) that have been checked."""
     n = len(x)
     if n == 0:
         raise ValueError("an update needs at least one round; got none")
@@ -50,8 +58,13 @@ def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) 
         index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
         now = forks.params(bandit, 1)
         twin = bandit if bandit.compiled else forks.asked(bandit)
-        rows, kind = deciding.describe(twin, x, bandit.all_arms, now, held=True)
+        if bandit.of_arms and x.ndim == 2:
+            rows, kind = _of_chosen(bandit, x, index), rules.TABULATED
+        else:
+            rows, kind = deciding.describe(twin, x, bandit.all_arms, now, held=True)
         rows[:, tail + rules.ARM] = index
+        if x.ndim == 3:
+            rows[:, : bandit.n_features] = x[np.arange(n), index]
         rows[:, tail + rules.KIND] = kind
         rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
         rows[:, tail + rules.PROPENSITY] = p
@@ -60,6 +73,18 @@ def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) 
         learn(twin, rows)
         if twin is not bandit:
             forks.become(bandit, twin)
+
+
+def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
+    """Rows (n, width) of which the features x (n, d) of the chosen arms are known, and not what the
+    others were."""
+    rows, layout = np.empty((len(x), bandit.layout.width)), bandit.layout
+    rows[:, : bandit.n_features] = x
+    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
+        layout.moment(rows, which)[:] = absent
+    mine = np.arange(len(x)), index
+    layout.moment(rows, 0)[mine], layout.moment(rows, 2)[mine] = 0.0, 1.0
+    return rows
 
 
 def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:

@@ -83,6 +83,11 @@ class BanditState:
         """The length d of a context."""
         return self.layout.n_features
 
+    @property
+    def of_arms(self) -> bool:
+        """Whether a context has a row of features for each arm, (K, d)."""
+        return getattr(self.belief, "of_arms", False)
+
     def encoded(self, x: Any) -> Any:
         """Contexts as numbers: where there is an encoder, (d,) of one row and (n, d) of a table."""
         if self.encoder is None:

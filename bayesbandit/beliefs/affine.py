@@ -31,6 +31,7 @@ class AffineBelief(Belief):
 
     streams = True
     tabulates = False  # the arms are independent normals, or Student-t
+    orders_by_coordinates = True  # the mean reward is linear in them
     separate = True  # each arm has a posterior of its own, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
@@ -102,6 +103,11 @@ class AffineBelief(Belief):
         """Fill the moments of the available arms into rows (n, width)."""
         mean, scale, df = self.location_scale(rows[:, : self.n_features])
         put_moments(rows, self.n_features, available, mean, scale, np.where(self.new, -df, df))
+
+    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+        """Arm 0's mean rewards at x (n, d) as z φ + b: z (n, D), b (n,), and what is known of φ."""
+        z, offset = self.features(x)
+        return z, offset, self.inner.posterior(0)
 
     def draw(
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None

@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 
 from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
-from bayesbandit.kernels import rounds, winners
+from bayesbandit.kernels import rounds
+from bayesbandit.kernels.draws import winners
 from bayesbandit.kernels.rules import put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
@@ -54,6 +55,7 @@ class Belief(Asked, Protocol):
     n_features: int
     tabulates: ClassVar[bool] = True
     streams: ClassVar[bool] = False  # whether `regression` says what the kernels learn of a round
+    of_arms: ClassVar[bool] = False  # whether contexts are (n, K, d), a row of features an arm
 
     @property
     def n_columns(self) -> int:

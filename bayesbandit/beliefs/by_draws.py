@@ -13,8 +13,8 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, moments_of, shared, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
-from bayesbandit.kernels import winners
 from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.draws import winners
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
@@ -195,6 +195,7 @@ class ByNormal(ByDraws):
     """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""
 
     tabulates: ClassVar[bool] = False
+    independent: ClassVar[bool] = True  # nothing is known of how mean rewards depend on each other
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None

@@ -4,22 +4,19 @@ each other, and arms are compared by joint draws."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import shared
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.beliefs.shared.comparison import JOINT, quasi_random
 from bayesbandit.engines.plan import Plan
-from bayesbandit.kernels import winners
+from bayesbandit.kernels.draws import winners
 from bayesbandit.kernels.rules import HUGE, put_moments, spread
 from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
-
-JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
 
 
 class JointBelief(AffineBelief):
@@ -145,7 +142,8 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
     """
     axes, width, _ = np.linalg.svd(root - root.mean(axis=1, keepdims=True), full_matrices=False)
     root = (axes * width[:, None, :])[:, :, : mean.shape[1] - 1]
-    noise, out = draws(root.shape[2], df), np.empty(mean.shape)
+    noise, width = quasi_random(root.shape[2], df)
+    noise, out = noise * width[:, None], np.empty(mean.shape)
     step = max(1, AT_ONCE // (JOINT * mean.shape[1]))
     for i in range(0, len(mean), step):
         part = slice(i, i + step)
@@ -154,16 +152,3 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
         values = mean[part, None] + a[:, None, None] * np.clip(spreads, -HUGE, HUGE)
         out[part] = winners.joint(values)
     return out
-
-
-def draws(D: int, df: float) -> np.ndarray:
-    """Standard joint draws (JOINT, D), Student-t where df is finite; the same every time."""
-    normal, uniform = quasi_random(D)
-    return normal if np.isinf(df) else normal * np.sqrt(df / chi2.ppf(uniform, df))
-
-
-@cache
-def quasi_random(D: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normals (JOINT, D) and uniforms (JOINT, 1) from one scrambled Sobol sequence."""
-    u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
-    return norm.ppf(u[:, :D]), u[:, D:]

@@ -15,6 +15,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
+from bayesbandit.machine.interpretation import interpreted
 
 
 def aligned(rows: int, width: int) -> np.ndarray:
@@ -45,6 +46,7 @@ class LinearBelief(Belief):
     compiled = True  # the kernels play it by `arms` and `settings`
     streams = True
     tabulates = False  # the arms are independent normals, or Student-t
+    orders_by_coordinates = True  # the mean reward is linear in them
 
     def __init__(
         self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
@@ -66,9 +68,10 @@ class LinearBelief(Belief):
             self._begin(arm)
 
     def _begin(self, arm: np.ndarray) -> None:
-        """An arm before any data; without a prior of its own in Python, not to be compiled."""
+        """An arm before any data; without a prior of its own in Python, so that nothing need be
+        compiled."""
         begin: Any = kernel.initialise
-        (begin if kernel.has_prior(self.settings) else begin.py_func)(arm, self.settings)
+        (begin if arm_row.has_prior(self.settings) else interpreted(begin))(arm, self.settings)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
@@ -174,6 +177,10 @@ class LinearBelief(Belief):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
         return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
+
+    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, LinearPosterior]:
+        """Arm 0's mean rewards at x (n, d) as z θ + b: z (n, D), b, and what is known of θ."""
+        return self.design(x), 0.0, LinearBelief.posterior(self, 0)
 
     def snapshot(self) -> Snapshot:
         core = arm_row.core_width(self.n_columns)

@@ -16,10 +16,12 @@ def _nothing(*shape: int) -> np.ndarray:
 class Sample:
     """One environment drawn whole, so that compared bandits face identical data.
 
-    x: (T, d) contexts in order of arrival; mean, reward: (T, K) expected and realised rewards of
-    every arm. warm_*: m rounds logged before the first decision: contexts (m, d), arm indices (m,),
-    rewards (m,) and the propensities (m,) they were assigned with. test_x, test_mean: (n, d) and
-    (n, K), fresh contexts on which a policy is judged on the way; None where there are none.
+    x: (T, d) contexts in order of arrival, or (T, K, d) where each arm has features of its own.
+    mean, reward: (T, K) expected and realised rewards of every arm. warm_*: m rounds logged before
+    the first decision: contexts (m, d), or the features of the arms assigned, arm indices (m,),
+    rewards (m,) and the propensities (m,) they were assigned with. test_x, test_mean: (n, d), or
+    (n, K, d), and (n, K), fresh contexts on which a policy is judged on the way; None where there
+    are none.
     """
 
     x: np.ndarray

@@ -52,16 +52,34 @@ def scaled(scale, alpha):
 
 
 @njit(cache=True)
-def best_among_old(row, a, D, K, alpha):
-    """Probability that Thompson sampling picks the old arm a among the old ones."""
-    seen, out = np.empty((3, K)), np.empty(K)
+def scores_among_old(row, D, K, kind, param, out):
+    """`by_score` of every old arm, out (K,)."""
+    explore = param if kind == EPSILON_GREEDY else 0.0
+    alpha = param if kind == UCB else 0.0
+    best, count, ties = -np.inf, 0, 0
+    for k in range(K):
+        if is_among(row, k, D, K, OLD):
+            out[k] = ucb_score(row, k, K, D, alpha)
+            count += 1
+            if out[k] > best:
+                best, ties = out[k], 1
+            elif out[k] == best:
+                ties += 1
+    for k in range(K):
+        if is_among(row, k, D, K, OLD):
+            out[k] = explore / count + (0.0 if out[k] < best else (1.0 - explore) / ties)
+
+
+@njit(cache=True)
+def best_among_old(row, D, K, alpha, out):
+    """Probabilities out (K,) with which Thompson sampling picks the old arms among themselves."""
+    seen = np.empty((3, K))
     for k in range(K):
         is_new = row[df_at(D, K) + k] < 0.0
         seen[0, k] = -np.inf if is_new else row[D + k]
         seen[1, k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
         seen[2, k] = abs(row[df_at(D, K) + k])
     best_probabilities(seen[0], seen[1], seen[2], out)
-    return out[a]
 
 
 @njit(cache=True)
@@ -93,7 +111,9 @@ def chance_among(row, a, D, K):
         drawn_chances(row, shapes_in(row, D, K), D, K, out)
         return out[a]
     if kind == THOMPSON:
-        p = best_among_old(row, a, D, K, param)
+        out = np.empty(K)
+        best_among_old(row, D, K, param, out)
+        p = out[a]
     else:
         p = by_score(row, a, D, K, kind, param)
     return floor + (1.0 - count * floor) * (p * (1.0 - new / count))
@@ -172,6 +192,26 @@ def all_chances(rows, D, K, out):
             for k in range(K):
                 if mean[k] > -np.inf:
                     out[i, k] = floor + (1.0 - count * floor) * out[i, k]
-        else:
+        elif kind == TABULATED:
             for k in range(K):
-                out[i, k] = chance(row, k, D, K)
+                out[i, k] = row[df_at(D, K) + k] if row[D + k] > -np.inf else 0.0
+        else:
+            all_among(row, D, K, kind, count, out[i])
+
+
+@njit(cache=True)
+def all_among(row, D, K, kind, count, out):
+    """`chance_among` of every arm, out (K,)."""
+    param, floor = row[tail_at(D, K) + PARAM], row[tail_at(D, K) + FLOOR]
+    new = new_in(row, D, K)
+    if kind == THOMPSON:
+        best_among_old(row, D, K, param, out)
+    else:
+        scores_among_old(row, D, K, kind, param, out)
+    for k in range(K):
+        if row[D + k] == -np.inf:
+            out[k] = 0.0
+        elif row[df_at(D, K) + k] < 0.0:
+            out[k] = 1.0 / count
+        else:
+            out[k] = floor + (1.0 - count * floor) * (out[k] * (1.0 - new / count))

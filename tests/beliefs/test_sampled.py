@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.kernels import winners
+from bayesbandit.kernels.draws import winners
 from tests.beliefs.by_draws import (
     EXACT,
     GIBBS,

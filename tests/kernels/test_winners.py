@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.kernels import winners
+from bayesbandit.kernels.draws import winners
 from tests import oracle
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -13,6 +13,7 @@ from numpy.lib import format as npy
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import arm_row, rules
 
@@ -137,12 +138,11 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 
-def check_ridge(model: Ridge, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That the belief has room for what its model needs, before that is asked for."""
-    D = model.n_columns(meta["n_features"])
+def check_ridge(model: Ridge, n_features: int, K: int, found: tuple[int, ...]) -> None:
+    """That the belief about K arms has the shape that its model needs."""
+    D = model.n_columns(n_features)
     width = arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)
-    found = arrays["belief.arms"].shape
-    demand(found == (len(meta["names"]), width), f"its belief has the shape {found}")
+    demand(found == (K, width), f"its belief has the shape {found}")
 
 
 def check_whole(bandit: BanditState) -> None:
@@ -154,6 +154,8 @@ def check_whole(bandit: BanditState) -> None:
     if not type(belief).__module__.startswith("bayesbandit."):
         return  # what one's own consists of is its own affair: it has been restored
     demand(n.sum() <= bandit.history.total, f"its arms have {n} of {bandit.history.total} rounds")
+    if isinstance(belief, SharedBelief):
+        belief, K = belief.common, 1
     for linear_belief in (belief, getattr(belief, "inner", None)):
         if isinstance(linear_belief, LinearBelief):
             _check_arms(linear_belief.arms)

@@ -23,6 +23,7 @@ from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.mixture.oracle import LinearOracle
+from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.machine.code import fingerprint
 from bayesbandit.model import RewardModel
@@ -32,7 +33,7 @@ DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Ridge, Bootstrap, Forest, Levels, PolicyMixture, LinearOracle, PolicyTree),
+        *(Ridge, Bootstrap, Forest, Levels, PolicyMixture, LinearOracle, PolicyTree, Shared),
         *(Unweighted, InversePropensity, ResidualBalance, KernelBalance),
         *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
     )

@@ -15,6 +15,7 @@ from bayesbandit.bandits.saved import intact
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
@@ -58,17 +59,19 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "retired": list(history.retired),
         **parts,
     }
-    if isinstance(bandit.model, RewardModel):
-        meta["digest"] = _made(bandit, meta)
+    spec, belief = bandit.spec, cast(Any, bandit.belief)
+    if isinstance(spec, Shared):
+        spec, belief = spec.model, belief.common
+    if isinstance(model := getattr(spec, "declared", None), RewardModel):
+        meta["digest"] = _made(model, belief.plan.made, meta)
     return meta, arrays
 
 
-def _made(bandit: BanditState, meta: dict[str, Any]) -> str | None:
+def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | None:
     """What tells the declaration that the bandit was made with; warns where it has changed."""
-    made: str | None = cast(Any, bandit.belief).plan.made
-    if made != _digest(bandit.model, meta):
+    if made != _digest(model, meta):
         warnings.warn(
-            f"{bandit.model.name} builds another model now than when the bandit was made; what is "
+            f"{model.name} builds another model now than when the bandit was made; what is "
             "saved can be loaded with the model as it was",
             stacklevel=4,
         )
@@ -106,7 +109,7 @@ def restore(
     balance = decode(meta["balance"], "balance", balance)
     bandit = make(
         meta["names"],
-        _model(meta, model),
+        _model(meta["model"], meta, model),
         Greedy(),
         balance,
         n_features=meta["n_features"],
@@ -135,9 +138,7 @@ def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, b
     meta, arrays = read(path)
     try:
         intact.check(meta, arrays, Path(path).stat().st_size)
-        ridge = meta["model"].get("kind") == Ridge.__name__
-        if ridge:
-            intact.check_ridge(decode(meta["model"], "model"), meta, arrays)
+        _check_room(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
         intact.check_whole(bandit)
     except (KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
@@ -146,6 +147,15 @@ def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, b
     except intact.Broken as error:
         raise ValueError(f"{path} is broken: {error}") from error
     return bandit
+
+
+def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That a ridge regression has room for what it needs, before that is asked for."""
+    encoded, K, key = meta["model"], len(meta["names"]), "belief.arms"
+    if encoded["kind"] == Shared.__name__ and isinstance(encoded["model"], dict):
+        encoded, K, key = encoded["model"], 1, "belief.common.arms"
+    if encoded.get("kind") == Ridge.__name__:
+        intact.check_ridge(decode(encoded, "model"), meta["n_features"], K, arrays[key].shape)
 
 
 def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -187,10 +197,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(meta: dict[str, Any], model: Any) -> Any:
+def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
     """What the bandit believes by; of a declared model the file holds name, priors and digest, by
     which it is found in the running program or the gallery, unless it is given."""
-    encoded = meta["model"]
+    if encoded["kind"] == Shared.__name__ and encoded["model"].get("kind") == DECLARED:
+        return Shared(_model(encoded["model"], meta, getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC

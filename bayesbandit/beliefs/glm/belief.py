@@ -38,6 +38,8 @@ class LinearizedBelief(Belief):
     group; due (G,): the number of rows at which its mode is settled next.
     """
 
+    orders_by_coordinates = True  # the mean reward rises with η, which is linear in them
+
     def __init__(
         self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
     ) -> None:
@@ -58,6 +60,10 @@ class LinearizedBelief(Belief):
         return f"LinearizedBelief({self.plan.model.name}, n_arms={len(self.n)})"
 
     # ---- mean rewards ----------------------------------------------------------------------------
+
+    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
+        """Arm 0's η, with which the mean reward rises, at x (n, d): see `AffineBelief`."""
+        return self.inner.coordinates(x)
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of the mean rewards, η being normal."""

@@ -1,0 +1,1 @@
+"""One posterior that all arms share, by features of the arms."""

@@ -1,0 +1,36 @@
+"""A page for each study of the paper: its title and pictures around the tables that it wrote."""
+
+import re
+from pathlib import Path
+
+PAGE = re.compile(r"results/(\w+)/table")
+PICTURE = re.compile(r"\]\((\w+)/[\w.-]+\.png\)")  # of a study, in the list of claims
+
+
+def unbroken(line):
+    """A row of a table whose short cells keep to one line; long ones, and prose, break."""
+    cells = line.split("|")
+    short = (
+        cell if len(cell.strip()) > 40 else cell.strip().replace(" ", "\u00a0") for cell in cells
+    )
+    return line if len(cells) < 3 or "---" in line else " | ".join(short).strip()
+
+
+def completed(app, page, source):
+    results = Path(app.srcdir, "results")
+    if page == "results/README":
+        source[0] = PICTURE.sub(r"](\1/table.md#pictures)", source[0])
+    elif found := PAGE.fullmatch(page):
+        study = found[1]
+        titles = (results / "index.md").read_text(encoding="utf-8")
+        title = re.search(rf"^(.+) <{study}/table>$", titles, flags=re.M)[1]
+        command = f"```bash\nuv run bayesbandit reproduce {study} --jobs 2\n```"
+        tables = "\n".join(map(unbroken, source[0].splitlines()))
+        names = sorted(picture.stem for picture in (results / study).glob("*.png"))
+        shown = "\n\n".join(f"![{title}: {n.replace('_', ' ')}]({n}.png)" for n in names)
+        source[0] = f"# {title}\n\n{command}\n\n{tables}\n\n## Pictures\n\n{shown}\n"
+
+
+def setup(app):
+    app.connect("source-read", completed)
+    return {"parallel_read_safe": True}

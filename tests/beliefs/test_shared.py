@@ -1,0 +1,497 @@
+"""Arms that share a model: contexts are (n, K, d), a row of features an arm."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+import bayesbandit as bb
+from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.forest.belief import Forest
+from bayesbandit.beliefs.levels import Levels
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.tree.belief import PolicyTree
+from tests.nouns import RECIPE
+
+K, D = 5, 3
+THETA = np.array([1.0, -0.5, 0.3])
+
+
+def features(n, seed=0, arms=K):
+    return np.random.default_rng(seed).normal(size=(n, arms, D))
+
+
+def bandit(model=None, policy=None, balance=None, arms=K, **settings):
+    model = bb.Shared(model or bb.Ridge())
+    settings = {"n_features": D, "seed": 1} | settings
+    return bb.Bandit(arms, model, policy or bb.Thompson(), balance, **settings)
+
+
+def played(made, n=30, seed=0):
+    noise = np.random.default_rng(seed + 1)
+    for x in features(n, seed, len(made.arms)):
+        decision = made.choose(x)
+        made.observe(decision, float(decision.x @ THETA + 0.3 * noise.normal()))
+    return made
+
+
+VARIANCES = ["empirical_bayes", "rss/n", "nig", 0.09]
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_posterior_is_one_regression_of_all_rounds(variance, intercept):
+    """As that of a bandit of one arm which is told all rounds."""
+    ridge = bb.Ridge(variance=variance, intercept=intercept)
+    made = played(bandit(ridge))
+    alone = bb.Bandit(["all"], ridge, bb.Greedy(), n_features=D)
+    history = made.history
+    alone.update(history.x, ["all"] * len(history), history.reward)
+    for arm in made.arms:
+        ours, theirs = made.posterior(arm), alone.posterior("all")
+        np.testing.assert_allclose(ours.location, theirs.location, rtol=1e-10)
+        np.testing.assert_allclose(ours.spread, theirs.spread, rtol=1e-8)
+    x = features(4, 9)
+    decision = made.choose(x)
+    flat = alone.choose(x.reshape(-1, D))
+    np.testing.assert_allclose(decision.mean.ravel(), flat.mean[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(decision.sd.ravel(), flat.sd[:, 0], rtol=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("floor", [0.0, 0.05])
+def test_probabilities_beside_an_integral(alpha, floor):
+    """P(arm is best) under one θ for all: an orthant probability of the differences, by SciPy."""
+    made = played(bandit(policy=bb.Thompson(alpha, min_probability=floor), arms=4), 12)
+    x = features(3, 5, 4)
+    p, known = made.probabilities(x), made.posterior(0)
+    z = np.concatenate([x, np.ones((3, 4, 1))], axis=2)
+    for i in range(3):
+        for a in range(4):
+            apart = np.delete(z[i, a] - z[i], a, axis=0)
+            cov = alpha**2 * apart @ known.spread @ apart.T
+            exact = multivariate_normal.cdf(
+                apart @ known.location, np.zeros(3), cov, allow_singular=True, rng=0
+            )
+            assert p[i, a] == pytest.approx(floor + (1 - 4 * floor) * exact, abs=4e-3)
+
+
+def test_two_arms_in_closed_form():
+    made = played(bandit(arms=2), 6)
+    x, known = features(50, 3, 2), made.posterior(0)
+    apart = x[:, 0] - x[:, 1]
+    sd = np.sqrt(np.einsum("ni,ij,nj->n", apart, known.spread[:D, :D], apart))
+    exact = norm.cdf(apart @ known.location[:D] / sd)
+    np.testing.assert_allclose(made.probabilities(x)[:, 0], exact, atol=5e-4)
+
+
+def test_arms_are_drawn_with_their_probabilities():
+    made = played(bandit(policy=bb.Thompson(min_probability=0.01)), 8)
+    x = np.repeat(features(1, 4), 20_000, axis=0)
+    decision = made.choose(x)
+    share = np.bincount(decision.arm, minlength=K) / len(x)
+    p = made.probabilities(x[:1])[0]
+    assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / len(x)) + 1e-9).all()
+
+
+def test_probabilities_are_those_of_the_decision():
+    """Asked at once, or after what is learned later."""
+    one, other = played(bandit()), played(bandit())
+    x = features(1, 7)[0]
+    a, b = one.choose(x), other.choose(x)
+    now, p = a.probabilities, a.propensity
+    played(other, 10, seed=3)
+    assert b.arm == a.arm
+    np.testing.assert_array_equal(b.probabilities, now)
+    assert b.propensity == p == now[a.arms.index(a.arm)]
+
+
+@pytest.mark.parametrize("policy", [bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(), bb.TopTwo()])
+def test_other_policies(policy):
+    made = played(bandit(policy=policy))
+    x = features(6, 2)
+    p, decision = made.probabilities(x), made.choose(x)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(decision.probabilities, p)
+    if isinstance(policy, bb.UCB):
+        np.testing.assert_array_equal(decision.arm, (decision.mean + decision.sd).argmax(axis=1))
+
+
+def test_it_learns_of_all_arms_from_some():
+    """200 arms, of which 40 rounds have seen at most 40."""
+    made = bandit(arms=200)
+    made = played(made, 40)
+    x = features(100, 5, 200)
+    found = (x @ THETA)[np.arange(100), made.greedy(x)]
+    assert found.mean() > 0.9 * (x @ THETA).max(axis=1).mean()
+    assert not made.belief.new.any()
+
+
+def test_before_any_reward_all_arms_are_alike():
+    made = bandit()
+    np.testing.assert_allclose(made.probabilities(features(2)), 1 / K)
+    np.testing.assert_allclose(made.choose(features(2)).probabilities, 1 / K)
+
+
+def test_some_of_the_arms():
+    made, x = played(bandit()), features(1, 6)[0]
+    decision = made.choose(x[[3, 1]], arms=[3, 1])
+    assert decision.arm in (1, 3)
+    p = decision.probabilities
+    assert (p > 0).sum() <= 2
+    assert p[[0, 2, 4]].max() == 0.0
+    np.testing.assert_allclose(decision.mean[[1, 3]], made.choose(x).mean[[1, 3]])
+    np.testing.assert_array_equal(decision.x, x[decision.arm])
+
+
+def test_tables_whose_index_names_the_arms():
+    names = ["a", "b", "c"]
+    made = played(bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None), 0)
+    offers = frame(names)
+    for _ in range(8):
+        decision = made.choose(offers)
+        made.observe(decision, float(names.index(decision.arm)))
+    mean = made.choose(offers).mean
+    np.testing.assert_allclose(made.choose(offers.loc[["c", "a", "b"]]).mean, mean)
+    some = made.choose(offers.loc[["c", "a"]])
+    assert some.arm in ("a", "c")
+    np.testing.assert_allclose(some.mean[[0, 2]], mean[[0, 2]])
+    np.testing.assert_allclose(made.choose(offers.reset_index(drop=True)).mean, mean)
+    with pytest.raises(ValueError, match=r"unknown arm 'z'.*\['a', 'b', 'c'\]"):
+        made.choose(offers.rename(index={"a": "z"}))
+    with pytest.raises(ValueError, match="there is none of"):
+        made.probabilities(offers.loc[["c", "a"]])
+    assert list(made.history.to_frame().columns[:2]) == list(made.encoder.features[:2])
+
+
+def frame(names):
+    return pd.DataFrame({"price": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]}, index=names)
+
+
+def test_an_interaction_of_arm_and_context():
+    """By a formula: which offer is best turns on the customer."""
+    names, rng = ["cheap", "dear"], np.random.default_rng(0)
+    offers = pd.DataFrame({"price": [1.0, 3.0]}, index=names)
+    log = pd.concat([offers.assign(income=v) for v in (0.0, 1.0, 2.0)])
+    encoder = bb.Encoder.formula("~ price * income", log)
+    made = bb.Bandit(names, bb.Shared(bb.Ridge()), bb.Thompson(), encoder=encoder)
+    for income in rng.uniform(0, 2, 200):
+        decision = made.choose(offers.assign(income=income))
+        price = offers.price[decision.arm]
+        made.observe(decision, float(price * (income - 1.0) + 0.1 * rng.normal()))
+    assert made.greedy(offers.assign(income=0.2)) == ["cheap"]
+    assert made.greedy(offers.assign(income=1.8)) == ["dear"]
+
+
+def test_arms_come_and_go():
+    made = played(bandit(arms=["a", "b", "c"]))
+    known = made.posterior("a").location
+    made.add_arm("new")
+    x = features(1, 3, 4)
+    assert made.probabilities(x)[0, 3] != pytest.approx(0.25, abs=1e-6)
+    made.remove_arm("a")
+    np.testing.assert_array_equal(made.posterior("new").location, known)
+    np.testing.assert_array_equal(made.belief.n, made.belief.n.astype(int))
+    played(made, 5)
+    assert made.belief.n.sum() < len(made.history)
+    made.remove_arm("b")
+    made.remove_arm("c")
+    assert not made.belief.new.any()
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_balance_by_the_propensity_of_the_decision(normalize):
+    made = played(bandit(balance=bb.InversePropensity(clip=0.1, normalize=normalize)))
+    history = made.history
+    np.testing.assert_allclose(history.weight, 1 / np.maximum(history.propensity, 0.1))
+    alone = bb.Bandit(1, made.spec.model, bb.Greedy(), made.balance, n_features=D)
+    alone.update(history.x, [0] * len(history), history.reward, history.propensity)
+    np.testing.assert_allclose(made.posterior(0).location, alone.posterior(0).location, rtol=1e-8)
+
+
+class Loud:
+    """Weighs by the reward."""
+
+    def weights(self, history, belief):
+        return 1.0 + np.abs(history.reward)
+
+
+def test_a_balance_of_ones_own_weighs_all_rounds():
+    made = played(bandit(balance=Loud()))
+    history, ridge = made.history, Ridge()
+    fresh = ridge.belief(1, D)
+    weight = Loud().weights(history, None)
+    fresh.update(history.x, np.zeros(len(history), int), history.reward, weight)
+    np.testing.assert_allclose(made.posterior(0).location, fresh.posterior(0).location, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "balance",
+    [
+        bb.InversePropensity(propensity="pooled"),
+        bb.InversePropensity(propensity="estimated"),
+        bb.ResidualBalance(),
+        bb.KernelBalance(),
+    ],
+)
+def test_balances_of_contexts_are_refused(balance):
+    with pytest.raises(ValueError, match=r"balance must be Unweighted\(\)"):
+        bandit(balance=balance)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_copies_and_files(variance, tmp_path):
+    made = played(bandit(bb.Ridge(variance=variance)))
+    made.save(tmp_path / "bandit")
+    x = features(5, 8)
+    for twin in (made.copy(), bb.Bandit.load(tmp_path / "bandit")):
+        assert repr(twin) == repr(made)
+        played(twin, 5, seed=6)
+        after = twin.choose(x)
+        again = played(made.copy(), 5, seed=6).choose(x)
+        np.testing.assert_array_equal(after.arm, again.arm)
+        np.testing.assert_array_equal(after.probabilities, again.probabilities)
+
+
+def test_rounds_logged_elsewhere():
+    """Of the chosen arms' features with propensities, or of all arms' without."""
+    source = played(bandit(policy=bb.Thompson(min_probability=0.05)))
+    history, made = source.history, bandit()
+    made.update(history.x, history.arm, history.reward, history.propensity)
+    np.testing.assert_allclose(made.posterior(0).location, source.posterior(0).location, rtol=1e-10)
+    np.testing.assert_array_equal(made.history.propensity, history.propensity)
+    x, fresh = features(4, 2), bandit()
+    fresh.update(x, [0, 1, 2, 3], [1.0, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(fresh.history.x, x[np.arange(4), np.arange(4)])
+    np.testing.assert_allclose(fresh.history.propensity, 1 / K)
+    with pytest.raises(ValueError, match=r"give the propensities, or the features of all arms"):
+        fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
+
+
+def test_a_bandit_without_a_history():
+    made = played(bandit(history=0))
+    same = played(bandit())
+    assert len(made.history) == 0
+    np.testing.assert_array_equal(made.posterior(0).location, same.posterior(0).location)
+
+
+def test_a_run_is_its_rounds():
+    x = features(40)
+    reward = x @ THETA
+    one, other = bandit(), bandit()
+    chosen, p = one.play(x, reward)
+    for context, rewards, k, propensity in zip(x, reward, chosen, p, strict=True):
+        decision = other.choose(context)
+        assert decision.arm == k
+        assert decision.propensity == propensity
+        other.observe(decision, float(rewards[k]))
+    assert one.summary().equals(other.summary())
+
+
+class Offers:
+    """An environment whose arms have features, of one θ."""
+
+    name, arms, n_features = "offers", tuple(range(K)), D
+
+    def sample(self, horizon, rng):
+        x, test = rng.normal(size=(horizon, K, D)), rng.normal(size=(200, K, D))
+        mean = x @ THETA
+        reward = mean + 0.3 * rng.normal(size=mean.shape)
+        return bb.environments.Sample(x, mean, reward, test_x=test, test_mean=test @ THETA)
+
+
+def sharing(arms, n_features, seed):
+    return bb.Bandit(arms, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=n_features, seed=seed)
+
+
+def test_an_experiment():
+    table = bb.Experiment([Offers()], {"shared": sharing}, 200, replications=2).run(progress=False)
+    last = table[table.t == 200]
+    assert (last.regret < 20).all()
+    assert (last.agreement > 0.9).all()
+
+
+def declared(name, n=25, **settings):
+    made = bandit(bb.load_model(name), **settings)
+    rng = np.random.default_rng(0)
+    for x in features(n):
+        decision = made.choose(x)
+        mean = decision.x @ THETA
+        binary = name == "logistic"
+        made.observe(
+            decision,
+            float(rng.random() < 1 / (1 + np.exp(-4 * mean))) if binary else mean + rng.normal(),
+        )
+    return made
+
+
+def test_a_declared_ridge_is_ridge():
+    made = declared("ridge")
+    twin = bandit(bb.Ridge(variance="nig", prior=(1.0, 1.0), intercept=False))
+    history = made.history
+    twin.update(history.x, history.arm, history.reward, history.propensity)
+    x = features(5, 3)
+    np.testing.assert_allclose(made.probabilities(x), twin.probabilities(x), atol=1e-12)
+    np.testing.assert_allclose(
+        made.posterior(0).coefficients["theta"][0], twin.posterior(0).location
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("ridge_known_noise", {}),
+        ("logistic", {"engine": "laplace"}),
+        pytest.param("student_t", {"draws": 100}, marks=pytest.mark.slow),
+    ],
+)
+def test_declared_models(name, settings, tmp_path):
+    """Rank arms by what they are; copies and files go on alike."""
+    made, x = declared(name, **settings), features(300, 4)
+    found = (x @ THETA)[np.arange(300), made.greedy(x)]
+    assert found.mean() > 0.8 * (x @ THETA).max(axis=1).mean()
+    made.save(tmp_path / "bandit")
+    for twin in (made.copy(), bb.Bandit.load(tmp_path / "bandit")):
+        np.testing.assert_array_equal(twin.probabilities(x[:3]), made.probabilities(x[:3]))
+        assert twin.choose(x[0]).arm == made.copy().choose(x[0]).arm
+    assert made.posterior(0).rows["x"].shape == (25, D)
+
+
+def test_a_belief_known_by_draws():
+    made = played(bandit(RECIPE["belief"].Trees(draws=8)), 20)
+    p = made.probabilities(features(3, 4))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (p.max(axis=1) > 1 / K).all()
+
+
+def test_a_model_of_all_arms_is_not_shared_again():
+    with pytest.raises(TypeError, match="takes `arm`, and is of all arms by itself"):
+        bandit(bb.load_model("hierarchical_ridge"))
+
+
+BAD = {
+    "one row for all": (np.zeros(D), r"row of 3 features for each of 5 arms.*\(3,\)"),
+    "too few arms": (np.zeros((4, D)), r"\(5, 3\) or \(n, 5, 3\); got \(4, 3\)"),
+    "other features": (np.zeros((K, 2)), r"got \(5, 2\)"),
+    "four axes": (np.zeros((1, 1, K, D)), r"got \(1, 1, 5, 3\)"),
+    "missing": (np.full((K, D), np.nan), "must be finite"),
+    "infinite": (np.full((2, K, D), np.inf), "must be finite"),
+    "none": (np.zeros((0, K, D)), "at least one"),
+    "text": ([["a"] * D] * K, "must be numbers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_contexts_change_nothing(name):
+    x, match = BAD[name]
+    made, same = played(bandit()), played(bandit())
+    for ask in (made.choose, made.probabilities, made.greedy):
+        if name == "none" and ask != made.choose:
+            continue
+        with pytest.raises(ValueError, match=match):
+            ask(x)
+    ours, theirs = made.choose(features(3)), same.choose(features(3))
+    np.testing.assert_array_equal(ours.arm, theirs.arm)
+
+
+def test_bad_arms():
+    made, x = bandit(), np.zeros((2, D))
+    with pytest.raises(ValueError, match="unknown arm 'z'"):
+        made.choose(x, arms=["z", 1])
+    with pytest.raises(ValueError, match="each arm may be given once"):
+        made.choose(x, arms=[1, 1])
+    with pytest.raises(ValueError, match="no arm to choose from"):
+        made.choose(np.zeros((0, D)), arms=[])
+    with pytest.raises(TypeError, match="share one model"):
+        bb.Shared(bb.Shared(bb.Ridge()))
+    with pytest.raises(ValueError, match="n_features, of each arm"):
+        bandit(n_features=0)
+    with pytest.raises(TypeError, match="model must be"):
+        bandit(model=3)
+
+
+@pytest.mark.parametrize("arms", [5, 13, 17, 33])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_equal_arms_have_equal_probabilities(arms, alpha, rng):
+    """To the last bit, wherever they stand."""
+    made = bandit(arms=arms, policy=bb.Thompson(alpha), n_features=7)
+    made.update(rng.normal(size=(20, 7)), [0] * 20, rng.normal(size=20), [0.5] * 20)
+    best = made.posterior(0).location[:7]
+    for some in (2, arms):
+        x, which = rng.normal(size=(3, arms, 7)), rng.choice(arms, some, replace=False)
+        x[:, which] = (3 * best + 0.1 * rng.normal(size=(3, 7)))[:, None]
+        p = made.probabilities(x)
+        np.testing.assert_allclose(p[:, which], p[:, which[:1]].repeat(some, axis=1), atol=1e-12)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_an_arm_far_off_leaves_the_others_apart(rng):
+    """Fewer arms than features: two of them are told apart beside one that is 1e9 times larger."""
+    made = bandit(arms=3, n_features=10)
+    made.update(rng.normal(size=(6, 10)), [0] * 6, rng.normal(size=6), [0.5] * 6)
+    x = rng.normal(size=(8, 3, 10))
+    x[:, 0] *= 1e9
+    behind = made.posterior(0).location[:10]
+    x[:, 0] -= (behind @ x[:, 0].T / (behind @ behind))[:, None] * behind  # of mean 0
+    p, known = made.probabilities(x), made.posterior(0)
+    draws = rng.multivariate_normal(known.location, known.spread, size=100_000)[:, :10]
+    for context, own in zip(x, p, strict=True):
+        share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
+        np.testing.assert_allclose(own, share, atol=0.012)
+
+
+@pytest.mark.parametrize("model", [Bootstrap(draw="normal"), Forest(trees=8, bag=2, least=4)])
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
+    """One normal for all arms never told them apart: the larger mean won at any spread."""
+    made = played(bandit(model, bb.Thompson(alpha)), 20)
+    x = 0.3 * features(6, 4)
+    mean, sd = made.belief.moments(x)
+    p = made.probabilities(x)
+    np.testing.assert_allclose(p, bb.choice_probabilities(mean, alpha * sd), atol=1e-9)
+    draws = made.belief.draw(x, 20_000, rng)
+    share = np.stack([np.bincount(d, minlength=K) for d in draws.argmax(axis=2).T]) / len(draws)
+    np.testing.assert_allclose(share, bb.choice_probabilities(mean, sd), atol=0.02)
+    assert (p.max(axis=1) < 0.99).any()
+    some = np.array([True, False, True, True, False])
+    np.testing.assert_allclose(
+        made.belief.best(x, alpha, some),
+        bb.choice_probabilities(*(part[:, some] for part in (mean, alpha * sd))),
+        atol=1e-9,
+    )
+
+
+def test_a_late_reward_after_a_change_of_arms():
+    """Of a decision whose table was encoded: as it was, however the arms have changed."""
+    names = ["a", "b", "c"]
+    made = bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None)
+    decision = made.choose(frame(names))
+    made.add_arm("d")
+    made.observe(decision, 1.0)
+    np.testing.assert_array_equal(made.history.x, [decision.x])
+    assert made.history.propensity.tolist() == [decision.propensity]
+
+
+def test_an_index_that_names_no_arms():
+    """Texts that are no arms are refused; one that counts rows goes with the arms given."""
+    rows, arms = frame(["a", "b", "c"]), [10, 9, 1]
+    made = bandit(arms=[*arms, 0], encoder=bb.Encoder.fit(rows), n_features=None)
+    made.update(rows, arms, [1.0, 2.0, 3.0], [0.5] * 3)
+    for index in (["11", "12", "13"], ["10", "9", "1"]):
+        with pytest.raises(ValueError, match=r"unknown arm '1.'.*reset_index"):
+            made.choose(rows.set_axis(index), arms=arms)
+    want = made.choose(rows.set_axis(arms)).mean
+    counted = rows.reset_index(drop=True)
+    np.testing.assert_array_equal(made.choose(counted, arms=arms).mean, want)
+    swapped = made.choose(counted.iloc[:2], arms=[1, 0]).mean
+    np.testing.assert_allclose(swapped[[2, 3]], want[:2])
+    assert made.choose(counted.iloc[:1], arms=np.int64(9)).arm == 9
+
+
+@pytest.mark.parametrize(
+    "model", [Levels(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
+)
+def test_models_that_compare_arms_are_refused(model):
+    with pytest.raises(TypeError, match="says which arm is best in a context"):
+        bandit(model)
