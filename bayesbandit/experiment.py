@@ -20,7 +20,7 @@ from bayesbandit import checks
 from bayesbandit.bandits.base import Factory, Player, check, names_of, rounds_of, step
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.ledger import Ledger
-from bayesbandit.machine import code, modules
+from bayesbandit.machine import code, modules, progress
 from bayesbandit.machine.source import said
 
 if TYPE_CHECKING:
@@ -121,11 +121,9 @@ class Experiment:
             return self._run(ledger, jobs, progress, texts)
 
     def _run(
-        self, ledger: Ledger, jobs: int, progress: bool, texts: Mapping[str, str]
+        self, ledger: Ledger, jobs: int, shown: bool, texts: Mapping[str, str]
     ) -> pd.DataFrame:
         from joblib import Parallel, delayed
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
         factories, units = self._factories(), []
         same = self.horizon, self.seed, self.points, texts
@@ -135,19 +133,16 @@ class Experiment:
                 left = {name: f for name, f in factories.items() if name not in done}
                 if left:
                     units.append((environment, replication, left))
-        done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-            delayed(work)(os.getpid(), environment, replication, left, *same)
-            for environment, replication, left in units
-        )
-        columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        console = Console(stderr=True)
-        with Progress(*columns, console=console, disable=not progress) as bar:
-            total = len(self.environments) * self.replications
-            finished = total - len(units)
-            task = bar.add_task("environments × replications", total=total, completed=finished)
-            for rows in done_units:
+        total = len(self.environments) * self.replications * len(factories)
+        before = total - sum(len(left) for _, _, left in units)
+        with progress.followed(len(units), before, total, "runs", shown) as board:
+            done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+                delayed(work)(os.getpid(), i, *unit, *same, board.place(i))
+                for i, unit in enumerate(units)
+            )
+            for i, rows in done_units:
                 ledger.append(rows)
-                bar.advance(task)
+                board.done[i] = len(units[i][2])
         names = [e.name for e in self.environments]
         table = ledger.finish(names, list(factories), self.replications)
         table.attrs["seed"] = self.seed
@@ -184,12 +179,12 @@ class Experiment:
         return self.bandits
 
 
-def work(parent: int, *unit: Any) -> list[dict[str, Any]]:
-    """`play_unit` in a process that ends soon after the one that started it."""
+def work(parent: int, number: int, *unit: Any) -> tuple[int, list[dict[str, Any]]]:
+    """`play_unit`, and which it is, in a process that ends soon after the one that started it."""
     if os.getppid() == parent and parent not in _watched:
         _watched.add(parent)
         Thread(target=_end_after, args=(parent,), daemon=True).start()
-    return play_unit(*unit)
+    return number, play_unit(*unit)
 
 
 def _end_after(parent: int) -> None:
@@ -200,23 +195,26 @@ def _end_after(parent: int) -> None:
 
 def play_unit(
     environment: Environment, replication: int, factories: Mapping[str, Factory],
-    horizon: int | None, seed: int, points: int, texts: Mapping[str, str],
+    horizon: int | None, seed: int, points: int, texts: Mapping[str, str], place: progress.Place,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """One replication of one environment: every bandit against the same sample."""
+    """One replication of one environment: every bandit against the same sample. place: where it
+    tells how many runs are done, the shares of rounds included."""
     from threadpoolctl import threadpool_limits
 
-    name, rows = environment.name, []
+    name, tell, rows = environment.name, progress.tell(place), []
     with threadpool_limits(limits=1):
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
-        for label, factory in factories.items():
+        for done, (label, factory) in enumerate(factories.items()):
             key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
                 modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
-                rows += [run | record for record in play(player, environment, sample, points)]
+                for record in play(player, environment, sample, points):
+                    rows.append(run | record)
+                    tell(done + record["t"] / len(sample.x))
                 modules.unchanged(texts)
             except modules.ChangedCode:
                 raise

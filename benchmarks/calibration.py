@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from rich.progress import Progress
 from simulation import SQUEEZE, Case, Ranks, calibrate
 from threadpoolctl import threadpool_limits
@@ -22,6 +23,7 @@ from uniformity import CELLS, DRAWS, band, below
 
 import bayesbandit as bb
 from bayesbandit.evaluation import markdown
+from bayesbandit.plots.style import BLUE, GREY, dress, entitle, legend, panels
 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
@@ -100,31 +102,36 @@ def table(results: list[Ranks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def picture(results: list[Ranks], file: Path) -> None:
+def picture(results: list[Ranks]) -> Figure:
     """ECDFs of ranks minus the uniform one: engines, and the control, each with its bands."""
     kinds = [k for k in DATASETS if any(r.case.kind == k for r in results)]
-    m = sum(len(r.names) for r in results)
-    figure = Figure(figsize=(14, 6), layout="tight")
-    axes = figure.subplots(2, 4, sharex=True, sharey=True)
-    x = np.arange(1, CELLS) / CELLS
-    for axis, kind in zip(axes.flat, [*kinds, "control"], strict=False):
+    m, x = sum(len(r.names) for r in results), np.arange(1, CELLS) / CELLS
+    figure, axes = panels(len(kinds) + 1, most=4, width=3.1, height=2.5)
+    for ax, kind in zip(axes, [*kinds, "control"], strict=True):
         chosen = [r for r in results if kind in (r.case.kind, "control")]
         n = max(len(r.ranks) for r in chosen)
-        for r in (r for r in chosen if len(r.ranks) == n):
-            for ranks in (r.control if kind == "control" else r.ranks).T:
-                axis.plot(x, below(ranks) / len(ranks) - x, color="C0", lw=0.5, alpha=0.6)
+        lines = [
+            below(ranks) / n - x
+            for r in chosen if len(r.ranks) == n
+            for ranks in (r.control if kind == "control" else r.ranks).T
+        ]  # fmt: skip
+        ax.plot(x, np.transpose(lines), color=BLUE, lw=0.6, alpha=0.5)
         for level, style in ((LEVEL / m, "-"), (LEVEL, ":")):
             for edge in band(n, level):
-                axis.plot(x, edge / n - x, color="black", lw=0.8, ls=style)
-        axis.set_title(f"control: spread × {SQUEEZE:g}" if kind == "control" else kind)
-        axis.set_ylim(-0.2, 0.2)
-    for axis in axes.flat[len(kinds) + 1 :]:
-        axis.set_axis_off()
-    for axis in axes[:, 0]:
-        axis.set_ylabel("ECDF − uniform")
-    for axis in axes[-1]:
-        axis.set_xlabel("rank of the truth")
-    figure.savefig(file, dpi=110, metadata={"Software": None})
+                ax.plot(x, edge / n - x, color="black", lw=0.9, ls=style)
+        ax.axhline(0.0, color=GREY, lw=0.8, zorder=1)
+        title = f"control: spread × {SQUEEZE:g}" if kind == "control" else kind
+        said = f"{title} ({n} data sets, {len(lines)} quantities)"
+        dress(ax, said, "rank of the truth (share)", "ECDF − uniform")
+        ax.set(xlim=(0, 1), ylim=(-0.2, 0.2))
+    entitle(figure, "Ranks of the truth among posterior draws: engines and control")
+    keys = [
+        Line2D([], [], color=BLUE, lw=0.9, label="a quantity"),
+        Line2D([], [], color="black", lw=0.9, label=f"{1 - LEVEL:.0%} band for all quantities"),
+        Line2D([], [], color="black", lw=0.9, ls=":", label=f"{1 - LEVEL:.0%} band for one"),
+    ]
+    legend(figure, keys, handle=2.5)
+    return figure
 
 
 def report(results: list[Ranks], command: str) -> str:
@@ -211,8 +218,11 @@ def main() -> None:
         words = ["uv run benchmarks/calibration.py"]
         words += [f"--{k} {v}" for k in ("engine", "datasets") if (v := getattr(args, k))]
         words += [f"--seed {args.seed}"] if args.seed else []
-        (out / "calibration.md").write_text(report(results, " ".join(words)), encoding="utf-8")
-        picture(results, out / "calibration.png")
+        page = out / "calibration.md"
+        old = page.read_text(encoding="utf-8") if page.exists() else ""
+        kept = old[old.index("\n## ") :] if "\n## " in old else ""  # of other studies
+        page.write_text(report(results, " ".join(words)) + kept, encoding="utf-8")
+        picture(results).savefig(out / "calibration.png", dpi=110, metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesbandit.evaluation.page import page
 
-PNG = b"\x89PNG\r\n"
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (960).to_bytes(4) + (600).to_bytes(4)
 NASTY = '<b>&"|name'
 
 
@@ -40,6 +40,7 @@ def test_it_holds_all_and_needs_no_other_file():
     assert "b" not in read.tags  # names are no markup
     [picture] = read.pictures
     assert picture["alt"] == "Regret"
+    assert picture["width"] == "640"
     assert b64decode(picture["src"].removeprefix("data:image/png;base64,")) == PNG
     assert "http" not in html
     for text in (NASTY, "LinTS is best.", "0.25", "–"):

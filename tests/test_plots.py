@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from scipy import stats
 
 import bayesbandit as bb
@@ -130,7 +132,66 @@ def test_many_environments_share_a_panel() -> None:
 
 
 def test_one_replication_claims_no_error() -> None:
-    assert plots.regret_curves(simulated(2, replications=1)).get_suptitle() == "Cumulative regret"
+    title = plots.regret_curves(simulated(2, replications=1)).get_suptitle()
+    assert title == "Cumulative regret, one replication"
+
+
+def close(environments: int, replications: int = 4) -> pd.DataFrame:
+    """Regret that runs up to thousands, while bandits differ by a few."""
+    table = simulated(environments, replications=replications)
+    shift = 100.0 * table["t"] + 50.0 * table["replication"] * table["t"]
+    return table.assign(regret=table["regret"] + shift, reward=table["reward"] - shift)
+
+
+def curves_of(ax: Axes) -> list[Line2D]:
+    """Without the line at 0."""
+    return [line for line in ax.lines if len(np.asarray(line.get_xdata())) > 2]
+
+
+def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> None:
+    table = close(2)
+    figure = rendered(plots.regret_curves(table))
+    title = "Cumulative regret above the bandits' mean: mean ± SE over 4 replications"
+    assert figure.get_suptitle().split() == title.split()
+    for ax, name in zip(figure.axes, ("env 0", "env 1"), strict=True):
+        here = table[table["environment"] == name]
+        ends = here[here["t"] == here["t"].max()].pivot(
+            index="replication", columns="bandit", values="regret"
+        )
+        above = ends.sub(ends.mean(axis=1), axis=0)
+        for line, bandit, band in zip(curves_of(ax), BANDITS, ax.collections, strict=True):
+            assert line.get_ydata()[-1] == pytest.approx(above[bandit].mean())
+            corners = band.get_paths()[0].vertices
+            at_end = corners[corners[:, 0] == here["t"].max(), 1]
+            assert np.ptp(at_end) / 2 == pytest.approx(above[bandit].sem())
+        level = f"(units of reward; it ends at {ends.to_numpy().mean():,.0f})"
+        assert ax.get_ylabel() == f"regret above the mean of all\n{level}"
+
+
+def test_only_those_that_coincide() -> None:
+    apart = simulated(2, replications=4).replace({"environment": {"env 0": "x", "env 1": "y"}})
+    table = pd.concat([close(1), apart], ignore_index=True)
+    figure = rendered(plots.regret_curves(table))
+    assert "where curves coincide" in " ".join(figure.get_suptitle().split())
+    labels = [ax.get_ylabel().split()[0] for ax in figure.axes]
+    assert labels == ["regret", "cumulative", "cumulative"]
+    first = (table["environment"] == "env 0") & (table["replication"] == 0)
+    one = table[table["bandit"] == "UCB"]
+    twins = pd.concat([one, one.assign(bandit="twin")])
+    for other in (table[~(first & (table["bandit"] == "UCB"))], one, twins):
+        assert "above" not in plots.regret_curves(other).get_suptitle()
+
+
+def test_many_environments_that_coincide() -> None:
+    table = close(13)
+    figure = rendered(plots.regret_curves(table))
+    title = " ".join(figure.get_suptitle().split())
+    assert title == "Normalised regret above the bandits' mean: mean ± SE over 13 environments"
+    (ax,) = figure.axes
+    last = table[table["t"] == table.groupby("environment")["t"].transform("max")]
+    rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
+    for line, bandit in zip(curves_of(ax), BANDITS, strict=True):
+        assert line.get_ydata()[-1] == pytest.approx(rate[bandit] - rate.mean())
 
 
 def test_optimal_share_needs_test_contexts() -> None:
@@ -243,7 +304,7 @@ def test_every_round_is_in_one_window() -> None:
 
 
 def test_bias_is_symmetric_about_zero() -> None:
-    truth = means(GRID)
+    truth = means(GRID) + 3.0
     estimated = np.stack([0.5 * truth, 1.2 * truth])
     figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["t = 10", "t = 100"], "LinTS"))
     *panels, bar = figure.axes
@@ -257,6 +318,20 @@ def test_bias_is_symmetric_about_zero() -> None:
     assert low == -high < 0
     drawn = np.asarray(panels[3].collections[0].get_array())  # second row, arm a
     np.testing.assert_allclose(drawn, (0.2 * truth[:, 0]).reshape(9, 13))
+
+
+def test_biases_that_differ_tenfold_have_scales_of_their_own() -> None:
+    truth = means(GRID)
+    estimated = np.stack([truth + 0.1, truth + 5.0])
+    figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["small", "large"]))
+    title = " ".join(figure.get_suptitle().split())
+    assert title.endswith("estimate − truth (units of reward), a scale for each panel")
+    panels, bars = figure.axes[:6], figure.axes[6:]
+    assert len(bars) == 6
+    ends = [ax.collections[0].get_clim()[1] for ax in panels]
+    np.testing.assert_allclose(ends, [0.1] * 3 + [5.0] * 3)
+    none = rendered(plots.bias(GRID, truth[None], truth, "abc", ["exact"]))
+    assert none.axes[0].collections[0].get_clim() == (-1.0, 1.0)
 
 
 def test_a_grid_in_any_order_gives_the_same_picture() -> None:

@@ -65,8 +65,9 @@ def _many(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarr
     params, done, layout = forks.params(bandit, len(x)), 0, bandit.layout
     twin = forks.asked(bandit)
     rows, kind = describe(twin, x, available, params)
+    choose_many = kernels_of(twin.belief).choose_many
     while done < len(rows):
-        done = rounds.choose_many(
+        done = choose_many(
             rows, done, layout.n_columns, len(layout.arms), kind, params, twin.stream
         )
         if done < len(rows):

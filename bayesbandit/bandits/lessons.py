@@ -25,7 +25,8 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
-            update(bandit, x, np.atleast_1d(decision.arm), reward, p)
+            numbers = checks.contexts(x, bandit.n_features)  # encoded by now
+            _update(bandit, numbers, np.atleast_1d(decision.arm), reward, p)
             return
         reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
         if one and bandit.reweighting is None and bandit.compiled:
@@ -38,7 +39,12 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
 
 def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
     """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
-    x = of_arms.logged(bandit, x, arm, propensity)
+    with bandit.lock:  # no arm comes or goes meanwhile
+        _update(bandit, of_arms.logged(bandit, x, arm, propensity), arm, reward, propensity)
+
+
+def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any) -> None:
+    """Of contexts (n, d) or (n, K, d) that have been checked."""
     n = len(x)
     if n == 0:
         raise ValueError("an update needs at least one round; got none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ def contexts(
     """Contexts (n, K, d), 0 where an arm may not be chosen, and which may be (K,).
 
     x: rows in the order of the arms given, of all arms or of those (A, d), or (n, A, d); rows of a
-    pandas table whose index has arms' names are those of these arms.
+    pandas table whose index has arms' names are those of these arms. An index of other texts is
+    refused, and one that counts rows from 0 names nothing where arms are given.
     """
-    named = _named(bandit, x)
+    named = None if arms is not None and _is_counted(x) else _named(bandit, x)
     listed = None if arms is None else [bandit.number(arm) for arm in _listed(arms)]
     x = floats(bandit.encoded(x), "contexts")
     if named is not None:
@@ -77,8 +79,16 @@ def logged(bandit: BanditState, x: Any, arm: Any, propensity: Any) -> np.ndarray
     return of_all(bandit, x)
 
 
-def _listed(arms: Iterable[Name] | Name) -> list[Name]:
-    return [arms] if isinstance(arms, str | int) else list(arms)
+def _listed(arms: Iterable[Name]) -> list[Name]:
+    return [arms] if isinstance(arms, str | Integral) else list(arms)
+
+
+def _is_counted(x: Any) -> bool:
+    """Whether the index of a table only counts its rows, from 0."""
+    index = getattr(x, "index", None)
+    if index is None or not hasattr(x, "columns"):
+        return False
+    return (index.start, index.step) == (0, 1) if hasattr(index, "start") else False
 
 
 def _named(bandit: BanditState, x: Any) -> list[int] | None:
@@ -92,11 +102,13 @@ def _named(bandit: BanditState, x: Any) -> list[int] | None:
             found.append(bandit.layout.index.get(arm_name(value)))
         except TypeError:
             found.append(None)
-    if all(k is None for k in found):
+    texts = any(isinstance(value, str) for value in index.tolist())
+    if all(k is None for k in found) and not texts:
         return None
     if None in found:
         unknown = index[found.index(None)]
         raise ValueError(
-            f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r}"
+            f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r} "
+            "(rows go by position after reset_index(drop=True))"
         )
     return [k for k in found if k is not None]

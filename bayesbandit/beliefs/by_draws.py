@@ -195,6 +195,7 @@ class ByNormal(ByDraws):
     """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""
 
     tabulates: ClassVar[bool] = False
+    independent: ClassVar[bool] = True  # nothing is known of how mean rewards depend on each other
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None

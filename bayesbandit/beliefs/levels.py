@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -48,6 +48,8 @@ class Levels:
     horizon: T, for ln T levels. alpha: α; None: `ucb_alpha`. ridge: λ. intercept: a constant
     column, penalised like the rest. The theory is of rewards and contexts of size 1 at most.
     """
+
+    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
 
     horizon: int = 10_000
     alpha: float | None = None

@@ -15,6 +15,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
+from bayesbandit.machine.interpretation import interpreted
 
 
 def aligned(rows: int, width: int) -> np.ndarray:
@@ -67,9 +68,10 @@ class LinearBelief(Belief):
             self._begin(arm)
 
     def _begin(self, arm: np.ndarray) -> None:
-        """An arm before any data; without a prior of its own in Python, not to be compiled."""
+        """An arm before any data; without a prior of its own in Python, so that nothing need be
+        compiled."""
         begin: Any = kernel.initialise
-        (begin if kernel.has_prior(self.settings) else begin.py_func)(arm, self.settings)
+        (begin if arm_row.has_prior(self.settings) else interpreted(begin))(arm, self.settings)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"

@@ -41,6 +41,24 @@ class LinearPosterior:
         """θ's posterior mean (D,) and covariance (D, D)."""
         return {"theta": (self.location, self.spread * float(spread(1.0, self.df)) ** 2)}
 
+    @property
+    def marginals(self) -> dict[str, Any]:
+        """The distribution of each element of θ (D,) by itself, of scipy.stats."""
+        from scipy import stats
+
+        if not np.isfinite(self.spread).all():
+            raise ValueError("the posterior is not proper before the arm's first reward")
+        scale = np.sqrt(np.maximum(np.diag(self.spread), 0.0))
+        if math.isinf(self.df):
+            return {"theta": stats.norm(self.location, scale)}
+        return {"theta": stats.t(self.df, self.location, scale)}
+
+    def quantiles(self, name: str, p: Any) -> np.ndarray:
+        """Quantiles at probabilities p (m,) of each element of θ: (m, D)."""
+        if name not in self.marginals:
+            raise ValueError(f"no variable {name!r}; there is theta")
+        return np.stack([self.marginals[name].ppf(one) for one in np.ravel(p)])
+
     def _design(self, x: Any) -> np.ndarray:
         x = contexts_of(x, self.encoder, self.n_features)
         constant = len(self.location) > self.n_features

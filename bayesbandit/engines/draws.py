@@ -145,6 +145,10 @@ class SampledDraws:
         flat = self.flat(plan)
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
 
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """Draws have none."""
+        return {}
+
 
 def mixed_badly(values: np.ndarray) -> str | None:
     """What is wrong with one chain's draws (S, m) of m numbers, for those who can draw no more.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,4 +56,9 @@ class Known(Protocol):
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         """Moments of variables and deterministic quantities by name."""
+        ...
+
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """By name, the distributions, of scipy.stats, of those variables whose elements (*shape)
+        each have one in closed form."""
         ...

@@ -3,6 +3,7 @@
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.environments.classification import Classification
 from bayesbandit.environments.datasets import BUNDLED, bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments.linear import Linear
 from bayesbandit.environments.rewards import KnownRewards
 from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
 
@@ -11,6 +12,7 @@ __all__ = [
     "Classification",
     "Environment",
     "KnownRewards",
+    "Linear",
     "NonLinear",
     "Sample",
     "SparseLinear",

@@ -3,6 +3,7 @@
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
 from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root, stops
+from bayesbandit.evaluation.intervals import Beliefs, after_runs, intervals
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
@@ -14,10 +15,11 @@ from bayesbandit.evaluation.results import (
     seed_of,
     summary,
 )
-from bayesbandit.evaluation.text import markdown, share, within
+from bayesbandit.evaluation.text import markdown, share, with_errors, within
 
 __all__ = [
-    "RUN", "SCHEMA", "accuracy", "baselines", "check", "curves", "differences", "first_optimal",
-    "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "replayed", "replays", "root",
-    "seed_of", "share", "stops", "summary", "wide", "wins_and_losses", "within",
+    "RUN", "SCHEMA", "Beliefs", "accuracy", "after_runs", "baselines", "check", "curves",
+    "differences", "first_optimal", "gaps", "intervals", "last", "markdown", "pairwise", "ranking",
+    "regrets", "replayed", "replays", "root", "seed_of", "share", "stops", "summary", "wide",
+    "wins_and_losses", "with_errors", "within",
 ]  # fmt: skip

@@ -11,11 +11,13 @@ import pandas as pd
 
 from bayesbandit.evaluation.text import cells
 
+SHARP = 1.5
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
 img { max-width: 100%; height: auto; }
+@media (max-width: 40rem) { img { max-width: none; } }  /* rather scrolled than too small to read */
 div { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #ddd; text-align: left; }
@@ -33,8 +35,8 @@ def page(
 ) -> str:
     """HTML. pictures: by name, what one shows and its PNG. record: how the run was made."""
     shown = "\n".join(
-        f'<img alt="{escape(alt, quote=True)}" '
-        f'src="data:image/png;base64,{b64encode(png).decode()}">'
+        f'<div><img alt="{escape(alt, quote=True)}" width={_width(png)} '
+        f'src="data:image/png;base64,{b64encode(png).decode()}"></div>'
         for alt, png in pictures.values()
     )
     listed = "\n".join(
@@ -60,6 +62,11 @@ def page(
 </body>
 </html>
 """
+
+
+def _width(png: bytes) -> int:
+    """In pixels of a page: a picture has half as many again, for sharp screens."""
+    return round(int.from_bytes(png[16:20], "big") / SHARP)
 
 
 def _table(frame: pd.DataFrame) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -46,6 +48,25 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     form = f".{digits}f" if max(numbers) < LONG else ".3g"
     text = f"{mean:{'+' if sign else ''}z{form}}"
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
+
+
+def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
+    """The frame to be read: each column that has one of standard errors, `NAME_se`, is one with it,
+    "mean ± error"; other numbers are rounded. digits: of all, or by column, else 2."""
+    found = {}
+    for place, name in enumerate(frame.columns):
+        values, error = frame.iloc[:, place], f"{name}_se"
+        n = digits if isinstance(digits, int) else digits.get(str(name), 2)
+        if str(name).endswith("_se") and str(name).removesuffix("_se") in frame.columns:
+            continue
+        if error in frame.columns:
+            pairs = zip(values, frame[error], strict=True)
+            found[name] = pd.Series([within(mean, se, n) for mean, se in pairs], frame.index)
+        elif values.dtype.kind == "f":
+            found[name] = pd.Series([within(mean, np.nan, n) for mean in values], frame.index)
+        else:
+            found[name] = values
+    return pd.DataFrame(found, index=frame.index)
 
 
 def share(k: int, n: int, digits: int = 0) -> str:

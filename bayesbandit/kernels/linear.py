@@ -166,7 +166,7 @@ def rank_one(arm, z, r, w, v):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def refactor(arm, settings, work):
     """Settle the weights' divisor and λ, then factorise; set when this is next due."""
     n = arm[N]
@@ -235,7 +235,7 @@ def update_with(arm, z, r, w, settings, v, work):
     set_noise(arm, settings)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def settle(arm, z, r, w, settings, work):
     """An observation by a factorisation, and whatever else is due."""
     accumulate(arm, z, r, w, settings)

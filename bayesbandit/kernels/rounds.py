@@ -86,23 +86,23 @@ def put(row, x, D):
         row[i] = x[i]
 
 
-@njit(cache=True)
-def decide_into(row, D, K, kind, param, floor, stream):
-    """Choose from a row's moments, and record the arm and the rule that chose it."""
-    arm = decide(row, D, K, kind, param, floor, stream)
+@njit(cache=True, inline="always")
+def record(row, arm, D, K, kind, param, floor):
+    """The arm and the rule that chose it, into a row."""
     tail = row[tail_at(D, K) :]
     tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, kind, param, floor
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
-    return arm
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
     put(row, x, D)
     describe(row, arms, available, settings, v)
-    return decide_into(row, D, arms.shape[0], kind, param, floor, stream)
+    arm = decide(row, D, arms.shape[0], kind, param, floor, stream)
+    record(row, arm, D, arms.shape[0], kind, param, floor)
+    return arm
 
 
 @njit(cache=True)
@@ -132,7 +132,8 @@ def choose_many(rows, start, D, K, kind, params, stream):
             stream[-1] += i - start
             return i
         at = i if params.shape[0] > 1 else 0
-        decide_into(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
+        arm = decide(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
+        record(rows[i], arm, D, K, kind, params[at, 0], params[at, 1])
     stream[-1] += rows.shape[0] - start
     return rows.shape[0]
 
@@ -156,7 +157,7 @@ def weigh_many(rows, D, K, source, clip):
         weigh(rows[i], D, K, source, clip)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def learn_into(row, arms, settings, v):
     """Update the row's arm by its reward and weight."""
     D, K = int(settings[D_]), arms.shape[0]

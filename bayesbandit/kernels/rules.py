@@ -15,13 +15,7 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 import numpy as np
 from numba import njit, vectorize
 
-from bayesbandit.kernels.conjugate.families import (
-    beta_moments,
-    gamma_moments,
-    log_odds,
-    log_rate,
-    seeded,
-)
+from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.student import normal_cdf
 
 # The scalars of a row, counted from `tail_at`.
@@ -197,32 +191,37 @@ def pick(probabilities, stream):
 
 
 @njit(cache=True)
+def explored(row, D, K, new, floor, stream):
+    """An arm by the floor, or a new one for its share; −1: the rule decides among the old ones."""
+    count = available_in(row, D, K)
+    if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
+        return uniformly(row, D, K, ANY, count, stream)
+    if new > 0 and normal_cdf(normal(stream)) * count < new:
+        return uniformly(row, D, K, NEW, new, stream)
+    return -1
+
+
+@njit(cache=True)
 def decide(row, D, K, kind, param, floor, stream):
-    """The arm that a rule picks from a row's moments; ties are broken evenly."""
+    """The arm that a rule picks from a row's moments; ties are broken evenly. Rules that draw from
+    other posteriors: `kernels/conjugate/drawing.py`."""
     if kind == TABULATED:
         return pick(row[df_at(D, K) : tail_at(D, K)], stream)
-    new, among = new_in(row, D, K), ANY
+    new = new_in(row, D, K)
     if new > 0 or floor > 0.0:
-        count = available_in(row, D, K)
-        if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
-            return uniformly(row, D, K, ANY, count, stream)
-        if new > 0 and normal_cdf(normal(stream)) * count < new:
-            return uniformly(row, D, K, NEW, new, stream)
-        among = OLD
+        arm = explored(row, D, K, new, floor, stream)
+        if arm >= 0:
+            return arm
     if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
-        return uniformly(row, D, K, among, available_in(row, D, K) - new, stream)
+        return uniformly(row, D, K, OLD, available_in(row, D, K) - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
-    state = seeded(normal(stream)) if kind in DRAWN else np.uint64(0)
     best, best_score, ties = -1, -np.inf, 0
     for k in range(K):
-        if row[D + k] == -np.inf or (among == OLD and row[df_at(D, K) + k] < 0.0):
+        mean, scale, df = row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k]
+        if mean == -np.inf or df < 0.0:
             continue
         if kind == THOMPSON:
-            score = draw(row[D + k], alpha * row[scale_at(D, K) + k], row[df_at(D, K) + k], stream)
-        elif kind == BETA:
-            score, state = log_odds(row[df_at(D, K) + k], row[scale_at(D, K) + k], state)
-        elif kind == GAMMA:
-            score, state = log_rate(row[df_at(D, K) + k], row[scale_at(D, K) + k], state)
+            score = draw(mean, alpha * scale, df, stream)
         else:
             score = ucb_score(row, k, K, D, alpha)
         if score > best_score or best < 0:

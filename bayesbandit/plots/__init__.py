@@ -1,16 +1,12 @@
 """Pictures of results and beliefs: each function returns a matplotlib `Figure`, ready to save."""
 
 from bayesbandit.plots.balancing import balance
+from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
-from bayesbandit.plots.results import (
-    MANY,
-    optimal_share,
-    pairwise_scatter,
-    propensities,
-    regret_curves,
-)
+from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
+from bayesbandit.plots.results import optimal_share, pairwise_scatter, propensities
 from bayesbandit.plots.style import BLUE, GREY, PALETTE, VERMILLION
 from bayesbandit.plots.trees import policy_tree
 
@@ -23,6 +19,8 @@ __all__ = [
     "assignment",
     "balance",
     "bias",
+    "coefficients",
+    "densities",
     "learning_curves",
     "optimal_share",
     "outcomes",
@@ -31,4 +29,5 @@ __all__ = [
     "policy_tree",
     "propensities",
     "regret_curves",
+    "shrinkage",
 ]

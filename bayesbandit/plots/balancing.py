@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, legend, panels, plain
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, entitle, legend, panels, plain
 
 LIMIT = 0.1  # a standardised difference that is commonly called small
 
@@ -33,7 +33,7 @@ def balance(
         dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "difference (sds)", "")
         ax.set_yticks(place, [plain(name, 40) for name in here.index])
         ax.set(xlim=(-end, end), ylim=(-0.7, len(here) - 0.3))
-    figure.suptitle(title)
+    entitle(figure, title)
     keys = [
         Line2D([], [], ls="", marker="o", color=VERMILLION, mfc="white", label="before weighing"),
         Line2D([], [], ls="", marker="o", color=BLUE, label="after"),

@@ -7,9 +7,20 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check, differences, ranking
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, dress, legend, panels, plain
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    dot,
+    dress,
+    entitle,
+    legend,
+    panels,
+    plain,
+)
 
 LEVEL = 0.95
+WIDTH, LETTER = 3.1, 0.08  # inches of a panel, and of a letter of a name beside it
 WIDEST = 24  # characters of a bandit's name on one line
 LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
          0: (GREY, "D", "not told apart from")}  # fmt: skip
@@ -35,7 +46,9 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
     names = pd.unique(found["environment"]).tolist()
     labels = [plain(name, WIDEST) for name in others]
     tall = 0.9 + 0.2 * sum(1 + label.count("\n") for label in labels)
-    figure, axes = panels(len(names), most=4, width=3.1, height=tall)
+    figure, axes = panels(len(names), most=4, width=WIDTH, height=tall)
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
     for ax, name in zip(axes, names, strict=True):
         here = found[found["environment"] == name].set_index("one").reindex(others)
         at = -np.arange(len(others))
@@ -51,11 +64,11 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
         ax.set_ylim(-len(others) + 0.5, 0.5)
         first = (place := ax.get_subplotspec()) is None or place.is_first_col()
         ax.set_yticks(at, labels if first else [""] * len(others))
-        dress(ax, name, plain(f"regret above that of {reference}", 34), "")
+        dress(ax, name, plain(f"regret above that of {reference}", 34), "", inches=WIDTH)
         ax.grid(axis="x", color="#E6E6E6", lw=0.6)
     most = int(found["replications"].max())
-    figure.suptitle(
-        f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
+    entitle(
+        figure, f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
     )
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     legend(figure, keys, handle=1)

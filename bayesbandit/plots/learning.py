@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, legend, panels
+from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, entitle, legend, panels
 
 
 def learning_curves(
@@ -18,7 +18,8 @@ def learning_curves(
 ) -> Figure:  # fmt: skip
     """Mean ± standard error of column `y` by column `x`, over the rows that share them, whose
     number the title tells; a line for each value of column `line`, a panel for each of column
-    `panel`. log: both axes are; alike: all panels have one scale; nominal: what y should be."""
+    `panel`, with a line at 0 where something is below it. log: both axes are; alike: all panels
+    have one scale; nominal: what y should be."""
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]
@@ -41,6 +42,8 @@ def learning_curves(
         ax.grid(color="#E6E6E6", lw=0.6)
         if log:
             ax.set(xscale="log", yscale="log")
+        elif points.loc[points[panel] == name, "mean"].min() < 0.0:
+            ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         else:
             ax.set_ylim(0, None)
         if nominal is not None:
@@ -50,7 +53,7 @@ def learning_curves(
         for ax in axes:
             ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
     most = int(cells.size().max())
-    figure.suptitle(title if most == 1 else f"{title}: mean ± SE over {most} replications")
+    entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most} replications")
     keys = [Line2D([], [], label=str(v), **look) for v, look in zip(lines, looks, strict=True)]
     if nominal is not None:
         keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))

@@ -9,8 +9,22 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
-from bayesbandit.plots.style import MARKERS, PALETTE, dot, dress, legend, panels
+from bayesbandit.plots.style import (
+    MARKERS,
+    PALETTE,
+    Picture,
+    dot,
+    dress,
+    entitle,
+    legend,
+    panels,
+    plain,
+)
+
+SMOOTH: dict[str, Any] = {"shading": "gouraud", "rasterized": True}
+TENFOLD = 10.0
 
 
 def assignment(
@@ -47,6 +61,7 @@ def assignment(
     colours = ListedColormap([colour for colour, _ in looks])
     shown = x if grid is None else np.asarray(grid)
     pad = 0.03 * np.ptp(shown, axis=0)
+    pad[pad == 0.0] = 0.5
     (left, low), (right, high) = shown.min(axis=0) - pad, shown.max(axis=0) + pad
     for i, (ax, (first, last)) in enumerate(zip(axes, spans, strict=True)):
         inside = (t >= first) & (t <= last)
@@ -63,7 +78,7 @@ def assignment(
             ax.scatter(x0, x1, s=area, color=colour, marker=marker, lw=0, rasterized=True)
         dress(ax, f"rounds {first:,}–{last:,}" if last > 0 else "warm start", "$x_0$", "$x_1$")
         ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
-    figure.suptitle(title)
+    entitle(figure, title)
     keys = [dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
     border = Line2D([], [], color="black", lw=1.1, label="optimal border")
     legend(figure, keys + [border] * (truth is not None), handle=1.2)
@@ -81,17 +96,18 @@ def outcomes(
     grid, truth = np.asarray(grid, np.float64), np.asarray(truth, np.float64)
     if truth.shape != (len(grid), len(arms)):
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
-    figure, axes = panels(len(arms), most=4, width=2.6, height=2.6)
+    lines = 1 + max(plain(f"arm {arm}", 27).count("\n") for arm in arms)
+    figure, axes = panels(len(arms), most=4, width=2.6, height=2.5 + 0.2 * lines)
     scale: dict[str, Any] = {"vmin": truth.min(), "vmax": truth.max(), "cmap": "viridis"}
     for k, ax in enumerate(axes):
-        image = ax.pcolormesh(*_mesh(grid, truth[:, k]), rasterized=True, **scale)
+        image = ax.pcolormesh(*_mesh(grid, truth[:, k]), **SMOOTH, **scale)
         if len(arms) > 1:
             lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
             ax.contour(*_mesh(grid, lead), [0.0], colors="black", linewidths=1.1)
         dress(ax, f"arm {arms[k]}", "$x_0$", "$x_1$")
         ax.set_box_aspect(1)
     figure.colorbar(image, ax=axes, shrink=0.8).set_label("mean reward")
-    figure.suptitle(title)
+    entitle(figure, title)
     return figure
 
 
@@ -105,28 +121,40 @@ def bias(
 ) -> Figure:
     """Estimate − truth of every arm's mean reward: rows of moments or bandits, columns of arms.
 
-    grid (m, 2) regular, estimated (rows, m, K), truth (m, K), a title for each row. One colour
-    scale, white at 0: blue is too low, red too high; it ends at the 98 % quantile of |bias|. The
-    captions of the paper (section 3.1) leave the sign open; ours is estimate − truth.
+    grid (m, 2) regular, estimated (rows, m, K), truth (m, K), a title for each row. White is 0,
+    blue too low, red too high. One scale ends at the 98 % quantile of |bias|; where those of the
+    panels differ tenfold, each has its own, and the title says so. The captions of the paper
+    (section 3.1) leave the sign open; ours is estimate − truth.
     """
     estimated, truth = np.asarray(estimated, np.float64), np.asarray(truth, np.float64)
     wanted = (len(titles), len(grid), len(arms))
     if estimated.shape != wanted or truth.shape != wanted[1:]:
         raise ValueError(f"wanted {wanted} and {wanted[1:]}, got {estimated.shape}, {truth.shape}")
     error = estimated - truth
-    end = max(float(np.quantile(np.abs(error), 0.98)), 1e-12)
+    ends = np.quantile(np.abs(error), 0.98, axis=1)  # (rows, K)
+    ends[ends == 0.0] = ends.max() or 1.0
+    own = bool(ends.max() >= TENFOLD * ends.min())
+    if not own:
+        ends[:] = np.quantile(np.abs(error), 0.98) or 1.0
     rows, columns = len(titles), len(arms)
-    figure = Figure(figsize=(1.9 * columns + 1.5, 1.9 * rows + 1), layout="constrained")
+    across = (2.7 if own else 1.9) * columns + (0.5 if own else 1.5)
+    figure = Picture(figsize=(max(across, 5.0), 1.9 * rows + 1), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
-        shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -end, "vmax": end}
-        image = ax.pcolormesh(*_mesh(grid, error[i, :, j]), rasterized=True, **shades)
-        dress(ax, f"arm {arms[j]}" if i == 0 else "", "$x_0$", f"{titles[i]}\n$x_1$")
+        shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -ends[i, j], "vmax": ends[i, j]}
+        image = ax.pcolormesh(*_mesh(grid, error[i, :, j]), **SMOOTH, **shades)
+        dress(ax, f"arm {arms[j]}" if i == 0 else "", "$x_0$", f"{plain(titles[i], 20)}\n$x_1$")
         ax.set_box_aspect(1)
         ax.label_outer()
-    bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows)
-    bar.set_label("estimate − truth (units of reward)")
-    figure.suptitle(title)
+        if own:
+            bar = figure.colorbar(image, ax=ax, extend="both", shrink=0.8, aspect=14)
+            bar.locator = MaxNLocator(4, symmetric=True)
+    unit = "estimate − truth (units of reward)"
+    if own:
+        entitle(figure, f"{title}: {unit}, a scale for each panel")
+    else:
+        figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows, label=unit)
+        entitle(figure, title)
     return figure
 
 

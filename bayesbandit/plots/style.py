@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from textwrap import fill
 from typing import Any
 
@@ -18,7 +19,18 @@ MARKERS = "osD^vPX*h"
 
 
 LONGEST = 50  # characters of a name on one line of a legend
+LETTERS = 10  # of a figure's title to the inch
+DPI = 80  # of pictures in a notebook
 LINE = 0.24  # inches, of a legend
+
+
+class Picture(Figure):
+    """A figure that notebooks show, without pyplot and its global state."""
+
+    def _repr_png_(self) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format="png", dpi=DPI)
+        return file.getvalue()
 
 
 def plain(name: object, width: int = 0) -> str:
@@ -33,17 +45,28 @@ def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list
     rows = -(-n // most)
     columns = -(-n // rows)
     size = (max(width * columns, 5) + 0.3, height * rows + 0.9)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = Picture(figsize=size, layout="constrained")
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
 
-def dress(ax: Axes, title: str, x: str, y: str) -> None:
-    place = ax.get_subplotspec()
-    inches = (6.0 if (figure := ax.get_figure(root=True)) is None else figure.get_figwidth()) / (
-        1 if place is None else place.get_gridspec().ncols
-    )
+def entitle(figure: Figure, text: str) -> None:
+    """A title over all panels, on as many lines as it needs."""
+    figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth())))
+
+
+def dress(
+    ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
+) -> None:
+    """Title, labels and ticks of a panel. The label y is that of the first in a row alone, unless
+    it is always to be there. inches: across a panel, where labels beside it take some of its share
+    of the figure."""
+    place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
+    if inches is None:
+        inches = 6.0 if figure is None else figure.get_figwidth()
+        inches /= 1 if place is None else place.get_gridspec().ncols
+        inches -= 0.5 * always
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
-    ax.set(xlabel=x, ylabel=y if place is None or place.is_first_col() else "")
+    ax.set(xlabel=x, ylabel=y if always or place is None or place.is_first_col() else "")
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params("x", nbins=5, steps=[1, 2, 2.5, 5, 10])
 

@@ -14,7 +14,7 @@ from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.beliefs.tree.belief import TreeBelief
 from bayesbandit.beliefs.tree.tree import Tree
 from bayesbandit.checks import shown
-from bayesbandit.plots.style import GREY, MARKERS, PALETTE, dress, legend, plain
+from bayesbandit.plots.style import GREY, MARKERS, PALETTE, Picture, dress, entitle, legend, plain
 
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
@@ -36,7 +36,7 @@ def policy_tree(
     across, down = places(tree)
     height = 1.2 * int(down.max())
     width = max(L * max(1.9, 0.45 * len(bandit.arms)), 4.0) + 0.5
-    figure = Figure(figsize=(width, 2.9 + height), layout="constrained")
+    figure = Picture(figsize=(width, 2.9 + height), layout="constrained")
     grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), 2.0])
     top = figure.add_subplot(grid[0, :])
     top.set(xlim=(0, L), ylim=(-down.max() - 0.1, 0.4))
@@ -52,7 +52,7 @@ def policy_tree(
         question = f"{plain(names[tree.feature[node]])} ≤ {tree.threshold[node]:.3g}"
         top.text(x, y, question, ha="center", va="center", fontsize=9, bbox=BOX)
     _leaves([figure.add_subplot(grid[1, leaf]) for leaf in range(L)], belief)
-    figure.suptitle(title)
+    entitle(figure, title)
     keys = [Line2D([], [], ls="", label=str(arm), **look(k)) for k, arm in enumerate(bandit.arms)]
     legend(figure, keys, handle=1.2)
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.engines.draws import Diagnostics, Moments
-from bayesbandit.engines.known import Known
+from bayesbandit.engines.known import DRAWS, Known
 from bayesbandit.engines.plan import Plan
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -97,6 +97,33 @@ class Posterior:
         """Moments of each variable by name: of a number (mean, sd), of an array its mean and the
         covariance (k, k) of its k elements in order. Deterministic quantities are among them."""
         return self.known.coefficients(self.plan, self._rng())
+
+    @cached_property
+    def marginals(self) -> dict[str, Any]:
+        """The distribution of each variable's elements (*shape), each by itself, by name: of
+        scipy.stats, where it is known in closed form."""
+        return self.known.marginals(self.plan)
+
+    def quantiles(self, name: str, p: Any) -> np.ndarray:
+        """Quantiles at probabilities p (m,) of each element of a variable or deterministic
+        quantity: (m, *shape); of all draws, or 4,000, where there is no closed form."""
+        p = checks.floats(p, "probabilities")
+        if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
+            raise ValueError(f"probabilities must be (m,), each between 0 and 1; got {p!r}")
+        if (exact := self.marginals.get(name)) is not None:
+            return np.stack([np.asarray(exact.ppf(one)) for one in p])
+        draws = self.draws
+        if name not in draws:
+            raise ValueError(f"no variable {name!r}; there are {', '.join(draws)}")
+        return np.quantile(draws[name], p, axis=0)
+
+    @cached_property
+    def draws(self) -> dict[str, np.ndarray]:
+        """Draws of variables and deterministic quantities by name, (S, *shape): all that there are,
+        or 4,000 of a closed form."""
+        values = self.known.chains(self.plan, 4, DRAWS // 4, self._rng())
+        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
+        return flat | self.plan.outcomes.rest(flat)
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draws of the free variables by name, (size, *shape); of a closed form independent ones,

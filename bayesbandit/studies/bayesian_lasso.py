@@ -35,10 +35,11 @@ LEARNED = {"alpha": 1.0, "beta": 1.78}  # of a Gamma prior of λ², as Park & Ca
 REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
 
 
-def players() -> dict[str, Callable[..., Bandit]]:
-    """Each reading at each λ, λ learned, and the bandits beside them."""
+def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
+    """Each reading at each λ, λ learned, and the bandits beside them; sigma: what those know that
+    know it."""
     found: dict[str, Callable[..., Bandit]] = {}
-    known: dict[str, Any] = {"sigma2": SIGMA**2}
+    known: dict[str, Any] = {"sigma2": sigma**2}
     for lam in LAMS:
         found[f"λ = {lam:g}"] = partial(BayesianLassoTS, lam=lam)
         found[f"λ = {lam:g}, σ known"] = partial(BayesianLassoTS, lam=lam, **known)

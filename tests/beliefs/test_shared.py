@@ -6,7 +6,12 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import bayesbandit as bb
+from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.forest.belief import Forest
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -404,3 +409,89 @@ def test_bad_arms():
         bandit(n_features=0)
     with pytest.raises(TypeError, match="model must be"):
         bandit(model=3)
+
+
+@pytest.mark.parametrize("arms", [5, 13, 17, 33])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_equal_arms_have_equal_probabilities(arms, alpha, rng):
+    """To the last bit, wherever they stand."""
+    made = bandit(arms=arms, policy=bb.Thompson(alpha), n_features=7)
+    made.update(rng.normal(size=(20, 7)), [0] * 20, rng.normal(size=20), [0.5] * 20)
+    best = made.posterior(0).location[:7]
+    for some in (2, arms):
+        x, which = rng.normal(size=(3, arms, 7)), rng.choice(arms, some, replace=False)
+        x[:, which] = (3 * best + 0.1 * rng.normal(size=(3, 7)))[:, None]
+        p = made.probabilities(x)
+        np.testing.assert_allclose(p[:, which], p[:, which[:1]].repeat(some, axis=1), atol=1e-12)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+
+def test_an_arm_far_off_leaves_the_others_apart(rng):
+    """Fewer arms than features: two of them are told apart beside one that is 1e9 times larger."""
+    made = bandit(arms=3, n_features=10)
+    made.update(rng.normal(size=(6, 10)), [0] * 6, rng.normal(size=6), [0.5] * 6)
+    x = rng.normal(size=(8, 3, 10))
+    x[:, 0] *= 1e9
+    behind = made.posterior(0).location[:10]
+    x[:, 0] -= (behind @ x[:, 0].T / (behind @ behind))[:, None] * behind  # of mean 0
+    p, known = made.probabilities(x), made.posterior(0)
+    draws = rng.multivariate_normal(known.location, known.spread, size=100_000)[:, :10]
+    for context, own in zip(x, p, strict=True):
+        share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
+        np.testing.assert_allclose(own, share, atol=0.012)
+
+
+@pytest.mark.parametrize("model", [Bootstrap(draw="normal"), Forest(trees=8, bag=2, least=4)])
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
+    """One normal for all arms never told them apart: the larger mean won at any spread."""
+    made = played(bandit(model, bb.Thompson(alpha)), 20)
+    x = 0.3 * features(6, 4)
+    mean, sd = made.belief.moments(x)
+    p = made.probabilities(x)
+    np.testing.assert_allclose(p, bb.choice_probabilities(mean, alpha * sd), atol=1e-9)
+    draws = made.belief.draw(x, 20_000, rng)
+    share = np.stack([np.bincount(d, minlength=K) for d in draws.argmax(axis=2).T]) / len(draws)
+    np.testing.assert_allclose(share, bb.choice_probabilities(mean, sd), atol=0.02)
+    assert (p.max(axis=1) < 0.99).any()
+    some = np.array([True, False, True, True, False])
+    np.testing.assert_allclose(
+        made.belief.best(x, alpha, some),
+        bb.choice_probabilities(*(part[:, some] for part in (mean, alpha * sd))),
+        atol=1e-9,
+    )
+
+
+def test_a_late_reward_after_a_change_of_arms():
+    """Of a decision whose table was encoded: as it was, however the arms have changed."""
+    names = ["a", "b", "c"]
+    made = bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None)
+    decision = made.choose(frame(names))
+    made.add_arm("d")
+    made.observe(decision, 1.0)
+    np.testing.assert_array_equal(made.history.x, [decision.x])
+    assert made.history.propensity.tolist() == [decision.propensity]
+
+
+def test_an_index_that_names_no_arms():
+    """Texts that are no arms are refused; one that counts rows goes with the arms given."""
+    rows, arms = frame(["a", "b", "c"]), [10, 9, 1]
+    made = bandit(arms=[*arms, 0], encoder=bb.Encoder.fit(rows), n_features=None)
+    made.update(rows, arms, [1.0, 2.0, 3.0], [0.5] * 3)
+    for index in (["11", "12", "13"], ["10", "9", "1"]):
+        with pytest.raises(ValueError, match=r"unknown arm '1.'.*reset_index"):
+            made.choose(rows.set_axis(index), arms=arms)
+    want = made.choose(rows.set_axis(arms)).mean
+    counted = rows.reset_index(drop=True)
+    np.testing.assert_array_equal(made.choose(counted, arms=arms).mean, want)
+    swapped = made.choose(counted.iloc[:2], arms=[1, 0]).mean
+    np.testing.assert_allclose(swapped[[2, 3]], want[:2])
+    assert made.choose(counted.iloc[:1], arms=np.int64(9)).arm == 9
+
+
+@pytest.mark.parametrize(
+    "model", [Levels(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
+)
+def test_models_that_compare_arms_are_refused(model):
+    with pytest.raises(TypeError, match="says which arm is best in a context"):
+        bandit(model)

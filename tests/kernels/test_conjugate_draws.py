@@ -10,7 +10,7 @@ from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.chances import all_chances, chance, chances
-from bayesbandit.kernels.conjugate import families
+from bayesbandit.kernels.conjugate import drawing, families
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from tests.cases import slow_but
@@ -187,7 +187,7 @@ def test_the_stream_is_never_read_beyond_its_end(K, family, a, seed, new, floor)
     row = row_of(np.full(K, 0.5), np.full(K, a), np.full(K, a))
     row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
     while not rules.is_short(stream, K):
-        arm = rules.decide(row, 1, K, family, 1.0, 1e-9 * floor, stream)
+        arm = drawing.decide_drawn(row, 1, K, family, 1.0, 1e-9 * floor, stream)
         assert 0 <= arm < K
         assert stream[0] < stream.size
 

@@ -11,6 +11,7 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.kernels.chances import all_chances, chance
+from bayesbandit.kernels.conjugate import drawing
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
 from tests.cases import slow_but
@@ -41,7 +42,7 @@ def chances(row, K):
 def decisions(row, K, kind, param, n, rng, floor=0.0):
     """How often each arm is picked in n decisions from the same row."""
     stream = stream_of(rng, n * (3 * K + 2) + 100)
-    arms = [rules.decide(row, 1, K, kind, param, floor, stream) for _ in range(n)]
+    arms = [drawing.decide_drawn(row, 1, K, kind, param, floor, stream) for _ in range(n)]
     return np.bincount(arms, minlength=K)
 
 
@@ -161,7 +162,8 @@ def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, kind, rng):
 
 def test_a_decision_says_by_which_rule(rng):
     row = row_of([5.0, 0.0], [0.0, 0.0])
-    assert rounds.decide_into(row, 1, 2, UCB, 1.5, 0.01, stream_of(rng, 100)) == 0
+    params = np.array([[1.5, 0.01]])
+    assert rounds.choose_many(row[None], 0, 1, 2, UCB, params, stream_of(rng, 100)) == 1
     tail = row[-rules.TAIL :]
     assert tail[[rules.KIND, rules.PARAM, rules.FLOOR]].tolist() == [UCB, 1.5, 0.01]
     assert np.isnan(tail[[rules.PROPENSITY, rules.REWARD, rules.WEIGHT]]).all()

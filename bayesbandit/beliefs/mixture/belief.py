@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -37,6 +37,8 @@ class PolicyMixture:
     refit_every: the epochs; 1.0 doubles the rounds from one to the next.
     rewards: least and largest reward that there can be; the theory is of rewards from 0 to 1.
     """
+
+    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
 
     exploration: float = 0.1
     delta: float = 0.05

@@ -11,7 +11,8 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, below, moments_of, shared
 from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import declares, integer, shown
-from bayesbandit.kernels.rules import put_moments
+from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.rules import HUGE, put_moments
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Shared:
     they are. Thompson sampling draws one θ for all arms.
 
     model: of the reward of a row: `Ridge()`, a declared `RewardModel` that does not take `arm`, or
-        one's own with a method `belief`.
+        one's own with a method `belief`. One that `compares_arms` is refused.
     """
 
     model: Any
@@ -31,6 +32,11 @@ class Shared:
     def __post_init__(self) -> None:
         if isinstance(self.model, Shared):
             raise TypeError(f"the arms share one model; got {shown(self.model)}")
+        if getattr(self.model, "compares_arms", False):
+            raise TypeError(
+                f"{shown(self.model)} says which arm is best in a context, and not what a row of "
+                "features is worth: bb.Shared takes models of rewards, as bb.Ridge()"
+            )
         if getattr(getattr(self.model, "declared", self.model), "takes_arm", False):
             raise TypeError(
                 f"{shown(self.model)} takes `arm`, and is of all arms by itself: without bb.Shared "
@@ -92,15 +98,27 @@ class SharedBelief(Belief):
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
     ) -> np.ndarray:
         x = x if available is None else x[:, available]
+        if self._are_independent():
+            mean, sd = self.moments(x)
+            return mean + np.minimum(sd, HUGE) * rng.standard_normal((size, 1, x.shape[1]))
         drawn = self.common.draw(x.reshape(-1, self.n_features), size, rng)
         return np.reshape(drawn, (size, *x.shape[:2]))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
         which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
+        if self._are_independent():
+            mean, sd = self.moments(x[:, which])
+            scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)
+            return best_of_location_scale(mean, scale, np.full_like(scale, np.inf))
         params = np.column_stack([np.ravel(alpha), np.zeros(np.size(alpha))])
         if (comparison := self._compared(x, which, params)) is None:
             return super().best(x, alpha, available)
         return comparison.probabilities()
+
+    def _are_independent(self) -> bool:
+        """Whether a row's mean reward is drawn by itself, of a mean and a standard deviation: one
+        normal for all rows would never tell them apart."""
+        return declares(self.common, "independent", ("draw", "best")) is True
 
     def compare(
         self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, params: np.ndarray
@@ -121,10 +139,7 @@ class SharedBelief(Belief):
             return None
         arms = np.flatnonzero(available)
         z, offset, known = self.common.coordinates(x[:, arms].reshape(-1, self.n_features))
-        shape = len(x), len(arms)
-        mean, factor = z @ known.location + offset, z @ _root(known.spread)
-        factor = factor.reshape(*shape, -1).transpose(0, 2, 1)
-        return Comparison(arms, mean.reshape(shape), factor, known.df, params)
+        return Comparison(arms, z, offset, known, params)
 
     def describe_arms(
         self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, alpha: np.ndarray | None
@@ -183,12 +198,3 @@ class SharedBelief(Belief):
             raise ValueError(f"n must be counts {self.n.shape}; got {state['n']}")
         self.n = state["n"].astype(np.float64)
         self.common.restore(below(state, "common."))
-
-
-def _root(spread: np.ndarray) -> np.ndarray:
-    """R with RR' = spread (P, P), which may be singular."""
-    try:
-        return np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError:
-        variance, axes = np.linalg.eigh(spread)
-        return axes * np.sqrt(np.maximum(variance, 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,14 @@ class Comparison:
     """
 
     def __init__(
-        self, arms: np.ndarray, mean: np.ndarray, factor: np.ndarray, df: float, params: np.ndarray
+        self, arms: np.ndarray, z: np.ndarray, offset: Any, known: Any, params: np.ndarray
     ) -> None:
-        self.arms, self.mean, self.df = arms, np.ascontiguousarray(mean), df
-        self.factor = _principal(factor)
+        """Of mean rewards z θ + b: z (n A, D), offset b (n A,) or a number, and what is known of θ,
+        `location` (D,), `spread` (D, D) and `df`."""
+        shape = -1, len(arms)
+        mean = _product(z, known.location[:, None])[:, 0] + offset
+        self.arms, self.df, self.mean = arms, known.df, np.ascontiguousarray(mean.reshape(shape))
+        self.factor = _principal(z.reshape(*shape, z.shape[1]), _root(known.spread))
         self.alpha, self.floor = params.T.copy()
 
     def choose(self, rows: np.ndarray, done: int, layout: Layout, stream: np.ndarray) -> int:
@@ -50,14 +54,38 @@ class Comparison:
         return self.mean, self.factor, noise, width, self.alpha, self.floor
 
 
-def _principal(factor: np.ndarray) -> np.ndarray:
-    """Factors (n, D, A), D < A, that tell A arms apart as those (n, P, A) do: differences of arms
-    along their principal axes, the widest first, as the first coordinates of a Sobol sequence are
-    its best."""
-    apart = factor - factor.mean(axis=2, keepdims=True)
-    _, axes = np.linalg.eigh(apart @ apart.transpose(0, 2, 1))
-    widest = axes[:, :, ::-1][:, :, : max(1, factor.shape[2] - 1)]
-    return np.ascontiguousarray(widest.transpose(0, 2, 1) @ apart)
+def _principal(z: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Factors (n, P, A), P < A, of arms z (n, A, D) with coordinates' `root` (D, D): differences of
+    arms along their principal axes, the widest first, as the first coordinates of a Sobol sequence
+    are its best."""
+    apart = z - z.mean(axis=1, keepdims=True)
+    n, A, D = apart.shape
+    spread = apart @ root
+    if A > D:
+        axes = np.linalg.eigh(spread.transpose(0, 2, 1) @ spread)[1][:, :, ::-1]
+    else:  # fewer than D axes tell all: squares would lose narrow ones beside wide ones
+        axes = np.linalg.svd(spread)[2].transpose(0, 2, 1)[:, :, : max(1, A - 1)]
+    turned, out = root @ axes, np.empty((n, axes.shape[2], A))
+    for i in range(n):
+        out[i] = _product(apart[i], turned[i]).T
+    return out
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a (n, D) times b (D, P), by which equal rows have equal bits wherever they stand, so that
+    equal arms tie; a library's product lets them differ."""
+    product: Any = jointly.product
+    product(np.ascontiguousarray(a), np.ascontiguousarray(b), out := np.empty((len(a), b.shape[1])))
+    return out
+
+
+def _root(spread: np.ndarray) -> np.ndarray:
+    """R with RR' = spread (P, P), which may be singular."""
+    try:
+        return np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        variance, axes = np.linalg.eigh(spread)
+        return axes * np.sqrt(np.maximum(variance, 0.0))
 
 
 def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +95,7 @@ def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
     return normal, np.ones(JOINT) if np.isinf(df) else np.sqrt(df / chi2.ppf(uniform, df))
 
 
-@cache
+@lru_cache(maxsize=32)  # offers may come in any number
 def _sobol(D: int) -> tuple[np.ndarray, np.ndarray]:
     """Standard normals (JOINT, D) and uniforms (JOINT,) from one scrambled Sobol sequence."""
     u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)

@@ -58,6 +58,8 @@ class PolicyTree:
     they were. When it pays: docs/policy_tree.md.
     """
 
+    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
+
     base: Any = field(default_factory=Ridge)
     depth: int = 2
     by: Literal["value", "classification"] = "value"

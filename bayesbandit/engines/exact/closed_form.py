@@ -44,6 +44,10 @@ class ClosedForm:
     def further(self, plan: Planned) -> dict[str, Moments]:
         """Moments, by name, of what is not in θ and has them in closed form."""
 
+    @abstractmethod
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """The distribution, of scipy.stats, of each element of each variable by itself, by name."""
+
     @property
     def evidence(self) -> float | None:
         """Log marginal likelihood of the rewards; None where these were streamed."""

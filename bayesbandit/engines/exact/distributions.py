@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import gammaln
@@ -52,6 +53,13 @@ class Gaussian(ClosedForm):
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         theta = self.draw(size, rng)
         return theta, method.split(theta)
+
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """Normal."""
+        return {
+            k: stats.norm(mean, scales(mean, covariance))
+            for k, (mean, covariance) in plan.method.moments(self.mean, self.covariance).items()
+        }
 
     @property
     def widening(self) -> float:
@@ -145,6 +153,16 @@ class StudentT(ClosedForm):
         theta, sigma2 = self.draw(size, rng)
         return theta, method.split(theta) | {method.scale_name: method.scale(sigma2)}
 
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """Student-t; of the scale q^(1/k), a generalised gamma, of σ² the inverse gamma."""
+        method, k = plan.method, float(plan.method.exponent)
+        found: dict[str, Any] = {
+            name: stats.t(self.df, mean, scales(mean, spread))
+            for name, (mean, spread) in method.moments(self.mean, self.spread).items()
+        }
+        scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
+        return found | {method.scale_name: scale}
+
     @property
     def widening(self) -> float:
         if self.df <= 2.0:
@@ -166,6 +184,11 @@ class StudentT(ClosedForm):
 
         mean, square = moment(p), moment(2.0 * p)
         return mean, math.sqrt(max(square - mean**2, 0.0)) if math.isfinite(square) else math.inf
+
+
+def scales(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
+    """Roots of the diagonal of a matrix (k, k), in the shape of the mean of these k elements."""
+    return np.sqrt(np.maximum(np.diag(square), 0.0)).reshape(np.shape(mean))
 
 
 def factor(precision: np.ndarray) -> np.ndarray | int:

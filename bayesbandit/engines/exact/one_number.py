@@ -93,6 +93,10 @@ class OneNumber(ABC):
             found |= {k: moments(v) for k, v in draws.items()}
         return found
 
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """Beta or gamma."""
+        return {self.name: self.distribution}
+
 
 @dataclass(frozen=True)
 class Beta(OneNumber):

@@ -17,6 +17,7 @@ from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import chance, drawn_chances
 from bayesbandit.kernels.conjugate.best import SHAPE, reshape
+from bayesbandit.kernels.conjugate.drawing import decide_drawn
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.rounds import (
     DECISION,
@@ -26,8 +27,8 @@ from bayesbandit.kernels.rounds import (
     NOT_FINITE,
     STREAM_EMPTY,
     UNWEIGHTED,
-    decide_into,
     log_many,
+    record,
     room,
     weigh,
 )
@@ -136,7 +137,23 @@ def choose_into(row, x, arms, available, settings, kind, param, floor, stream):
     for i in range(D):
         row[i] = x[i]
     describe(row, arms, available, settings, kind)
-    return decide_into(row, D, K, kind, param, floor, stream)
+    arm = decide_drawn(row, D, K, kind, param, floor, stream)
+    record(row, arm, D, K, kind, param, floor)
+    return arm
+
+
+@njit(cache=True)
+def choose_many(rows, start, D, K, kind, params, stream):
+    """See `kernels.rounds.choose_many`."""
+    for i in range(start, rows.shape[0]):
+        if is_short(stream, K):
+            stream[-1] += i - start
+            return i
+        at = i if params.shape[0] > 1 else 0
+        arm = decide_drawn(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
+        record(rows[i], arm, D, K, kind, params[at, 0], params[at, 1])
+    stream[-1] += rows.shape[0] - start
+    return rows.shape[0]
 
 
 @njit(cache=True)

@@ -26,6 +26,16 @@ from bayesbandit.kernels.rules import (
 
 
 @njit(cache=True)
+def product(a, b, out):
+    """a (n, D) times b (D, P) into out (n, P): each row by the same operations."""
+    for i in range(a.shape[0]):
+        out[i] = 0.0
+        for j in range(a.shape[1]):
+            for p in range(b.shape[1]):
+                out[i, p] += a[i, j] * b[j, p]
+
+
+@njit(cache=True)
 def put_scores(mean, factor, noise, a, out):
     """Mean rewards out (A,) of arms with means (A,) and factors (P, A) under one draw ε (P,)."""
     out[:] = 0.0

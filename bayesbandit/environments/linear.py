@@ -1,0 +1,77 @@
+"""Arms whose mean rewards are linear in contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.environments.base import Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """r(k) = x'θ_k + ε, x ~ N(0, I), ε ~ N(0, sigma²), the same for all arms of a round.
+
+    mean: (K, d) of θ. spread: the standard deviation of θ about it, a number or (K, d); every
+        sample draws its own θ, so that 0 makes a world of one truth.
+    constant: the last feature is 1.
+    Test contexts are the unit vectors, whose mean rewards are the elements of θ.
+    """
+
+    mean: Any
+    spread: Any = 0.0
+    sigma: float = 1.0
+    constant: bool = False
+    horizon: int = 1000
+    name: str = "linear"
+
+    def __post_init__(self) -> None:
+        mean = checks.finite(checks.floats(self.mean, "mean"), "mean")
+        if mean.ndim != 2 or 0 in mean.shape:
+            raise ValueError(f"mean must be (K, d), of K arms and d features; got {mean.shape}")
+        spread = checks.finite(checks.floats(self.spread, "spread"), "spread")
+        if np.shape(self.spread) not in ((), mean.shape) or (spread < 0.0).any():
+            raise ValueError(
+                f"spread must be a number or {mean.shape}, and not negative; got {self.spread!r}"
+            )
+        checks.number(self.sigma, "sigma", least=0)
+        checks.integer(self.horizon, "horizon", least=1)
+        object.__setattr__(self, "mean", mean.copy())
+        object.__setattr__(self, "spread", np.broadcast_to(spread, mean.shape).copy())
+
+    @cached_property
+    def arms(self) -> tuple[int, ...]:
+        return tuple(range(len(self.mean)))
+
+    @property
+    def n_features(self) -> int:
+        return int(self.mean.shape[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """All that decides its numbers."""
+        numbers = self.mean.tolist(), self.spread.tolist(), self.sigma
+        return f"Linear{(*numbers, self.constant, self.horizon)}"
+
+    def contexts(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Contexts (n, d)."""
+        x = rng.standard_normal((n, self.n_features))
+        if self.constant:
+            x[:, -1] = 1.0
+        return x
+
+    def theta(self, rng: np.random.Generator) -> np.ndarray:
+        """True coefficients (K, d): of a sample, if it is drawn by a generator of the same seed."""
+        return self.mean + self.spread * rng.standard_normal(self.mean.shape)
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        T = self.horizon if horizon is None else checks.integer(horizon, "horizon", least=1)
+        theta = self.theta(rng)
+        x, noise = self.contexts(T, rng), rng.standard_normal((T, 1))
+        mean = x @ theta.T
+        unit = np.eye(self.n_features)
+        return Sample(x, mean, mean + self.sigma * noise, test_x=unit, test_mean=theta.T.copy())

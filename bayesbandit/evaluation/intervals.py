@@ -1,0 +1,123 @@
+"""Whether bandits know how much they know: their intervals against the truth, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.checks import integer
+from bayesbandit.environments.base import Environment
+
+Factory = Callable[..., Bandit]
+LEVELS = (0.5, 0.8, 0.95)
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What a bandit believed after each of R runs: means and standard deviations (R, m, K) of the
+    mean rewards at m contexts, the truth (R, m, K), NaN where it is not known, and how many rounds
+    each arm had (R, K)."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    truth: np.ndarray
+    pulls: np.ndarray
+
+    def at(self, contexts: np.ndarray) -> Beliefs:
+        """At some of the contexts, by number or true and false (m,)."""
+        mean, sd, truth = (part[:, contexts] for part in (self.mean, self.sd, self.truth))
+        return Beliefs(mean, sd, truth, self.pulls)
+
+    def of_arm(self, k: np.ndarray) -> Beliefs:
+        """Of one arm of each run, by number (R,)."""
+        runs, k = np.arange(len(self.mean)), np.asarray(k)
+        mean, sd, truth = (part[runs, :, k, None] for part in (self.mean, self.sd, self.truth))
+        return Beliefs(mean, sd, truth, self.pulls[runs, k, None])
+
+
+def after_runs(
+    bandits: Mapping[str, Factory], environment: Environment, runs: int, horizon: int | None = None,
+    x: np.ndarray | None = None, log_of: Factory | None = None, seed: int = 0,
+) -> dict[str, Beliefs]:  # fmt: skip
+    """What each bandit believes after so many runs of an environment, each of a sample of its own.
+
+    x: contexts (m, d) to ask at, where the truth is then not known; by default the environment's
+    test contexts. log_of: a bandit that plays in place of the others, to whom its log is given,
+    propensities included. Rounds logged before the first decision are left out.
+    """
+    integer(runs, "runs", least=1)
+    found: dict[str, list[tuple[np.ndarray, ...]]] = {name: [] for name in bandits}
+    for i in range(runs):
+        sample = environment.sample(horizon, np.random.default_rng([seed, i]))
+        asked, truth = (sample.test_x, sample.test_mean) if x is None else (np.asarray(x), None)
+        if asked is None:
+            raise ValueError(f"{environment.name} has no test contexts: give x, contexts to ask at")
+        truth = np.full((len(asked), len(environment.arms)), np.nan) if truth is None else truth
+        setting = environment.arms, environment.n_features
+        own, past = np.random.SeedSequence([seed, i, 1]), None
+        if log_of is not None:
+            (logging := log_of(*setting, seed=own)).play(sample.x, sample.reward)
+            past = logging.history
+        for name, factory in bandits.items():
+            bandit = factory(*setting, seed=own)
+            if past is None:
+                bandit.play(sample.x, sample.reward, every=len(sample.x))
+            else:
+                bandit.update(past.x, past.arm, past.reward, past.propensity)
+            pulls = [np.sum(bandit.history.arm == arm) for arm in environment.arms]
+            found[name].append((*bandit.belief.moments(asked), truth, np.array(pulls)))
+    return {name: Beliefs(*map(np.stack, zip(*some, strict=True))) for name, some in found.items()}
+
+
+def intervals(
+    beliefs: Beliefs, truth: np.ndarray | None = None, arms: Sequence[object] | None = None,
+    levels: Sequence[float] = LEVELS, beside: Beliefs | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """How right estimates are, and how right they claim to be: a row for each arm, by its name in
+    `arms`, or, if that is empty, one for all together.
+
+    truth: (m, K), where `beliefs` have none. Columns: `pulls`, `bias`, the `actual_sd` of the
+    estimates about the truth over runs and the `claimed_sd`, their `rmse`, and, under each level's
+    name, in how many per cent the normal interval has the truth inside; all of them means over the
+    contexts. With the standard errors over runs of biases and shares, as `…_se`. beside: beliefs
+    about the same runs, beyond whose mean squared error this one is by `mse_above`, run by run.
+    """
+    from scipy.stats import norm
+
+    error = beliefs.mean - (beliefs.truth if truth is None else truth)
+    if (R := len(error)) < 2:
+        raise ValueError(f"intervals need at least 2 runs; got {R}")
+    if np.isnan(error).any():
+        raise ValueError("the truth is not known at contexts of one's own: give truth (m, K)")
+    other = None
+    if beside is not None:
+        other = beside.mean - (beside.truth if truth is None else truth)
+        if other.shape != error.shape:
+            raise ValueError(f"beside must be of {error.shape}; got {other.shape}")
+    K = error.shape[2]
+    names = list(range(K) if arms is None else arms)
+    if len(names) not in (0, K):
+        raise ValueError(f"arms must be {K} names, or none; got {names}")
+    rows = {}
+    for name, some in {n: [k] for k, n in enumerate(names)}.items() or [("all", [*range(K)])]:
+        e, sd = error[:, :, some], beliefs.sd[:, :, some]
+        row = {"pulls": beliefs.pulls[:, some].mean(), **_over_runs("bias", e)}
+        row |= {"actual_sd": float(np.sqrt(e.var(axis=0, ddof=1).mean())), "claimed_sd": sd.mean()}
+        row["rmse"] = float(np.sqrt((e**2).mean()))
+        if other is not None:
+            row |= _over_runs("mse_above", e**2 - other[:, :, some] ** 2)
+        for level in levels:
+            inside = np.abs(e) <= norm.ppf(0.5 + level / 2) * sd
+            row |= _over_runs(f"{level:.0%}", 100.0 * inside)
+        rows[name] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="arm")
+
+
+def _over_runs(name: str, values: np.ndarray) -> dict[str, float]:
+    """The mean of values (R, m, k), and its standard error over the R runs."""
+    runs = values.mean(axis=(1, 2))
+    return {name: float(runs.mean()), f"{name}_se": float(runs.std(ddof=1) / np.sqrt(len(runs)))}

@@ -1,0 +1,124 @@
+"""Curves over rounds of an experiment's table: a line a bandit, a panel an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.evaluation import check, curves, last
+from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, entitle, legend, panels
+
+MANY = 12  # environments that still get a panel each
+CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
+
+
+def regret_curves(table: pd.DataFrame) -> Figure:
+    """Cumulative regret by round, mean ± standard error over replications; a panel an environment.
+
+    Where all bandits end within a fifth of the largest regret, their curves coincide to the eye,
+    and the panel shows by how much each is above the mean of all, replication by replication; axis
+    and title say so. More than 12 environments share one panel: regret / t against the share of
+    the horizon played, mean ± standard error over environments.
+    """
+    table, column, title = check(table), "regret", "Cumulative regret"
+    label, names = "cumulative regret (units of reward)", pd.unique(table["environment"]).tolist()
+    runs = last(table).pivot(
+        index=["environment", "replication"], columns="bandit", values=["regret", "t"]
+    )
+    if len(names) > MANY:
+        column, title = "normalised_regret", "Normalised regret"
+        label = "regret a round (units of reward)"
+        rates = pd.DataFrame(runs["regret"] / runs["t"])
+        close = names if coincide(rates.groupby("environment").mean(), rates) else []
+    else:
+        regret = {name: runs["regret"].loc[name].dropna(axis=1, how="all") for name in names}
+        close = [name for name in names if coincide(regret[name], regret[name])]
+    if not close:
+        return over_time(table, column, title, label)
+    title += " above the bandits' mean" + " where curves coincide" * (len(close) < len(names))
+    labels, what = dict.fromkeys(names, label), label.split(" (")[0].removeprefix("cumulative ")
+    for name in close:
+        ends = rates if len(names) > MANY else regret[name]
+        end = ends.to_numpy().mean()
+        level = f"{end:,.0f}" if end >= 100.0 else f"{end:.3g}"
+        labels[name] = f"{what} above the mean of all\n(units of reward; it ends at {level})"
+    return over_time(above_mean(table, close), column, title, labels)
+
+
+def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
+    """Whether the curves of bandits, a column each, coincide to the eye: `means` is what they end
+    at. There are two or more, all played all `runs`, and not all are exactly alike."""
+    ends = means.mean()
+    apart = ends.max() - ends.min()
+    whole = len(ends) > 1 and not runs.isna().to_numpy().any()
+    return bool(whole and 0.0 < apart <= CLOSE * ends.max())
+
+
+def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
+    """Regret in these environments above the mean of all bandits in the same replication and
+    round."""
+    mean = table.groupby(["environment", "replication", "t"])["regret"].transform("mean")
+    some = table["environment"].isin(environments)
+    return table.assign(regret=table["regret"] - mean.where(some, 0.0))
+
+
+def over_time(
+    table: pd.DataFrame, column: str, title: str, label: str | Mapping[str, str],
+    top: float | None = None,
+) -> Figure:  # fmt: skip
+    """Mean ± standard error of a column of `curves`, a line a bandit, a panel an environment.
+
+    label: of the vertical axes, or of each environment's. An axis begins at 0 where nothing is
+    below it, and has a line there where something is. top: where all axes end.
+    """
+    points = curves(table)
+    bandits = pd.unique(points["bandit"])
+    count, clock = f"{points['replications'].max()} replications", "round t"
+    names = pd.unique(points["environment"]).tolist()
+    if len(names) > MANY:
+        count, clock = f"{len(names)} environments", "share of the horizon played (%)"
+        label = label if isinstance(label, str) else label[names[0]]
+        points, names = _averaged(points, column), [""]
+    labels = dict.fromkeys(names, label) if isinstance(label, str) else label
+    figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
+    looks: list[dict[str, Any]] = [
+        {"color": PALETTE[b % 7], "linestyle": DASHES[b % 4], "marker": MARKERS[b % 9]}
+        for b in range(len(bandits))
+    ]
+    for ax, name in zip(axes, names, strict=True):
+        here = points[points["environment"] == name]
+        for b, look in enumerate(looks):
+            line = here[here["bandit"] == bandits[b]].dropna(subset=column).sort_values("t")
+            t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
+            every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
+            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **look)
+            ax.fill_between(t, mean - se, mean + se, color=look["color"], alpha=0.18, lw=0)
+        dress(ax, name, clock, labels[name], always=len(set(labels.values())) > 1)
+        ax.grid(color="#E6E6E6", lw=0.6)
+        ax.set_xlim(0, None)
+        if here[column].min() < 0.0:
+            ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
+        else:
+            ax.set_ylim(0.0, top)
+    once = count == "1 replications"
+    entitle(figure, f"{title}, one replication" if once else f"{title}: mean ± SE over {count}")
+    keys = [Line2D([], [], label=name, **look) for look, name in zip(looks, bandits, strict=True)]
+    legend(figure, keys, handle=3)
+    return figure
+
+
+def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column of `curves` by the share of the horizon: mean and error over environments."""
+    horizon = points.groupby("environment")["t"].transform("max")
+    runs = points.assign(t=100 * points["t"] / horizon).sort_values("t")
+    cells = runs.groupby(["environment", "bandit"])
+    times = np.linspace(cells["t"].min().max(), 100, 101)
+    lines = {key: np.interp(times, run["t"], run[column]) for key, run in cells}
+    shares = pd.DataFrame(lines, index=times).melt(value_name=column, ignore_index=False)
+    means = shares.groupby(["variable_1", shares.index])[column].agg(["mean", "sem"]).reset_index()
+    return means.set_axis(["bandit", "t", column, f"{column}_se"], axis=1).assign(environment="")

@@ -1,0 +1,224 @@
+"""Pictures of posteriors: densities, and intervals of many coefficients side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.plots.style import (
+    DASHES,
+    GREY,
+    MARKERS,
+    PALETTE,
+    dress,
+    entitle,
+    legend,
+    panels,
+    plain,
+)
+
+ENDS = 0.003, 0.997  # probabilities where the axis of a density ends
+POINTS = 301  # of a curve, by quantile and by place each
+LEVELS = 0.5, 0.9  # of intervals, thick and thin
+MOST = 24  # panels of densities
+
+Truth = Mapping[str, Any]
+
+
+def densities(
+    posteriors: Mapping[str, Any], variables: Sequence[str] | None = None,
+    truth: Truth | None = None, title: str = "Posterior densities",
+) -> Figure:  # fmt: skip
+    """The density of each element of each variable: a panel an element, a line a posterior.
+
+    posteriors: by name, of `bb.fit` or `bandit.posterior`. A closed form is drawn as it is; where
+    there are only draws, a kernel estimate, which the legend says. variables: by default all that
+    every one of the posteriors has. truth: the values (*shape) of variables, by name.
+    """
+    names = _common(posteriors) if variables is None else list(variables)
+    elements = [one for name in names for one in _elements(posteriors, name)]
+    if len(elements) > MOST:
+        raise ValueError(
+            f"densities draws at most {MOST} elements; {', '.join(names)} have {len(elements)}"
+        )
+    figure, axes = panels(len(elements), most=4, width=2.6, height=2.0)
+    looks = _looks(len(posteriors))
+    for ax, (name, index, label) in zip(axes, elements, strict=True):
+        drawn = [_density(posterior, name, index) for posterior in posteriors.values()]
+        low, high = min(x[0] for x, _ in drawn), max(x[-1] for x, _ in drawn)
+        for (x, y), look in zip(drawn, looks, strict=True):
+            ax.plot(x, y, lw=1.6, color=look["color"], ls=look["linestyle"])
+        if truth is not None and name in truth:
+            at = float(np.asarray(truth[name], dtype=np.float64)[index])
+            ax.axvline(at, color="black", lw=0.9, zorder=1)
+            low, high = min(low, at), max(high, at)
+        dress(ax, label, "", "density")
+        pad = 0.02 * (high - low) or 0.5
+        ax.set(xlim=(low - pad, high + pad), ylim=(0, None))
+    entitle(figure, title)
+    keys = [
+        Line2D([], [], color=look["color"], ls=look["linestyle"], label=name + _by(posterior))
+        for (name, posterior), look in zip(posteriors.items(), looks, strict=True)
+    ]
+    legend(figure, keys + _truth_key(truth, names, "|"), handle=2.5)
+    return figure
+
+
+def coefficients(
+    posteriors: Mapping[str, Any], variable: str = "theta",
+    select: Sequence[Any] | None = None, truth: Any = None, title: str | None = None,
+) -> Figure:  # fmt: skip
+    """A line for each element of a variable: medians, 50 % and 90 % intervals, side by side for
+    each posterior; with a line at 0.
+
+    posteriors: by name, as of `densities`. select: positions of elements, by default all. truth:
+    the variable's values (*shape).
+    """
+    elements = [*_elements(posteriors, variable)]
+    chosen = elements if select is None else [elements[i] for i in select]
+    if not chosen:
+        raise ValueError(f"coefficients needs an element of {variable!r}; select is {select!r}")
+    n, labels = len(posteriors), [plain(label, 24) for _, _, label in chosen]
+    lines = sum(max(0.16 * n + 0.12, 0.2 * (1 + label.count("\n"))) for label in labels)
+    figure, (ax,) = panels(1, most=1, width=6.2, height=0.7 + lines)
+    tails = sorted(0.5 + side * level / 2 for level in LEVELS for side in (-1, 1))
+    place, looks = -np.arange(len(chosen)), _looks(n)
+    for j, (posterior, look) in enumerate(zip(posteriors.values(), looks, strict=True)):
+        q = posterior.quantiles(variable, [tails[0], tails[1], 0.5, tails[2], tails[3]])
+        low, lower, middle, upper, high = (
+            np.array([row[index] for _, index, _ in chosen]) for row in q
+        )
+        y = place + (0.5 - (j + 0.5) / n) * 0.8
+        ax.hlines(y, low, high, color=look["color"], lw=1.0)
+        ax.hlines(y, lower, upper, color=look["color"], lw=2.6)
+        ax.plot(middle, y, ls="", marker=look["marker"], color=look["color"], ms=6, mec="white")
+    if truth is not None:
+        values = np.array([np.asarray(truth, np.float64)[index] for _, index, _ in chosen])
+        ax.vlines(values, place - 0.42, place + 0.42, color="black", lw=1.4)
+    dress(ax, "", "median, 50 % and 90 % intervals", "")
+    ax.axvline(0.0, color=GREY, lw=0.9, zorder=0)
+    ax.set_yticks(place, labels)
+    ax.set_ylim(place[-1] - 0.6, 0.6)
+    ax.tick_params("y", length=0)
+    for edge in place[:-1] - 0.5:
+        ax.axhline(edge, color="#EDEDED", lw=0.6, zorder=0)
+    entitle(figure, title or f"Posterior of {variable}")
+    keys = [
+        Line2D([], [], color=look["color"], marker=look["marker"], label=name, mec="white", lw=2)
+        for name, look in zip(posteriors, looks, strict=True)
+    ]
+    known = None if truth is None else {variable: truth}
+    legend(figure, keys + _truth_key(known, [variable], "|"), handle=2)
+    return figure
+
+
+def shrinkage(
+    posteriors: Mapping[str, Any], raw: Any, groups: Mapping[str, Any] | None = None,
+    variable: str = "theta", axis: str = "least squares", title: str = "What each prior shrinks",
+) -> Figure:  # fmt: skip
+    """Posterior means of a variable's elements against raw estimates of them, a panel a posterior;
+    on the diagonal nothing is shrunk.
+
+    raw: (*shape). groups: by name, which elements (*shape, true and false) have a colour.
+    """
+    raw = np.asarray(raw, dtype=np.float64)
+    figure, axes = panels(len(posteriors), most=5, width=2.2, height=2.2)
+    groups = {"": np.ones(raw.shape, dtype=bool)} if groups is None else groups
+    looks, means = _looks(len(groups)), []
+    for name, posterior in posteriors.items():
+        mean = np.asarray(posterior.coefficients[variable][0])
+        if mean.shape != raw.shape:
+            raise ValueError(
+                f"raw must be {mean.shape}, as {variable!r} of {name}; got {raw.shape}"
+            )
+        means.append(mean)
+    low, high = min(raw.min(), *map(np.min, means)), max(raw.max(), *map(np.max, means))
+    ends = low - 0.05 * (high - low), high + 0.05 * (high - low)
+    for ax, name, mean in zip(axes, posteriors, means, strict=True):
+        ax.axhline(0.0, color=GREY, lw=0.6, zorder=0)
+        ax.axline((0, 0), slope=1, color=GREY, lw=0.8, zorder=0)
+        for some, look in zip(groups.values(), looks, strict=True):
+            which = np.broadcast_to(some, raw.shape)
+            ax.plot(raw[which], mean[which], ls="", ms=3.5, mew=0, alpha=0.8,
+                    color=look["color"], marker=look["marker"])  # fmt: skip
+        dress(ax, name, axis, "posterior mean")
+        ax.set(xlim=ends, ylim=ends, box_aspect=1)
+    entitle(figure, title)
+    keys = [
+        Line2D([], [], ls="", color=look["color"], marker=look["marker"], mew=0, label=name)
+        for name, look in zip(groups, looks, strict=True)
+    ]
+    if list(groups) != [""]:
+        legend(figure, keys, handle=1.2)
+    return figure
+
+
+def _looks(n: int) -> list[dict[str, Any]]:
+    return [
+        {"color": PALETTE[i % 7], "linestyle": DASHES[i % 4], "marker": MARKERS[i % 9]}
+        for i in range(n)
+    ]
+
+
+def _truth_key(truth: Truth | None, names: Sequence[str], marker: str) -> list[Line2D]:
+    if truth is None or not set(truth) & set(names):
+        return []
+    return [Line2D([], [], ls="", marker=marker, color="black", ms=10, label="truth")]
+
+
+def _by(posterior: Any) -> str:
+    """How a line came about, where it is not the density itself."""
+    return "" if posterior.marginals else f" ({_count(posterior):,} draws)"
+
+
+def _count(posterior: Any) -> int:
+    return len(next(iter(posterior.draws.values())))
+
+
+def _common(posteriors: Mapping[str, Any]) -> list[str]:
+    """The variables that all have, in order."""
+    if not posteriors:
+        raise ValueError("a picture of posteriors needs one at least; got none")
+    first, *others = (list(p.marginals or p.draws) for p in posteriors.values())
+    return [name for name in first if all(name in other for other in others)]
+
+
+def _elements(
+    posteriors: Mapping[str, Any], name: str
+) -> Iterator[tuple[str, tuple[int, ...], str]]:
+    """Of a variable: its name, and each element's index and label; features by their names."""
+    if not posteriors:
+        raise ValueError("a picture of posteriors needs one at least; got none")
+    shapes = {np.shape(p.quantiles(name, [0.5])[0]) for p in posteriors.values()}
+    if len(shapes) > 1:
+        raise ValueError(f"{name!r} has different shapes: {sorted(shapes)}")
+    [shape] = shapes
+    posterior = next(iter(posteriors.values()))
+    encoder = getattr(posterior, "encoder", None)
+    features = getattr(posterior, "features", None) if encoder is None else encoder.features
+    for index in np.ndindex(shape):
+        words = [str(i) for i in index]
+        if index and features is not None and len(features) == shape[-1]:
+            words[-1] = str(features[index[-1]])
+        yield name, index, name + (f"[{', '.join(words)}]" if words else "")
+
+
+def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The points (m,) of a curve, where it is steep by quantile, and its heights."""
+    exact = posterior.marginals.get(name)
+    if exact is not None:
+        p = np.linspace(*ENDS, POINTS)
+        at = np.stack([np.asarray(exact.ppf(one))[index] for one in p])
+        x = np.unique(np.concatenate([at, np.linspace(at[0], at[-1], POINTS)]))
+        height = exact.pdf(x.reshape(-1, *(1,) * len(index)))
+        return x, np.array([row[index] for row in np.asarray(height)])
+    from scipy.stats import gaussian_kde
+
+    values = posterior.draws[name][(slice(None), *index)]
+    low, high = np.quantile(values, ENDS)
+    x = np.linspace(low, high, POINTS)
+    return x, gaussian_kde(values)(x)

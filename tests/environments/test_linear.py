@@ -1,0 +1,64 @@
+"""Arms that are linear in contexts."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.environments import Environment, Linear
+
+
+def test_it_is_an_environment_and_says_its_truth():
+    world = Linear([[1.0, 2.0], [0.0, -1.0]], spread=[[0.5, 0.0], [0.0, 0.0]], constant=True)
+    assert isinstance(world, Environment)
+    sample = world.sample(50, np.random.default_rng(3))
+    theta = world.theta(np.random.default_rng(3))
+    np.testing.assert_array_equal(sample.test_mean.T, theta)
+    np.testing.assert_allclose(sample.mean, sample.x @ theta.T)
+    assert (sample.x[:, -1] == 1.0).all()
+    assert theta[0, 0] != 1.0
+    assert theta.ravel()[1:].tolist() == [2.0, 0.0, -1.0]
+    other = world.sample(50, np.random.default_rng(4))
+    assert other.test_mean[0, 0] != theta[0, 0]
+
+
+def test_noise_is_shared_by_arms_and_of_its_size():
+    sample = Linear(np.zeros((3, 1)), sigma=0.5).sample(4000, np.random.default_rng(0))
+    noise = sample.reward - sample.mean
+    assert (noise == noise[:, :1]).all()
+    assert noise.std() == pytest.approx(0.5, rel=0.05)
+
+
+def test_worlds_know_each_other_apart():
+    same = [Linear([[1.0]]), Linear([[1.0]])]
+    assert same[0].fingerprint == same[1].fingerprint
+    others = [Linear([[1.0 + 1e-12]]), Linear([[1.0]], 0.1), Linear([[1.0]], sigma=2.0)]
+    others.append(Linear([[1.0]], constant=True))
+    assert len({world.fingerprint for world in [same[0], *others]}) == 5
+
+
+def test_its_numbers_are_its_own():
+    mean = np.ones((2, 2))
+    world = Linear(mean)
+    mean[:] = 7.0
+    assert (world.mean == 1.0).all()
+
+
+def test_bandits_play_it():
+    table = bb.Experiment([Linear(np.eye(3))], [bb.LinTS], 30, 2).run(progress=False)
+    assert table["agreement"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"mean": [1.0]}, r"mean must be \(K, d\), of K arms and d features; got \(1,\)"),
+        ({"mean": [[np.nan]]}, "mean"),
+        ({"mean": [[1.0]], "spread": -1.0}, r"a number or \(1, 1\), and not negative; got -1.0"),
+        ({"mean": [[1.0]], "spread": [1.0, 2.0]}, r"a number or \(1, 1\)"),
+        ({"mean": [[1.0]], "sigma": -0.1}, "sigma"),
+        ({"mean": [[1.0]], "horizon": 0}, "horizon"),
+    ],
+)
+def test_bad_settings(settings, words):
+    with pytest.raises(ValueError, match=words):
+        Linear(**settings)

@@ -1,0 +1,136 @@
+"""Posteriors in pictures: closed forms as they are, nothing outside the figure."""
+
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import bayesbandit as bb
+from bayesbandit import plots
+from bayesbandit.plots.style import Picture
+
+LONG = "a posterior with a name of sixty signs, which is really long"
+
+
+class Known:
+    """A posterior of one variable, exact or by draws."""
+
+    def __init__(self, mean, sd, draws=None):
+        from scipy import stats
+
+        exact = stats.norm(np.asarray(mean, float), np.broadcast_to(sd, np.shape(mean)))
+        rng = np.random.default_rng(0)
+        self.marginals = {"theta": exact} if draws is None else {}
+        self.draws = {"theta": exact.rvs((draws or 2, *np.shape(mean)), random_state=rng)}
+        self.coefficients = {"theta": (np.asarray(mean, float), None)}
+
+    def quantiles(self, name, p):
+        if name in self.marginals:
+            return np.stack([self.marginals[name].ppf(one) for one in p])
+        return np.quantile(self.draws[name], p, axis=0)
+
+
+def inside(figure: Figure) -> Figure:
+    """The figure drawn without a warning, all its texts and axes within it."""
+    with warnings.catch_warnings(action="error"):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+    renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
+    figure.draw(renderer)
+    boxes = [ax.get_tightbbox(renderer) for ax in figure.axes]
+    boxes += [box.get_window_extent() for box in figure.legends]
+    boxes += [figure._suptitle.get_window_extent()] if figure._suptitle else []
+    for box in boxes:
+        assert box.x0 >= whole.x0 - 1, box
+        assert box.y0 >= whole.y0 - 1, box
+        assert box.x1 <= whole.x1 + 1, box
+        assert box.y1 <= whole.y1 + 1, box
+    return figure
+
+
+def test_a_closed_form_is_drawn_as_it_is():
+    figure = inside(plots.densities({"p": Known([0.0, 5.0], [1.0, 0.01])}, truth={"theta": [0, 5]}))
+    assert [ax.get_title() for ax in figure.axes] == ["theta[0]", "theta[1]"]
+    for ax, mean, sd in zip(figure.axes, (0.0, 5.0), (1.0, 0.01), strict=True):
+        x, y = ax.lines[0].get_data()
+        np.testing.assert_allclose(
+            y, np.exp(-(((x - mean) / sd) ** 2) / 2) / sd / np.sqrt(2 * np.pi)
+        )
+        assert y.max() == pytest.approx(1 / sd / np.sqrt(2 * np.pi), rel=1e-3)
+        assert ax.lines[1].get_xdata()[0] == mean
+        assert x[0] < mean - 2.5 * sd
+        assert x[-1] > mean + 2.5 * sd
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == ["p", "truth"]
+
+
+def test_draws_say_that_they_are_draws():
+    figure = inside(plots.densities({"p": Known(0.0, 1.0, 500), "exact": Known(0.0, 1.0)}))
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert texts == ["p (500 draws)", "exact"]
+    (ax,) = figure.axes
+    x, y = ax.lines[0].get_data()
+    assert np.abs(y - np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)).max() < 0.1
+
+
+def test_many_posteriors_with_long_names():
+    many = {f"{LONG} {i}": Known(np.arange(10.0), 1.0 + i) for i in range(30)}
+    figure = inside(plots.coefficients(many, truth=np.arange(10.0)))
+    inside(plots.densities(dict(list(many.items())[:9]), title=LONG * 3))
+    inside(plots.shrinkage(dict(list(many.items())[:7]), np.arange(10.0)))
+    looks = {
+        (line.get_color(), line.get_marker())
+        for line in figure.axes[0].lines
+        if line.get_marker() != "None"
+    }
+    assert len(looks) == 30
+
+
+def test_intervals_are_quantiles():
+    posterior = Known([1.0, -2.0], 0.5)
+    (ax,) = inside(plots.coefficients({"p": posterior}, select=[1])).axes
+    ends = sorted(line.get_segments()[0][:, 0].tolist() for line in ax.collections[:2])
+    low, lower, upper, high = posterior.marginals["theta"].ppf([[0.05], [0.25], [0.75], [0.95]])[
+        :, 1
+    ]
+    np.testing.assert_allclose(ends, [[low, high], [lower, upper]])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["theta[1]"]
+
+
+def test_shrinkage_has_equal_axes_and_a_diagonal():
+    figure = inside(
+        plots.shrinkage({"p": Known([0.5, 1.0], 1.0)}, [1.0, 2.0], {"zero": [True, False]})
+    )
+    (ax,) = figure.axes
+    assert ax.get_xlim() == ax.get_ylim()
+    assert ax.lines[-1].get_xdata().tolist() == [1.0]
+    assert ax.lines[-1].get_ydata().tolist() == [0.5]
+
+
+def test_what_cannot_be_drawn():
+    p = Known(np.zeros(30), 1.0)
+    with pytest.raises(ValueError, match="at most 24 elements; theta have 30"):
+        plots.densities({"p": p})
+    with pytest.raises(ValueError, match="needs one at least"):
+        plots.densities({})
+    with pytest.raises(ValueError, match="different shapes"):
+        plots.densities({"p": Known(0.0, 1.0), "q": Known([0.0], 1.0)}, ["theta"])
+    with pytest.raises(ValueError, match=r"raw must be \(30,\), as 'theta' of p; got \(2,\)"):
+        plots.shrinkage({"p": p}, [0.0, 1.0])
+    with pytest.raises(ValueError, match="needs an element"):
+        plots.coefficients({"p": p}, select=[])
+
+
+def test_a_notebook_shows_pictures_without_pyplot():
+    figure = plots.densities({"p": Known(0.0, 1.0)})
+    assert isinstance(figure, Picture)
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_what_a_bandit_knows_is_drawn_too():
+    bandit = bb.LinTS(2, 2)
+    rng = np.random.default_rng(0)
+    bandit.play(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)))
+    arms = {f"arm {k}": bandit.posterior(k) for k in (0, 1)}
+    assert len(inside(plots.densities(arms)).axes) == 3  # with the intercept
+    inside(plots.coefficients(arms))
