@@ -9,11 +9,10 @@ PICTURE = re.compile(r"\]\((\w+)/[\w.-]+\.png\)")  # of a study, in the list of 
 
 def unbroken(line):
     """A row of a table whose short cells keep to one line; long ones, and prose, break."""
-    cells = line.split("|")
-    short = (
-        cell if len(cell.strip()) > 40 else cell.strip().replace(" ", "\u00a0") for cell in cells
-    )
-    return line if len(cells) < 3 or "---" in line else " | ".join(short).strip()
+    cells = [cell.strip() for cell in line.split("|")]
+    if len(cells) < 3 or "---" in line:
+        return line
+    return " | ".join(c if len(c) > 40 else c.replace(" ", "\u00a0") for c in cells).strip()
 
 
 def completed(app, page, source):
