@@ -249,6 +249,20 @@ def test_differences_need_pairs_and_a_reference_that_played() -> None:
         plots.paired_differences(simulated(1, replications=1))
 
 
+def test_of_many_bandits_the_best_are_compared_in_pairs() -> None:
+    table = simulated(2, replications=2)
+    many = pd.concat(
+        [table[table["bandit"] == "LinTS"].assign(
+            bandit=f"b{i}", regret=lambda runs, i=i: runs["regret"] + (i if i != 3 else 99))
+         for i in range(14)]
+    )  # fmt: skip
+    figure = plots.pairwise_scatter(many)
+    assert len(figure.axes) == 12 * 12
+    shown = [ax.get_title() for ax in figure.axes[:12]]
+    assert shown == [f"b{i}" for i in range(13) if i != 3]
+    assert "12 of 14 bandits, by regret" in " ".join(figure.get_suptitle().split())
+
+
 def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
     figure = rendered(plots.pairwise_scatter(simulated(2), bakeoff_compat=True, level=0.1))
     assert figure.get_suptitle().endswith("(two-sided p < 0.1, bake-off script)")
