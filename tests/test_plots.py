@@ -20,7 +20,7 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise, ranking
-from bayesbandit.plots import style
+from bayesbandit.plots import results, style
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -247,6 +247,17 @@ def test_differences_need_pairs_and_a_reference_that_played() -> None:
         plots.paired_differences(simulated(1), "TS")
     with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
         plots.paired_differences(simulated(1, replications=1))
+
+
+def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "SHOWN", 2)
+    table = simulated(2, replications=2)
+    figure = plots.pairwise_scatter(table)
+    ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
+    rate = (ends["regret"] / ends["t"]).groupby(ends["bandit"]).mean().sort_values()
+    assert {ax.get_title() for ax in figure.axes[:2]} == set(rate.index[:2])
+    assert len(figure.axes) == 4
+    assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
 
 
 def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:

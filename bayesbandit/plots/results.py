@@ -13,6 +13,7 @@ from bayesbandit.evaluation import RUN, check, pairwise
 from bayesbandit.plots.curves import over_time
 from bayesbandit.plots.style import BLUE, GREY, VERMILLION, Picture, area, dot, entitle, plain
 
+SHOWN = 12  # bandits that are compared in pairs, at most
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
@@ -45,12 +46,16 @@ def pairwise_scatter(
     """Every bandit against every other, one point an environment (the paper's section 3.2).
 
     x, y: normalised regret of the column's and of the row's bandit. Colour and shape are the row's
-    win, loss or draw by the test of `pairwise`; the area grows with −log₁₀ p, up to p = 10⁻¹².
+    win, loss or draw by the test of `pairwise`; the area grows with −log₁₀ p, up to p = 10⁻¹². Of
+    more than 12 bandits, the 12 of least regret, which the title says.
     """
     pairs = pairwise(table, bakeoff_compat, level)
     bandits = pd.unique(pairs["row"]).tolist()
-    if (k := len(bandits)) < 2:
+    if (all_of_them := len(bandits)) < 2:
         raise ValueError("a pairwise comparison needs at least two bandits that met")
+    regret = pairs.groupby("row")["row_regret"].mean().sort_values()
+    bandits = [name for name in bandits if name in regret.index[:SHOWN]]
+    pairs, k = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)], len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     pad = 0.16 * max(high - low, 0.01)  # room for the counts in the corners
     side = min(2.6, max(1.4, 11 / k))
@@ -67,6 +72,7 @@ def pairwise_scatter(
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
     test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
     n = pairs["environment"].nunique()
+    test += f", {k} of {all_of_them} bandits, by regret" * (k < all_of_them)
     entitle(figure, f"Pairwise comparison, {n} environment{'s' * (n > 1)} ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
