@@ -8,12 +8,14 @@ from bayesbandit.bandits.saved.settings import KINDS
 from bayesbandit.beliefs import base
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.cases import slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
 
-MODELS = {name: kind() for name, kind in KINDS.items() if hasattr(kind, "belief")} | {
+OWN = {n: k for n, k in KINDS.items() if hasattr(k, "belief") and k is not Shared}  # (K, d): apart
+MODELS = {name: kind() for name, kind in OWN.items()} | {
     "PolicyMixture": PolicyMixture(rewards=(-20.0, 20.0), refit_every=0.25, psi=1.0),
     "PolicyTree": PolicyTree(depth=6),  # one of fewer leaves cannot be near a linear truth
     "Forest": Forest(least=5),
