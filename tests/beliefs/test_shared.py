@@ -343,7 +343,7 @@ def test_a_declared_ridge_is_ridge():
     [
         ("ridge_known_noise", {}),
         ("logistic", {"engine": "laplace"}),
-        pytest.param("student_t", {"draws": 100}, marks=pytest.mark.slow),
+        pytest.param("student_t", {"draws": 100, "refit_every": 1}, marks=pytest.mark.slow),
     ],
 )
 def test_declared_models(name, settings, tmp_path):
