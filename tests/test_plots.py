@@ -52,6 +52,11 @@ def rendered(figure: Figure) -> Figure:
     return figure
 
 
+def spoken(text: str) -> str:
+    """On one line."""
+    return " ".join(text.split())
+
+
 def legend(figure: Figure) -> list[str]:
     found = figure.legends + [ax.get_legend() for ax in figure.axes if ax.get_legend()]
     return [text.get_text() for box in found for text in box.get_texts()]
@@ -70,7 +75,7 @@ def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, 
     assert figure.get_suptitle().startswith(title)
     assert figure.get_suptitle().endswith("mean ± SE over 3 replications")
     assert [ax.get_title() for ax in figure.axes] == [f"env {e}" for e in range(5)]
-    assert figure.axes[0].get_ylabel() == label
+    assert spoken(figure.axes[0].get_ylabel()) == label
     assert {ax.get_xlabel() for ax in figure.axes} == {"round t"}
     assert legend(figure) == list(BANDITS)
     assert all(len(ax.lines) == len(ax.collections) == 3 for ax in figure.axes)
@@ -120,9 +125,10 @@ def test_many_environments_share_a_panel() -> None:
     table = simulated(13)
     figure = rendered(plots.regret_curves(table))
     (ax,) = figure.axes
-    assert figure.get_suptitle() == "Normalised regret: mean ± SE over 13 environments"
+    title = "Normalised regret: mean ± SE over 13 environments, 3 replications each"
+    assert spoken(figure.get_suptitle()) == title
     assert ax.get_xlabel() == "share of the horizon played (%)"
-    assert ax.get_ylabel() == "regret a round (units of reward)"
+    assert spoken(ax.get_ylabel()) == "regret a round (units of reward)"
     last = table[table["t"] == table.groupby("environment")["t"].transform("max")]
     rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
     for line, bandit in zip(ax.lines, BANDITS, strict=True):
@@ -164,8 +170,8 @@ def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> 
             corners = band.get_paths()[0].vertices
             at_end = corners[corners[:, 0] == here["t"].max(), 1]
             assert np.ptp(at_end) / 2 == pytest.approx(above[bandit].sem())
-        level = f"(units of reward; it ends at {ends.to_numpy().mean():,.0f})"
-        assert ax.get_ylabel() == f"regret above the mean of all\n{level}"
+        level = f"{ends.to_numpy().mean():,.0f} (units of reward)"
+        assert spoken(ax.get_ylabel()) == f"regret above the mean, which ends at {level}"
 
 
 def test_only_those_that_coincide() -> None:
@@ -185,8 +191,8 @@ def test_only_those_that_coincide() -> None:
 def test_many_environments_that_coincide() -> None:
     table = close(13)
     figure = rendered(plots.regret_curves(table))
-    title = " ".join(figure.get_suptitle().split())
-    assert title == "Normalised regret above the bandits' mean: mean ± SE over 13 environments"
+    title = "Normalised regret above the bandits' mean: mean ± SE over 13 environments"
+    assert spoken(figure.get_suptitle()) == f"{title}, 4 replications each"
     (ax,) = figure.axes
     last = table[table["t"] == table.groupby("environment")["t"].transform("max")]
     rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
@@ -204,7 +210,8 @@ def test_optimal_share_needs_test_contexts() -> None:
 def test_pairwise_scatter() -> None:
     table = simulated(6)
     figure = rendered(plots.pairwise_scatter(table))
-    assert figure.get_suptitle() == "Pairwise comparison, 6 environments (two-sided p < 0.05)"
+    title = "Pairwise comparison at their ends: 6 environments, 3 replications (two-sided p < 0.05)"
+    assert spoken(figure.get_suptitle()) == title
     assert figure.get_supxlabel() == "normalised regret of the column bandit"
     assert figure.get_supylabel() == "normalised regret of the row bandit"
     assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]
@@ -235,7 +242,7 @@ def test_paired_differences_are_intervals_of_students_t() -> None:
     low, high = stats.t.interval(0.95, 4, gap.mean(), gap.sem())
     bars = [bar for box in figure.axes[1].containers for bar in box.lines[2]]
     drawn = [segment for bar in bars for segment in bar.get_segments()]
-    (mine,) = (ends for ends in drawn if ends[0][1] == -1.0)
+    (mine,) = (ends for ends in drawn if ends[0][1] == -1.5)  # in the middle of the second line
     np.testing.assert_allclose(mine[:, 0], [low, high])
     assert legend(figure)[1] == "worse than LinTS"
     by_default = plots.paired_differences(table).axes[0].get_xlabel()
@@ -262,7 +269,7 @@ def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.Monk
 
 def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
     figure = rendered(plots.pairwise_scatter(simulated(2), bakeoff_compat=True, level=0.1))
-    assert figure.get_suptitle().endswith("(two-sided p < 0.1, bake-off script)")
+    assert spoken(figure.get_suptitle()).endswith("(two-sided p < 0.1, bake-off script)")
     with pytest.raises(ValueError, match="at least two bandits"):
         plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
 
@@ -335,7 +342,7 @@ def test_biases_that_differ_tenfold_have_scales_of_their_own() -> None:
     truth = means(GRID)
     estimated = np.stack([truth + 0.1, truth + 5.0])
     figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["small", "large"]))
-    title = " ".join(figure.get_suptitle().split())
+    title = spoken(figure.get_suptitle())
     assert title.endswith("estimate − truth (units of reward), a scale for each panel")
     panels, bars = figure.axes[:6], figure.axes[6:]
     assert len(bars) == 6
@@ -426,15 +433,17 @@ def test_policy_tree() -> None:
     tree, leaves = bandit.belief.tree, bandit.belief.leaves
     top, *panels = figure.axes
     assert figure.get_suptitle() == "Ages"
-    assert legend(figure) == ["red", "green", "blue"]
+    rows = [text.get_text() for text in figure.axes[1].get_yticklabels()]
+    assert rows == ["red", "green", "blue"]
     asked = [text.get_text() for text in top.texts if "≤" in text.get_text()]
     names = [("age", "income")[j] for j in tree.feature if j >= 0]
     assert [text.split(" ≤ ")[0] for text in asked] == names
     assert [ax.get_title() for ax in panels] == [f"leaf {i}" for i in range(tree.n_leaves)]
     mean = bandit.belief.of_leaves()[0]
     for leaf, ax in enumerate(panels):
-        assert [line.lines[0].get_ydata()[0] for line in ax.containers] == mean[leaf].tolist()
-        plays = [int(text.get_text()) for text in ax.get_xticklabels()]
+        assert [line.lines[0].get_xdata()[0] for line in ax.containers] == mean[leaf].tolist()
+        (counts,) = ax.child_axes
+        plays = [int(text.get_text().replace(",", "")) for text in counts.get_yticklabels()]
         assert plays == leaves.plays[leaf].tolist()
     with pytest.raises(TypeError, match="needs a bandit with one"):
         plots.policy_tree(bb.LinTS(2, 1))

@@ -7,15 +7,10 @@ from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
 from bayesbandit.plots.results import optimal_share, pairwise_scatter, propensities
-from bayesbandit.plots.style import BLUE, GREY, PALETTE, VERMILLION
 from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
-    "BLUE",
-    "GREY",
     "MANY",
-    "PALETTE",
-    "VERMILLION",
     "assignment",
     "balance",
     "bias",

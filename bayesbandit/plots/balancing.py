@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dress, entitle, legend, panels, plain
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    dress,
+    entitle,
+    label_rows,
+    legend,
+    panels,
+    rows,
+)
 
 LIMIT = 0.1  # a standardised difference that is commonly called small
+WIDTH = 2.8  # inches of a panel
+# What is alike before and after is a point in a ring.
+BEFORE: dict[str, Any] = {"ls": "", "marker": "o", "color": VERMILLION, "mfc": "white", "ms": 7}
+AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
 
 
 def balance(
     table: pd.DataFrame, title: str = "Balance: each arm's mean context less that of all rounds"
 ) -> Figure:
     """Standardised mean differences of `balance_table`, before and after weighing: a panel an arm,
-    a line a feature, the largest before on top."""
+    a row a feature, that of the largest before on top; grey is ± .1, commonly called small."""
     if not isinstance(table, pd.DataFrame) or list(table.index.names) != ["arm", "feature"]:
         raise TypeError(f"balance takes bb.balance_table(history); got {type(table).__name__}")
     arms = table.index.unique("arm").tolist()
-    figure, axes = panels(len(arms), most=4, width=3.2, height=1.2 + 0.22 * len(table) / len(arms))
+    size = table["before"].abs().groupby(level="feature", sort=False).max()
+    features = size.sort_values(ascending=False, kind="stable").index
+    labels, down, lines = rows(features)
+    figure, axes = panels(len(arms), most=4, width=WIDTH, height=1.0 + 0.22 * lines)
     end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)
     for ax, arm in zip(axes, arms, strict=True):
-        here = table.loc[arm].sort_values("before", key=np.abs)
-        place = np.arange(len(here))
+        here = table.loc[arm].reindex(features)
         ax.axvspan(-LIMIT, LIMIT, color="#F2F2F2", lw=0)
         ax.axvline(0.0, color=GREY, lw=0.7)
-        ax.hlines(place, here["before"], here["after"], color="#D0D0D0", lw=1)
-        ax.plot(here["before"], place, "o", color=VERMILLION, mfc="white", ms=5)
-        ax.plot(here["after"], place, "o", color=BLUE, ms=5)
-        dress(ax, f"arm {arm} ({int(here['rounds'].iloc[0]):,} rounds)", "difference (sds)", "")
-        ax.set_yticks(place, [plain(name, 40) for name in here.index])
-        ax.set(xlim=(-end, end), ylim=(-0.7, len(here) - 0.3))
+        ax.hlines(-down, here["before"], here["after"], color="#D0D0D0", lw=1)
+        ax.plot(here["before"], -down, **BEFORE)
+        ax.plot(here["after"], -down, **AFTER)
+        n = int(here["rounds"].iloc[0])
+        name = f"arm {arm} ({n:,} round{'s' * (n != 1)})"
+        dress(ax, name, "difference of means (sds)", "", inches=WIDTH)
+        ax.set_xlim(-end, end)
+    label_rows(axes, labels, down, lines)
     entitle(figure, title)
     keys = [
-        Line2D([], [], ls="", marker="o", color=VERMILLION, mfc="white", label="before weighing"),
-        Line2D([], [], ls="", marker="o", color=BLUE, label="after"),
+        Line2D([], [], **BEFORE, label="before weighing"),
+        Line2D([], [], **AFTER, label="after"),
     ]
     legend(figure, keys, handle=1.2)
     return figure

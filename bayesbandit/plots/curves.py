@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import check, curves, last
-from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, entitle, legend, panels
+from bayesbandit.plots.style import GREY, dress, entitle, legend, look, panels, ruled
 
 MANY = 12  # environments that still get a panel each
 CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
@@ -46,7 +45,7 @@ def regret_curves(table: pd.DataFrame) -> Figure:
         ends = rates if len(names) > MANY else regret[name]
         end = ends.to_numpy().mean()
         level = f"{end:,.0f}" if end >= 100.0 else f"{end:.3g}"
-        labels[name] = f"{what} above the mean of all\n(units of reward; it ends at {level})"
+        labels[name] = f"{what} above the mean, which ends at {level} (units of reward)"
     return over_time(above_mean(table, close), column, title, labels)
 
 
@@ -69,47 +68,65 @@ def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
 
 def over_time(
     table: pd.DataFrame, column: str, title: str, label: str | Mapping[str, str],
-    top: float | None = None,
+    share: bool = False,
 ) -> Figure:  # fmt: skip
     """Mean ± standard error of a column of `curves`, a line a bandit, a panel an environment.
 
     label: of the vertical axes, or of each environment's. An axis begins at 0 where nothing is
-    below it, and has a line there where something is. top: where all axes end.
+    below it, and has a line there where something is. share: of values up to 1, where all axes
+    end; they begin above 0 where all is above .5.
     """
     points = curves(table)
     bandits = pd.unique(points["bandit"])
-    count, clock = f"{points['replications'].max()} replications", "round t"
+    count, clock = replications(points["replications"]), "round t"
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
-        count, clock = f"{len(names)} environments", "share of the horizon played (%)"
+        count, clock = f"{len(names)} environments, {count} each", "share of the horizon played (%)"
         label = label if isinstance(label, str) else label[names[0]]
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    looks: list[dict[str, Any]] = [
-        {"color": PALETTE[b % 7], "linestyle": DASHES[b % 4], "marker": MARKERS[b % 9]}
-        for b in range(len(bandits))
-    ]
+    looks = [look(b) for b in range(len(bandits))]
     for ax, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
-        for b, look in enumerate(looks):
+        for b, own in enumerate(looks):
             line = here[here["bandit"] == bandits[b]].dropna(subset=column).sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
-            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **look)
-            ax.fill_between(t, mean - se, mean + se, color=look["color"], alpha=0.18, lw=0)
+            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **own)
+            ax.fill_between(t, mean - se, mean + se, color=own["color"], alpha=0.18, lw=0)
         dress(ax, name, clock, labels[name], always=len(set(labels.values())) > 1)
-        ax.grid(color="#E6E6E6", lw=0.6)
+        ruled(ax)
         ax.set_xlim(0, None)
+        least = float((here[column] - here[f"{column}_se"].fillna(0.0)).min())
         if here[column].min() < 0.0:
             ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
+        elif share and least > 0.5:
+            room = max(1.0 - least, 0.05)
+            ax.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
         else:
-            ax.set_ylim(0.0, top)
-    once = count == "1 replications"
-    entitle(figure, f"{title}, one replication" if once else f"{title}: mean ± SE over {count}")
-    keys = [Line2D([], [], label=name, **look) for look, name in zip(looks, bandits, strict=True)]
+            ax.set_ylim(0.0, 1.03 if share else None)
+        if here[column].isna().all():
+            ax.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=ax.transAxes)
+    once = count == "one replication"
+    entitle(figure, f"{title}, {count}" if once else f"{title}: mean ± SE over {count}")
+    keys = [Line2D([], [], label=name, **own) for own, name in zip(looks, bandits, strict=True)]
     legend(figure, keys, handle=3)
     return figure
+
+
+def replications(counts: pd.Series) -> str:
+    """How many there are, in words of a title."""
+    least, most = int(counts.min()), int(counts.max())
+    if most == 1:
+        return "one replication"
+    return f"{most:,} replications" if least == most else f"{least:,} to {most:,} replications"
+
+
+def horizon(table: pd.DataFrame) -> str:
+    """After how many rounds the runs of a table end, in words of a title."""
+    rounds = pd.unique(last(table)["t"])
+    return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "at their ends"
 
 
 def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check, differences, ranking
+from bayesbandit.plots.curves import horizon, replications
 from bayesbandit.plots.style import (
     BLUE,
     GREY,
@@ -14,14 +15,16 @@ from bayesbandit.plots.style import (
     dot,
     dress,
     entitle,
+    label_rows,
     legend,
     panels,
     plain,
+    rows,
+    ruled,
 )
 
 LEVEL = 0.95
-WIDTH, LETTER = 3.1, 0.08  # inches of a panel, and of a letter of a name beside it
-WIDEST = 24  # characters of a bandit's name on one line
+WIDTH = 3.1  # inches of a panel
 LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
          0: (GREY, "D", "not told apart from")}  # fmt: skip
 
@@ -44,32 +47,24 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
     if found.empty:
         raise ValueError("no pair of bandits met in two replications or more")
     names = pd.unique(found["environment"]).tolist()
-    labels = [plain(name, WIDEST) for name in others]
-    tall = 0.9 + 0.2 * sum(1 + label.count("\n") for label in labels)
-    figure, axes = panels(len(names), most=4, width=WIDTH, height=tall)
-    longest = max(len(line) for label in labels for line in label.split("\n"))
-    figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
+    labels, down, lines = rows(others)
+    figure, axes = panels(len(names), most=4, width=WIDTH, height=0.9 + 0.2 * lines)
     for ax, name in zip(axes, names, strict=True):
         here = found[found["environment"] == name].set_index("one").reindex(others)
-        at = -np.arange(len(others))
         mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
         reach = se * t.ppf(0.5 + LEVEL / 2, n - 1)
         sure = np.sign(mean) * (np.abs(mean) > reach)
         for sign, (colour, marker, _) in LOOKS.items():
             some = sure == sign
             ax.errorbar(
-                mean[some], at[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
+                mean[some], -down[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
             )
         ax.axvline(0.0, color="black", lw=0.9, zorder=1)
-        ax.set_ylim(-len(others) + 0.5, 0.5)
-        first = (place := ax.get_subplotspec()) is None or place.is_first_col()
-        ax.set_yticks(at, labels if first else [""] * len(others))
-        dress(ax, name, plain(f"regret above that of {reference}", 34), "", inches=WIDTH)
-        ax.grid(axis="x", color="#E6E6E6", lw=0.6)
-    most = int(found["replications"].max())
-    entitle(
-        figure, f"Paired differences of regret: mean, {LEVEL:.0%} interval, {most} replications"
-    )
+        dress(ax, name, plain(f"regret above that of {reference}"), "", inches=WIDTH)
+        ruled(ax, "x")
+    label_rows(axes, labels, down, lines)
+    over = f"mean and {LEVEL:.0%} interval over {replications(found['replications'])}"
+    entitle(figure, f"Paired differences of regret {horizon(table)}: {over}")
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     legend(figure, keys, handle=1)
     return figure

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import DASHES, GREY, MARKERS, PALETTE, dress, entitle, legend, panels
+from bayesbandit.plots.style import GREY, dress, entitle, legend, look, panels, ruled
 
 
 def learning_curves(
@@ -26,35 +24,32 @@ def learning_curves(
     points = pd.DataFrame({"mean": cells.mean(), "se": cells.sem().fillna(0.0)}).reset_index()
     names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[line]).tolist()
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    looks: list[dict[str, Any]] = [
-        {"color": PALETTE[i % 7], "linestyle": DASHES[i % 4], "marker": MARKERS[i % 9]}
-        for i in range(len(lines))
-    ]
+    looks = [look(i) for i in range(len(lines))]
     for ax, name in zip(axes, names, strict=True):
-        for value, look in zip(lines, looks, strict=True):
+        for value, own in zip(lines, looks, strict=True):
             here = points[(points[panel] == name) & (points[line] == value)].sort_values(x)
             at, mean, se = (here[column].to_numpy() for column in (x, "mean", "se"))
-            ax.plot(at, mean, lw=1.6, ms=4.5, **look)
+            ax.plot(at, mean, lw=1.6, ms=4.5, **own)
             low = np.maximum(mean - se, 0.1 * mean) if log else mean - se
-            ax.fill_between(at, low, mean + se, color=look["color"], alpha=0.18, lw=0)
+            ax.fill_between(at, low, mean + se, color=own["color"], alpha=0.18, lw=0)
         label = name if isinstance(name, str) else f"{panel} = {name}"
         dress(ax, label, x_label, y_label)
-        ax.grid(color="#E6E6E6", lw=0.6)
+        ruled(ax)
+        if nominal is not None:
+            ax.axhline(nominal, color=GREY, lw=1.0, zorder=1)
         if log:
             ax.set(xscale="log", yscale="log")
         elif points.loc[points[panel] == name, "mean"].min() < 0.0:
             ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         else:
             ax.set_ylim(0, None)
-        if nominal is not None:
-            ax.axhline(nominal, color=GREY, lw=1.0, zorder=1)
     if alike:
         ends = np.array([ax.get_ylim() for ax in axes])
         for ax in axes:
             ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
     most = int(cells.size().max())
     entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most} replications")
-    keys = [Line2D([], [], label=str(v), **look) for v, look in zip(lines, looks, strict=True)]
+    keys = [Line2D([], [], label=str(v), **own) for v, own in zip(lines, looks, strict=True)]
     if nominal is not None:
         keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))
     legend(figure, keys, handle=3)

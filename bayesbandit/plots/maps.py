@@ -6,22 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import nonsingular
 
-from bayesbandit.plots.style import (
-    MARKERS,
-    PALETTE,
-    Picture,
-    dot,
-    dress,
-    entitle,
-    legend,
-    panels,
-    plain,
-)
+from bayesbandit.plots.style import Picture, dot, dress, entitle, legend, look, panels, plain
 
 SMOOTH: dict[str, Any] = {"shading": "gouraud", "rasterized": True}
 TENFOLD = 10.0
@@ -56,10 +47,12 @@ def assignment(
     spans = _windows(t, windows) if isinstance(windows, int) else list(windows)
     if regions is not None and len(regions) != len(spans):
         raise ValueError(f"{len(regions)} regions for {len(spans)} windows {spans}")
-    figure, axes = panels(len(spans), most=5, width=2.3, height=2.5)
-    looks = [(PALETTE[k % 7], MARKERS[k % 9]) for k in range(len(arms))]
-    colours = ListedColormap([colour for colour, _ in looks])
-    shown = x if grid is None else np.asarray(grid)
+    figure, axes = panels(len(spans), most=5, width=2.3, height=2.25)
+    looks = [(own["color"], own["marker"]) for own in map(look, range(len(arms)))]
+    # Arms that share a colour differ in its shade.
+    shades = [to_rgba(own, 0.25 + 0.2 * (k // 7 % 4)) for k, (own, _) in enumerate(looks)]
+    colours = ListedColormap(shades)
+    shown = x if grid is None else np.concatenate([x, grid])
     pad = 0.03 * np.ptp(shown, axis=0)
     pad[pad == 0.0] = 0.5
     (left, low), (right, high) = shown.min(axis=0) - pad, shown.max(axis=0) + pad
@@ -68,7 +61,7 @@ def assignment(
         area = float(np.clip(1500 / max(int(inside.sum()), 1), 4, 22))
         if grid is not None and regions is not None:
             x0, x1, picked = _mesh(grid, regions[i])
-            ax.pcolormesh(x0, x1, colours(picked.astype(int), 0.25), lw=0, rasterized=True)
+            ax.pcolormesh(x0, x1, colours(picked.astype(int)), lw=0, rasterized=True)
         if grid is not None and truth is not None:
             for k in np.unique(truth.argmax(axis=1))[:-1]:
                 lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
@@ -80,8 +73,7 @@ def assignment(
         ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
     entitle(figure, title)
     keys = [dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
-    border = Line2D([], [], color="black", lw=1.1, label="optimal border")
-    legend(figure, keys + [border] * (truth is not None), handle=1.2)
+    legend(figure, keys + [_border()] * (truth is not None), handle=1.2)
     return figure
 
 
@@ -97,8 +89,9 @@ def outcomes(
     if truth.shape != (len(grid), len(arms)):
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
     lines = 1 + max(plain(f"arm {arm}", 27).count("\n") for arm in arms)
-    figure, axes = panels(len(arms), most=4, width=2.6, height=2.5 + 0.2 * lines)
-    scale: dict[str, Any] = {"vmin": truth.min(), "vmax": truth.max(), "cmap": "viridis"}
+    figure, axes = panels(len(arms), most=4, width=2.6, height=2.3 + 0.2 * lines)
+    low, high = nonsingular(truth.min(), truth.max())
+    scale: dict[str, Any] = {"vmin": low, "vmax": high, "cmap": "viridis"}
     for k, ax in enumerate(axes):
         image = ax.pcolormesh(*_mesh(grid, truth[:, k]), **SMOOTH, **scale)
         if len(arms) > 1:
@@ -106,8 +99,11 @@ def outcomes(
             ax.contour(*_mesh(grid, lead), [0.0], colors="black", linewidths=1.1)
         dress(ax, f"arm {arms[k]}", "$x_0$", "$x_1$")
         ax.set_box_aspect(1)
-    figure.colorbar(image, ax=axes, shrink=0.8).set_label("mean reward")
+    deep = 8 + 8 * -(-len(arms) // 4)
+    figure.colorbar(image, ax=axes, shrink=0.8, aspect=deep, label="mean reward")
     entitle(figure, title)
+    if len(arms) > 1:
+        legend(figure, [_border("border of where the arm is best")], handle=1.2)
     return figure
 
 
@@ -156,6 +152,10 @@ def bias(
         figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows, label=unit)
         entitle(figure, title)
     return figure
+
+
+def _border(label: str = "optimal border") -> Line2D:
+    return Line2D([], [], color="black", lw=1.1, label=label)
 
 
 def _mesh(grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,21 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import (
-    DASHES,
-    GREY,
-    MARKERS,
-    PALETTE,
-    dress,
-    entitle,
-    legend,
-    panels,
-    plain,
-)
+from bayesbandit.plots.style import BESIDE, GREY, dress, entitle, legend, look, panels, plain
 
 ENDS = 0.003, 0.997  # probabilities where the axis of a density ends
 POINTS = 301  # of a curve, by quantile and by place each
 LEVELS = 0.5, 0.9  # of intervals, thick and thin
+ROW = 0.16  # inches of an interval
 MOST = 24  # panels of densities
 
 Truth = Mapping[str, Any]
@@ -46,12 +37,12 @@ def densities(
             f"densities draws at most {MOST} elements; {', '.join(names)} have {len(elements)}"
         )
     figure, axes = panels(len(elements), most=4, width=2.6, height=2.0)
-    looks = _looks(len(posteriors))
+    looks = [look(i) for i in range(len(posteriors))]
     for ax, (name, index, label) in zip(axes, elements, strict=True):
         drawn = [_density(posterior, name, index) for posterior in posteriors.values()]
         low, high = min(x[0] for x, _ in drawn), max(x[-1] for x, _ in drawn)
-        for (x, y), look in zip(drawn, looks, strict=True):
-            ax.plot(x, y, lw=1.6, color=look["color"], ls=look["linestyle"])
+        for (x, y), own in zip(drawn, looks, strict=True):
+            ax.plot(x, y, lw=1.6, color=own["color"], ls=own["linestyle"])
         if truth is not None and name in truth:
             at = float(np.asarray(truth[name], dtype=np.float64)[index])
             ax.axvline(at, color="black", lw=0.9, zorder=1)
@@ -61,10 +52,10 @@ def densities(
         ax.set(xlim=(low - pad, high + pad), ylim=(0, None))
     entitle(figure, title)
     keys = [
-        Line2D([], [], color=look["color"], ls=look["linestyle"], label=name + _by(posterior))
-        for (name, posterior), look in zip(posteriors.items(), looks, strict=True)
+        Line2D([], [], color=own["color"], ls=own["linestyle"], label=name + _by(posterior))
+        for (name, posterior), own in zip(posteriors.items(), looks, strict=True)
     ]
-    legend(figure, keys + _truth_key(truth, names, "|"), handle=2.5)
+    legend(figure, keys + _truth_key(truth, names), handle=2.5)
     return figure
 
 
@@ -82,37 +73,39 @@ def coefficients(
     chosen = elements if select is None else [elements[i] for i in select]
     if not chosen:
         raise ValueError(f"coefficients needs an element of {variable!r}; select is {select!r}")
-    n, labels = len(posteriors), [plain(label, 24) for _, _, label in chosen]
-    lines = sum(max(0.16 * n + 0.12, 0.2 * (1 + label.count("\n"))) for label in labels)
-    figure, (ax,) = panels(1, most=1, width=6.2, height=0.7 + lines)
+    n, labels = len(posteriors), [plain(label, BESIDE) for _, _, label in chosen]
+    # Inches of the rows: of the intervals, or of the lines of a name where these need more.
+    tall = np.array([max(ROW * n + 0.12, 0.2 * (1 + label.count("\n"))) for label in labels])
+    place, end = tall / 2 - np.cumsum(tall), float(tall.sum())
+    figure, (ax,) = panels(1, most=1, width=6.2, height=0.7 + end)
     tails = sorted(0.5 + side * level / 2 for level in LEVELS for side in (-1, 1))
-    place, looks = -np.arange(len(chosen)), _looks(n)
-    for j, (posterior, look) in enumerate(zip(posteriors.values(), looks, strict=True)):
+    looks = [look(i) for i in range(n)]
+    for j, (posterior, own) in enumerate(zip(posteriors.values(), looks, strict=True)):
         q = posterior.quantiles(variable, [tails[0], tails[1], 0.5, tails[2], tails[3]])
         low, lower, middle, upper, high = (
             np.array([row[index] for _, index, _ in chosen]) for row in q
         )
-        y = place + (0.5 - (j + 0.5) / n) * 0.8
-        ax.hlines(y, low, high, color=look["color"], lw=1.0)
-        ax.hlines(y, lower, upper, color=look["color"], lw=2.6)
-        ax.plot(middle, y, ls="", marker=look["marker"], color=look["color"], ms=6, mec="white")
+        y = place + ROW * ((n - 1) / 2 - j)
+        ax.hlines(y, low, high, color=own["color"], lw=1.0)
+        ax.hlines(y, lower, upper, color=own["color"], lw=2.6)
+        ax.plot(middle, y, ls="", marker=own["marker"], color=own["color"], ms=6, mec="white")
     if truth is not None:
         values = np.array([np.asarray(truth, np.float64)[index] for _, index, _ in chosen])
-        ax.vlines(values, place - 0.42, place + 0.42, color="black", lw=1.4)
+        ax.vlines(values, place - 0.42 * tall, place + 0.42 * tall, color="black", lw=1.4)
     dress(ax, "", "median, 50 % and 90 % intervals", "")
     ax.axvline(0.0, color=GREY, lw=0.9, zorder=0)
     ax.set_yticks(place, labels)
-    ax.set_ylim(place[-1] - 0.6, 0.6)
+    ax.set_ylim(-end, 0.0)
     ax.tick_params("y", length=0)
-    for edge in place[:-1] - 0.5:
-        ax.axhline(edge, color="#EDEDED", lw=0.6, zorder=0)
+    for edge in np.cumsum(tall)[:-1]:
+        ax.axhline(-edge, color="#EDEDED", lw=0.6, zorder=0)
     entitle(figure, title or f"Posterior of {variable}")
     keys = [
-        Line2D([], [], color=look["color"], marker=look["marker"], label=name, mec="white", lw=2)
-        for name, look in zip(posteriors, looks, strict=True)
+        Line2D([], [], color=own["color"], marker=own["marker"], label=name, mec="white", lw=2)
+        for name, own in zip(posteriors, looks, strict=True)
     ]
     known = None if truth is None else {variable: truth}
-    legend(figure, keys + _truth_key(known, [variable], "|"), handle=2)
+    legend(figure, keys + _truth_key(known, [variable]), handle=2)
     return figure
 
 
@@ -128,7 +121,7 @@ def shrinkage(
     raw = np.asarray(raw, dtype=np.float64)
     figure, axes = panels(len(posteriors), most=5, width=2.2, height=2.2)
     groups = {"": np.ones(raw.shape, dtype=bool)} if groups is None else groups
-    looks, means = _looks(len(groups)), []
+    looks, means = [look(i) for i in range(len(groups))], []
     for name, posterior in posteriors.items():
         mean = np.asarray(posterior.coefficients[variable][0])
         if mean.shape != raw.shape:
@@ -141,33 +134,26 @@ def shrinkage(
     for ax, name, mean in zip(axes, posteriors, means, strict=True):
         ax.axhline(0.0, color=GREY, lw=0.6, zorder=0)
         ax.axline((0, 0), slope=1, color=GREY, lw=0.8, zorder=0)
-        for some, look in zip(groups.values(), looks, strict=True):
+        for some, own in zip(groups.values(), looks, strict=True):
             which = np.broadcast_to(some, raw.shape)
             ax.plot(raw[which], mean[which], ls="", ms=3.5, mew=0, alpha=0.8,
-                    color=look["color"], marker=look["marker"])  # fmt: skip
+                    color=own["color"], marker=own["marker"])  # fmt: skip
         dress(ax, name, axis, "posterior mean")
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
     entitle(figure, title)
     keys = [
-        Line2D([], [], ls="", color=look["color"], marker=look["marker"], mew=0, label=name)
-        for name, look in zip(groups, looks, strict=True)
+        Line2D([], [], ls="", color=own["color"], marker=own["marker"], mew=0, label=name)
+        for name, own in zip(groups, looks, strict=True)
     ]
     if list(groups) != [""]:
         legend(figure, keys, handle=1.2)
     return figure
 
 
-def _looks(n: int) -> list[dict[str, Any]]:
-    return [
-        {"color": PALETTE[i % 7], "linestyle": DASHES[i % 4], "marker": MARKERS[i % 9]}
-        for i in range(n)
-    ]
-
-
-def _truth_key(truth: Truth | None, names: Sequence[str], marker: str) -> list[Line2D]:
+def _truth_key(truth: Truth | None, names: Sequence[str]) -> list[Line2D]:
     if truth is None or not set(truth) & set(names):
         return []
-    return [Line2D([], [], ls="", marker=marker, color="black", ms=10, label="truth")]
+    return [Line2D([], [], ls="", marker="|", color="black", ms=10, label="truth")]
 
 
 def _by(posterior: Any) -> str:

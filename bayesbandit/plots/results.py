@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import RUN, check, pairwise
-from bayesbandit.plots.curves import over_time
+from bayesbandit.plots.curves import horizon, over_time, replications
 from bayesbandit.plots.style import BLUE, GREY, VERMILLION, Picture, area, dot, entitle, plain
 
 SHOWN = 12  # bandits that are compared in pairs, at most
+CORNER = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
@@ -27,7 +28,7 @@ def propensities(table: pd.DataFrame) -> Figure:
     parts = table.groupby([*RUN, "part"], sort=False)
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
-    return over_time(table, "propensity", "Propensity", "propensity of chosen arm", top=1.03)
+    return over_time(table, "propensity", "Propensity", "propensity of chosen arm", share=True)
 
 
 def optimal_share(table: pd.DataFrame) -> Figure:
@@ -37,7 +38,7 @@ def optimal_share(table: pd.DataFrame) -> Figure:
     if not tested.any():
         raise ValueError(f"none of {tested.index.tolist()} has test contexts to judge a policy by")
     table = table[table["environment"].isin(tested.index[tested])]
-    return over_time(table, "optimal", "Optimal assignment", "share of replications", top=1.03)
+    return over_time(table, "optimal", "Optimal assignment", "share of replications", share=True)
 
 
 def pairwise_scatter(
@@ -57,12 +58,13 @@ def pairwise_scatter(
     bandits = [name for name in bandits if name in regret.index[:SHOWN]]
     pairs, k = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)], len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
-    pad = 0.16 * max(high - low, 0.01)  # room for the counts in the corners
     side = min(2.6, max(1.4, 11 / k))
+    letters = 8.0 if side > 2.0 else 7.0  # points
+    pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * max(high - low, 0.01)
     figure = Picture(figsize=(side * k + 0.9, side * k + 1.1), layout="constrained")
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
-        _versus(axes[bandits.index(row), bandits.index(column)], met)
+        _versus(axes[bandits.index(row), bandits.index(column)], met, letters)
     for i, name in enumerate(bandits):
         shown = plain(name, int(9 * side))
         axes[i, 0].set_ylabel(shown, fontweight="bold")
@@ -73,17 +75,18 @@ def pairwise_scatter(
     test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
     n = pairs["environment"].nunique()
     test += f", {k} of {all_of_them} bandits, by regret" * (k < all_of_them)
-    entitle(figure, f"Pairwise comparison, {n} environment{'s' * (n > 1)} ({test})")
+    over = f"{n} environment{'s' * (n > 1)}, {replications(pairs['replications'])}"
+    entitle(figure, f"Pairwise comparison {horizon(table)}: {over} ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
     keys = [dot(*OUTCOMES[outcome], outcome) for outcome in ("win", "loss", "draw")]
     keys += [dot(GREY, "o", "p = 0.01", 1e-2), dot(GREY, "o", "p ≤ 1e-12", 1e-12)]
-    look: dict[str, Any] = {"fontsize": 9, "frameon": False, "handlelength": 0.8}
+    look: dict[str, Any] = {"fontsize": letters + 1, "frameon": False, "handlelength": 0.8}
     axes[0, 0].legend(handles=keys, title="row bandit's", loc="center", **look)
     return figure
 
 
-def _versus(ax: Axes, met: pd.DataFrame) -> None:
+def _versus(ax: Axes, met: pd.DataFrame, letters: float) -> None:
     """One panel of `pairwise_scatter`: a point an environment, and the row's wins and losses."""
     ax.axline((0, 0), slope=1, color=GREY, lw=0.7, zorder=1)
     for outcome, (colour, marker) in OUTCOMES.items():
@@ -91,6 +94,6 @@ def _versus(ax: Axes, met: pd.DataFrame) -> None:
         x, y, size = some["column_regret"], some["row_regret"], area(some["p"].to_numpy())
         ax.scatter(x, y, size, color=colour, marker=marker, alpha=0.65, ec="white", lw=0.4)
     won, lost = ((met["outcome"] == which).sum() for which in ("win", "loss"))
-    look: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 8}
+    look: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": letters}
     ax.annotate(f"W {won}", (0.97, 0.02), color=BLUE, ha="right", va="bottom", **look)
     ax.annotate(f"L {lost}", (0.03, 0.98), color="#A84600", ha="left", va="top", **look)

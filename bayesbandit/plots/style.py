@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from io import BytesIO
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,8 +18,9 @@ PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00000
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
 
-
 LONGEST = 50  # characters of a name on one line of a legend
+BESIDE, LETTER = 24, 0.08  # characters of a row's name on one line, and inches of one
+UPRIGHT = 24  # characters of a vertical label on one line: no panel is lower
 LETTERS = 10  # of a figure's title to the inch
 DPI = 80  # of pictures in a notebook
 LINE = 0.24  # inches, of a legend
@@ -31,6 +33,13 @@ class Picture(Figure):
         file = BytesIO()
         self.savefig(file, format="png", dpi=DPI)
         return file.getvalue()
+
+
+def look(i: int, line: bool = True) -> dict[str, Any]:
+    """Colour, marker and dashes of the bandit, arm or posterior i: 252 differ, and 63 of points,
+    which have no line."""
+    dashes = DASHES[i % len(DASHES)] if line else ""
+    return {"color": PALETTE[i % 7], "marker": MARKERS[i % 9], "linestyle": dashes}
 
 
 def plain(name: object, width: int = 0) -> str:
@@ -49,6 +58,27 @@ def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
 
+def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
+    """Names as labels beside the rows of a panel; how far down (n,) each row is, in lines of text;
+    and how many lines there are."""
+    labels = [plain(name, BESIDE) for name in names]
+    lines = np.array([1 + label.count("\n") for label in labels])
+    return labels, np.cumsum(lines) - lines / 2, int(lines.sum())
+
+
+def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, end: float) -> None:
+    """Names the rows of panels, those of the first in a row alone, for which the figure grows;
+    below the last row they end."""
+    for ax in axes:
+        first = (place := ax.get_subplotspec()) is None or place.is_first_col()
+        ax.set_yticks(-down, labels if first else [""] * len(labels))
+        ax.tick_params("y", length=0)
+        ax.set_ylim(-end, 0.0)
+    if (figure := axes[0].get_figure(root=True)) is not None:
+        longest = max(len(line) for label in labels for line in label.split("\n"))
+        figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
+
+
 def entitle(figure: Figure, text: str) -> None:
     """A title over all panels, on as many lines as it needs."""
     figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth())))
@@ -58,27 +88,38 @@ def dress(
     ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
 ) -> None:
     """Title, labels and ticks of a panel. The label y is that of the first in a row alone, unless
-    it is always to be there. inches: across a panel, where labels beside it take some of its share
-    of the figure."""
+    it is always to be there; both labels have as many lines as they need. inches: across a panel,
+    where labels beside it take some of its share of the figure."""
     place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
     if inches is None:
         inches = 6.0 if figure is None else figure.get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols
         inches -= 0.5 * always
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
-    ax.set(xlabel=x, ylabel=y if always or place is None or place.is_first_col() else "")
+    beside = always or place is None or place.is_first_col()
+    lines = (y.replace(" (", "\n(") if len(y) > UPRIGHT else y).split("\n")
+    upright = "\n".join(fill(line, UPRIGHT) for line in lines)
+    ax.set(xlabel=fill(x, int(LETTERS * inches)), ylabel=upright if beside else "")
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params("x", nbins=5, steps=[1, 2, 2.5, 5, 10])
+    ax.xaxis.get_offset_text().set(x=1.0, ha="left")  # a power of ten, beside the label of the axis
+
+
+def ruled(ax: Axes, axis: Literal["both", "x"] = "both") -> None:
+    """A pale grid, behind all that is drawn."""
+    ax.grid(axis=axis, color="#E6E6E6", lw=0.6)
+    ax.set_axisbelow(True)
 
 
 def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
-    """One legend below all panels, in as many columns as its longest label allows; the figure grows
-    with its lines."""
+    """One legend below all panels, in even columns, as many as its longest label allows; the figure
+    grows with its lines."""
     names = [plain(key.get_label(), LONGEST) for key in keys]
     longest = max(len(line) for name in names for line in name.split("\n"))
     columns = max(
         1, min(len(keys), int(figure.get_figwidth() / (0.35 + 0.14 * handle + 0.085 * longest)))
     )
+    columns = -(-len(keys) // -(-len(keys) // columns))
     lines = sum(sorted((1 + name.count("\n") for name in names), reverse=True)[::columns])
     figure.set_figheight(figure.get_figheight() + LINE * (lines - 1))
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "ncols": columns}

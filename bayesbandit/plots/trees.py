@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.beliefs.tree.belief import TreeBelief
 from bayesbandit.beliefs.tree.tree import Tree
 from bayesbandit.checks import shown
-from bayesbandit.plots.style import GREY, MARKERS, PALETTE, Picture, dress, entitle, legend, plain
+from bayesbandit.plots.style import (
+    GREY,
+    Picture,
+    dress,
+    entitle,
+    label_rows,
+    look,
+    plain,
+    rows,
+    ruled,
+)
 
+WIDTH = 2.3  # inches of a leaf
+QUESTION = 32  # characters of a feature's name on one line: a split is over two leaves at least
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
 
 def policy_tree(
-    bandit: Bandit, features: Sequence[Any] | None = None, title: str = "Policy tree"
+    bandit: Bandit, features: Sequence[object] | None = None, title: str = "Policy tree"
 ) -> Figure:
     """The tree of a bandit such as `PolicyTreeTS`: its splits above, and below them what each leaf
-    knows of each arm, mean ± sd, with the number of rounds that played an arm there. features:
-    their names."""
+    knows of each arm, a row an arm: mean ± sd and, at its right, how many rounds played it there.
+    features: their names."""
     if not isinstance(belief := bandit.belief, TreeBelief):
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
     if features is not None and len(features) != bandit.n_features:
@@ -33,57 +43,62 @@ def policy_tree(
     if features is None and bandit.encoder is not None:
         features = bandit.encoder.features
     names = [f"x{j}" for j in range(bandit.n_features)] if features is None else list(features)
-    across, down = places(tree)
-    height = 1.2 * int(down.max())
-    width = max(L * max(1.9, 0.45 * len(bandit.arms)), 4.0) + 0.5
-    figure = Picture(figsize=(width, 2.9 + height), layout="constrained")
-    grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), 2.0])
+    labels, down, lines = rows(bandit.arms)
+    questions = {
+        node: f"{plain(names[tree.feature[node]], QUESTION)} ≤ {tree.threshold[node]:.3g}"
+        for node in np.flatnonzero(tree.feature >= 0)
+    }
+    longest = max((text.count("\n") for text in questions.values()), default=0)
+    across, level = places(tree)
+    height, leaf = (1.0 + 0.17 * longest) * int(level.max()), 0.9 + 0.22 * max(lines, 3)
+    figure = Picture(figsize=(max(WIDTH * L, 4.0), 0.6 + height + leaf), layout="constrained")
+    grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), leaf])
     top = figure.add_subplot(grid[0, :])
-    top.set(xlim=(0, L), ylim=(-down.max() - 0.1, 0.4))
+    top.set(xlim=(0, L), ylim=(-level.max() - 0.1, 0.4))
     top.set_axis_off()
-    for node in np.flatnonzero(tree.feature >= 0):
-        x, y = across[node], -down[node]
+    for node, question in questions.items():
+        x, y = across[node], -level[node]
         for child, word in ((tree.left[node], "yes"), (tree.right[node], "no")):
-            leaf = tree.feature[child] < 0
-            to = across[child], -down.max() - 0.1 if leaf else -down[child]
+            is_leaf = tree.feature[child] < 0
+            to = across[child], -level.max() - 0.1 if is_leaf else -level[child]
             top.plot([x, to[0]], [y, to[1]], color=GREY, lw=0.9, zorder=0)
             middle = (x + to[0]) / 2, (y + to[1]) / 2
             top.text(*middle, word, fontsize=8, color=GREY, ha="center", backgroundcolor="white")
-        question = f"{plain(names[tree.feature[node]])} ≤ {tree.threshold[node]:.3g}"
         top.text(x, y, question, ha="center", va="center", fontsize=9, bbox=BOX)
-    _leaves([figure.add_subplot(grid[1, leaf]) for leaf in range(L)], belief)
+    axes = [figure.add_subplot(grid[1, leaf]) for leaf in range(L)]
+    _leaves(axes, belief, down)
+    label_rows(axes, labels, down, lines)
     entitle(figure, title)
-    keys = [Line2D([], [], ls="", label=str(arm), **look(k)) for k, arm in enumerate(bandit.arms)]
-    legend(figure, keys, handle=1.2)
     return figure
 
 
-def _leaves(axes: list[Axes], belief: TreeBelief) -> None:
+def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
+    """Each leaf's arms, row by row, and at the right of it the rounds that played them."""
     mean, sd = belief.of_leaves()
     sd = np.where(np.isfinite(sd), sd, 0.0)
     low, high = (mean - sd).min(), (mean + sd).max()
     room = 0.1 * (high - low) or 1.0
     for leaf, ax in enumerate(axes):
-        for k in range(mean.shape[1]):
-            ax.errorbar(k, mean[leaf, k], sd[leaf, k], ms=6, lw=1.2, capsize=3, **look(k))
-        dress(ax, f"leaf {leaf}", "rounds of each arm", "mean reward ± sd")
-        ax.set(xlim=(-0.6, mean.shape[1] - 0.4), ylim=(low - room, high + room))
-        ax.set_xticks(range(mean.shape[1]), [f"{int(n)}" for n in belief.leaves.plays[leaf]])
-        if leaf:
-            ax.set_yticklabels([])
-
-
-def look(k: int) -> dict[str, Any]:
-    """Colour and marker of arm k."""
-    return {"color": PALETTE[k % len(PALETTE)], "marker": MARKERS[k % len(MARKERS)]}
+        for k, y in enumerate(-down):
+            own = look(k, line=False)
+            ax.errorbar(mean[leaf, k], y, xerr=sd[leaf, k], ms=6, lw=1.2, capsize=3, **own)
+        dress(ax, f"leaf {leaf}", "mean reward ± sd", "", inches=WIDTH)
+        ax.set_xlim(low - room, high + room)
+        ruled(ax, "x")
+        counts = ax.secondary_yaxis("right")
+        counts.set_yticks(-down, [f"{int(n):,}" for n in belief.leaves.plays[leaf]], fontsize=8)
+        counts.tick_params(length=0)
+        counts.spines["right"].set_visible(False)
+        if ax is axes[-1]:
+            counts.set_ylabel("rounds")
 
 
 def places(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     """Where nodes stand (M,): across, leaf l at l + ½ and a split midway between its children, and
     how many splits are above."""
-    across, down = tree.number + 0.5, np.zeros(len(tree.feature), dtype=np.int64)
+    across, level = tree.number + 0.5, np.zeros(len(tree.feature), dtype=np.int64)
     for node in np.flatnonzero(tree.feature >= 0):
-        down[[tree.left[node], tree.right[node]]] = down[node] + 1
+        level[[tree.left[node], tree.right[node]]] = level[node] + 1
     for node in np.flatnonzero(tree.feature >= 0)[::-1]:
         across[node] = (across[tree.left[node]] + across[tree.right[node]]) / 2.0
-    return across, down
+    return across, level

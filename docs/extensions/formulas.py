@@ -1,15 +1,34 @@
 """Formulas as MathML, which browsers show by themselves: the site loads nothing from elsewhere."""
 
+from xml.etree import ElementTree
+
 from docutils.utils.math.latex2mathml import tex2mathml
+
+SPACE = "http://www.w3.org/1998/Math/MathML"
+ACCENTS = set("ˉ¯ˆ^~˜˙→⃗")
+
+
+def formula(tex, **settings):
+    """MathML. The index of an accented letter stands beside it: docutils puts it below."""
+    ElementTree.register_namespace("", SPACE)
+    root = ElementTree.fromstring(tex2mathml(tex, **settings))
+    for node in root.iter(f"{{{SPACE}}}munderover"):
+        letter, index, over = node
+        if over.text in ACCENTS:
+            accented = ElementTree.Element(f"{{{SPACE}}}mover", accent="true")
+            accented.extend([letter, over])
+            node.tag = f"{{{SPACE}}}msub"
+            node[:] = [accented, index]
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def inline(writer, node):
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(formula(node.astext()))
     raise_skip()
 
 
 def displayed(writer, node):
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{formula(node.astext(), as_block=True)}</div>')
     raise_skip()
 
 
