@@ -1,11 +1,13 @@
 """Simulation-based calibration of every engine that draws from the posterior itself.
 
     uv run benchmarks/calibration.py [--engine NAME] [--datasets N] [--seed N] [--out docs]
+    uv run benchmarks/calibration.py --redraw [--out docs]      # the picture, from kept ranks
 
 Parameters from the declared prior, rewards from the declaration itself, the posterior by the
 engine: the rank of the truth among posterior draws is then uniform, of any quantity, also of one
 that looks at the data. Prints one table and writes it, with how to read it and a picture, to
-docs/calibration.md; of a single engine only where `--out` says so.
+docs/calibration.md; of a single engine only where `--out` says so. The ranks are kept in
+runs/calibration.npz.
 """
 
 import argparse
@@ -23,13 +25,15 @@ from uniformity import CELLS, DRAWS, band, below
 
 import bayesbandit as bb
 from bayesbandit.evaluation import markdown
-from bayesbandit.plots.style import BLUE, GREY, dress, entitle, legend, panels
+from bayesbandit.plots.style import BLUE, GREY, dress, entitle, legend, panels, ruled
 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
     "exact_gaussian": 300, "normal_inverse_gamma": 300, "conjugate": 300, "gibbs": 500,
     "gibbs, by rows": 500, "nuts": 500,
 }  # fmt: skip
+RANKS = Path("runs/calibration.npz")
+PARTS = ("names", "ranks", "control", "correlation")
 PACKAGES = ("bayesbandit", "pymc", "pytensor", "nutpie", "numba", "numpy", "scipy")
 
 
@@ -102,11 +106,33 @@ def table(results: list[Ranks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def keep(results: list[Ranks], file: Path) -> None:
+    """Writes the ranks of all cases."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {f"{key(r.case)}/{part}": np.asarray(getattr(r, part))
+              for r in results for part in PARTS}  # fmt: skip
+    np.savez_compressed(file, **arrays)
+
+
+def read(file: Path) -> list[Ranks]:
+    """The ranks that were written, of the cases that there still are."""
+    with np.load(file) as arrays:
+        parts = [(c, [arrays[f"{key(c)}/{part}"] for part in PARTS])
+                 for c in cases() if f"{key(c)}/names" in arrays]  # fmt: skip
+    return [Ranks(c, names.tolist(), ranks, control, float(correlation))
+            for c, (names, ranks, control, correlation) in parts]  # fmt: skip
+
+
+def key(case: Case) -> str:
+    return f"{case.kind}: {case.name}{', weighted' * case.weighted}"
+
+
 def picture(results: list[Ranks]) -> Figure:
     """ECDFs of ranks minus the uniform one: engines, and the control, each with its bands."""
     kinds = [k for k in DATASETS if any(r.case.kind == k for r in results)]
     m, x = sum(len(r.names) for r in results), np.arange(1, CELLS) / CELLS
     figure, axes = panels(len(kinds) + 1, most=4, width=3.1, height=2.5)
+    ends: list[float] = []
     for ax, kind in zip(axes, [*kinds, "control"], strict=True):
         chosen = [r for r in results if kind in (r.case.kind, "control")]
         n = max(len(r.ranks) for r in chosen)
@@ -116,14 +142,18 @@ def picture(results: list[Ranks]) -> Figure:
             for ranks in (r.control if kind == "control" else r.ranks).T
         ]  # fmt: skip
         ax.plot(x, np.transpose(lines), color=BLUE, lw=0.6, alpha=0.5)
+        ends.append(np.abs(lines).max())
         for level, style in ((LEVEL / m, "-"), (LEVEL, ":")):
             for edge in band(n, level):
                 ax.plot(x, edge / n - x, color="black", lw=0.9, ls=style)
+                ends.append(np.abs(edge / n - x).max())
         ax.axhline(0.0, color=GREY, lw=0.8, zorder=1)
         title = f"control: spread × {SQUEEZE:g}" if kind == "control" else kind
         said = f"{title} ({n} data sets, {len(lines)} quantities)"
         dress(ax, said, "rank of the truth (share)", "ECDF − uniform")
-        ax.set(xlim=(0, 1), ylim=(-0.2, 0.2))
+        ruled(ax)
+    for ax in axes:
+        ax.set(xlim=(0, 1), ylim=(-1.1 * max(ends), 1.1 * max(ends)))
     entitle(figure, "Ranks of the truth among posterior draws: engines and control")
     keys = [
         Line2D([], [], color=BLUE, lw=0.9, label="a quantity"),
@@ -201,7 +231,11 @@ def main() -> None:
     parser.add_argument("--datasets", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--redraw", action="store_true", help=f"from {RANKS}")
     args = parser.parse_args()
+    if args.redraw:
+        draw(read(RANKS), args.out or Path("docs"))
+        return
     chosen = [(c, args.datasets or DATASETS[c.kind]) for c in cases()
               if args.engine in (None, c.engine)]  # fmt: skip
     results = []
@@ -212,6 +246,7 @@ def main() -> None:
             progress.console.print(f"smallest p {found.p_values.min():.2g} of {len(found.names)}")
             results.append(found)
     print(markdown(table(results)))
+    keep(results, RANKS)
     out = args.out or (None if args.engine else Path("docs"))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -222,7 +257,11 @@ def main() -> None:
         old = page.read_text(encoding="utf-8") if page.exists() else ""
         kept = old[old.index("\n## ") :] if "\n## " in old else ""  # of other studies
         page.write_text(report(results, " ".join(words)) + kept, encoding="utf-8")
-        picture(results).savefig(out / "calibration.png", dpi=110, metadata={"Software": None})
+        draw(results, out)
+
+
+def draw(results: list[Ranks], out: Path) -> None:
+    picture(results).savefig(out / "calibration.png", dpi=150, metadata={"Software": None})
 
 
 if __name__ == "__main__":

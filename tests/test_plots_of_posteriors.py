@@ -1,15 +1,12 @@
 """Posteriors in pictures: closed forms as they are, nothing outside the figure."""
 
-import warnings
-
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.plots.style import Picture
+from tests.pictures import inside
 
 LONG = "a posterior with a name of sixty signs, which is really long"
 
@@ -30,23 +27,6 @@ class Known:
         if name in self.marginals:
             return np.stack([self.marginals[name].ppf(one) for one in p])
         return np.quantile(self.draws[name], p, axis=0)
-
-
-def inside(figure: Figure) -> Figure:
-    """The figure drawn without a warning, all its texts and axes within it."""
-    with warnings.catch_warnings(action="error"):
-        assert figure._repr_png_().startswith(b"\x89PNG")
-    renderer, whole = FigureCanvasAgg(figure).get_renderer(), figure.bbox
-    figure.draw(renderer)
-    boxes = [ax.get_tightbbox(renderer) for ax in figure.axes]
-    boxes += [box.get_window_extent() for box in figure.legends]
-    boxes += [figure._suptitle.get_window_extent()] if figure._suptitle else []
-    for box in boxes:
-        assert box.x0 >= whole.x0 - 1, box
-        assert box.y0 >= whole.y0 - 1, box
-        assert box.x1 <= whole.x1 + 1, box
-        assert box.y1 <= whole.y1 + 1, box
-    return figure
 
 
 def test_a_closed_form_is_drawn_as_it_is():

@@ -110,3 +110,18 @@ def test_formulas_and_lists_stay_as_they_are():
     assert stated(doc).split("\n") == [
         *("First:", "", "::", "", "    p = 1", "    q = 2", "", "- one more", "- two", "")
     ]
+
+
+def test_tables_have_heads():
+    for page in PAGES:
+        for head in re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", page.read_text(encoding="utf-8"), re.M):
+            assert head.strip("| "), page.name
+
+
+def test_an_index_stands_beside_its_letter_and_an_accent_above():
+    formula = runpy.run_path(str(DOCS / "extensions" / "formulas.py"))["formula"]
+    for tex, letter, sign in ((r"\bar{w}_k", "w", "ˉ"), (r"\hat\theta_k", "θ", "ˆ")):
+        words = re.sub(r"\s", "", re.sub(r" \w+=\"[^\"]*\"", "", formula(tex)))
+        accented = f"<mover><mi>{letter}</mi><mo>{sign}</mo></mover>"
+        assert words == f"<math><msub>{accented}<mi>k</mi></msub></math>"
+    assert "<munder>" in formula(r"\min_w x", as_block=True)

@@ -10,12 +10,12 @@ from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import nonsingular
 
 from bayesbandit.plots.style import Picture, dot, dress, entitle, legend, look, panels, plain
 
 SMOOTH: dict[str, Any] = {"shading": "gouraud", "rasterized": True}
 TENFOLD = 10.0
+WIDEST = 6  # arms side by side
 
 
 def assignment(
@@ -90,7 +90,9 @@ def outcomes(
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
     lines = 1 + max(plain(f"arm {arm}", 27).count("\n") for arm in arms)
     figure, axes = panels(len(arms), most=4, width=2.6, height=2.3 + 0.2 * lines)
-    low, high = nonsingular(truth.min(), truth.max())
+    low, high = truth.min(), truth.max()
+    if low == high:
+        low, high = low - (abs(low) or 1.0), high + (abs(high) or 1.0)
     scale: dict[str, Any] = {"vmin": low, "vmax": high, "cmap": "viridis"}
     for k, ax in enumerate(axes):
         image = ax.pcolormesh(*_mesh(grid, truth[:, k]), **SMOOTH, **scale)
@@ -115,9 +117,10 @@ def bias(
     titles: Sequence[str],
     title: str = "Estimation bias over the context space",
 ) -> Figure:
-    """Estimate − truth of every arm's mean reward: rows of moments or bandits, columns of arms.
+    """Estimate − truth of every arm's mean reward: rows of moments or bandits, columns of arms, or
+    the other way round where arms are more than six.
 
-    grid (m, 2) regular, estimated (rows, m, K), truth (m, K), a title for each row. White is 0,
+    grid (m, 2) regular, estimated (n, m, K), truth (m, K), a title for each of the n. White is 0,
     blue too low, red too high. One scale ends at the 98 % quantile of |bias|; where those of the
     panels differ tenfold, each has its own, and the title says so. The captions of the paper
     (section 3.1) leave the sign open; ours is estimate − truth.
@@ -126,25 +129,34 @@ def bias(
     wanted = (len(titles), len(grid), len(arms))
     if estimated.shape != wanted or truth.shape != wanted[1:]:
         raise ValueError(f"wanted {wanted} and {wanted[1:]}, got {estimated.shape}, {truth.shape}")
-    error = estimated - truth
-    ends = np.quantile(np.abs(error), 0.98, axis=1)  # (rows, K)
+    error = np.moveaxis(estimated - truth, 1, -1)  # (n, K, m)
+    beside, above = list(titles), [f"arm {arm}" for arm in arms]
+    if len(arms) > WIDEST:
+        error, beside, above = error.swapaxes(0, 1), above, beside
+    ends = np.quantile(np.abs(error), 0.98, axis=2)
     ends[ends == 0.0] = ends.max() or 1.0
     own = bool(ends.max() >= TENFOLD * ends.min())
     if not own:
         ends[:] = np.quantile(np.abs(error), 0.98) or 1.0
-    rows, columns = len(titles), len(arms)
+    rows, columns = ends.shape
+    beside = [plain(name, 18) for name in beside]
     across = (2.7 if own else 1.9) * columns + (0.5 if own else 1.5)
-    figure = Picture(figsize=(max(across, 5.0), 1.9 * rows + 1), layout="constrained")
+    across += 0.17 * max(name.count("\n") for name in beside)
+    down = 1.9 * rows + 1.0 + 0.17 * max(plain(name, 20).count("\n") for name in above)
+    figure = Picture(figsize=(max(across, 5.0), down), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
         shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -ends[i, j], "vmax": ends[i, j]}
-        image = ax.pcolormesh(*_mesh(grid, error[i, :, j]), **SMOOTH, **shades)
-        dress(ax, f"arm {arms[j]}" if i == 0 else "", "$x_0$", f"{plain(titles[i], 20)}\n$x_1$")
+        image = ax.pcolormesh(*_mesh(grid, error[i, j]), **SMOOTH, **shades)
+        dress(ax, above[j] if i == 0 else "", "$x_0$", f"{beside[i]}\n$x_1$")
         ax.set_box_aspect(1)
         ax.label_outer()
         if own:
-            bar = figure.colorbar(image, ax=ax, extend="both", shrink=0.8, aspect=14)
+            # Part of its panel: the layout would move panels of fixed shape with bars beside them.
+            within = ax.inset_axes((1.05, 0.1, 0.06, 0.8))
+            bar = figure.colorbar(image, cax=within, extend="both")
             bar.locator = MaxNLocator(4, symmetric=True)
+            within.yaxis.set_offset_position("left")  # from the bar to the right
     unit = "estimate − truth (units of reward)"
     if own:
         entitle(figure, f"{title}: {unit}, a scale for each panel")

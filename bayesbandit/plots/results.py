@@ -60,19 +60,21 @@ def pairwise_scatter(
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
     letters = 8.0 if side > 2.0 else 7.0  # points
-    pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * max(high - low, 0.01)
-    figure = Picture(figsize=(side * k + 0.9, side * k + 1.1), layout="constrained")
+    pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * ((high - low) or abs(high) or 1.0)
+    names = [plain(name, int(9 * side)) for name in bandits]
+    label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
+    size = side * k + 0.9 + label, side * k + 1.1 + label
+    figure = Picture(figsize=size, layout="constrained")
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met, letters)
-    for i, name in enumerate(bandits):
-        shown = plain(name, int(9 * side))
+    for i, shown in enumerate(names):
         axes[i, 0].set_ylabel(shown, fontweight="bold")
         axes[0, i].set_title(shown, fontsize=10, fontweight="bold")
         axes[i, i].set_facecolor("#F2F2F2")
     axes[0, 0].set(xlim=(low - pad, high + pad), ylim=(low - pad, high + pad))
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
-    test = f"two-sided p < {level:g}" + ", bake-off script" * bakeoff_compat
+    test = f"two-sided p\u00a0<\u00a0{level:g}" + ", bake-off script" * bakeoff_compat
     n = pairs["environment"].nunique()
     test += f", {k} of {all_of_them} bandits, by regret" * (k < all_of_them)
     over = f"{n} environment{'s' * (n > 1)}, {replications(pairs['replications'])}"

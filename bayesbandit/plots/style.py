@@ -67,8 +67,8 @@ def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
 
 
 def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, end: float) -> None:
-    """Names the rows of panels, those of the first in a row alone, for which the figure grows;
-    below the last row they end."""
+    """Names the rows of panels, those of the first in a row alone; at `end` lines down they end.
+    The figure grows with the names, and with the lines of titles and labels."""
     for ax in axes:
         first = (place := ax.get_subplotspec()) is None or place.is_first_col()
         ax.set_yticks(-down, labels if first else [""] * len(labels))
@@ -77,6 +77,12 @@ def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, en
     if (figure := axes[0].get_figure(root=True)) is not None:
         longest = max(len(line) for label in labels for line in label.split("\n"))
         figure.set_figwidth(figure.get_figwidth() + LETTER * longest)
+        more: dict[int, int] = {}
+        for ax in axes:
+            row = 0 if (place := ax.get_subplotspec()) is None else place.rowspan.start
+            lines = ax.get_title().count("\n") + ax.get_xlabel().count("\n")
+            more[row] = max(more.get(row, 0), lines)
+        figure.set_figheight(figure.get_figheight() + 0.17 * sum(more.values()))
 
 
 def entitle(figure: Figure, text: str) -> None:

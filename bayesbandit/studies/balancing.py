@@ -151,7 +151,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             drawn[f"{column}{tag}"] = plots.learning_curves(
                 means[means["bandit"].isin(names)], "t", column, "bandit", "environment",
                 "round t", name, f"{name.capitalize()} of estimates, means of all arms",
-                alike=column == "coverage", nominal=0.95 if column == "coverage" else None,
+                log=column == "variance", alike=column == "coverage",
+                nominal=0.95 if column == "coverage" else None,
             )  # fmt: skip
     return drawn
 

@@ -102,6 +102,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         drawn[part] = plots.learning_curves(
             means, "t", part, "estimator", "environment", "round t", name,
             f"{name.capitalize()} of estimated mean rewards, means of all arms",
+            log=part == "variance",
         )  # fmt: skip
     return drawn
 

@@ -37,6 +37,26 @@ def corrected(found, p_values):
     return len(CASES) * len(found.names) * p_values.min()
 
 
+def test_the_picture_is_drawn_again_from_kept_ranks(tmp_path, rng):
+    """To the pixel; and its axes show all bands and lines."""
+    results = [
+        calibration.Ranks(case, ["a", "b"], *rng.integers(0, 64, (2, 40, 2)), 0.1)
+        for case in (CASES[0], CASES[-1])
+    ]
+    calibration.keep(results, tmp_path / "ranks.npz")
+    again = calibration.read(tmp_path / "ranks.npz")
+    assert [r.case.name for r in again] == [r.case.name for r in results]
+    assert calibration.table(again).equals(calibration.table(results))
+    figures = [calibration.picture(some) for some in (results, again)]
+    one, two = (figure._repr_png_() for figure in figures)
+    assert one == two
+    for ax in figures[0].axes:
+        low, high = ax.get_ylim()
+        values = np.concatenate([line.get_ydata() for line in ax.lines])
+        assert low < values.min()
+        assert values.max() < high
+
+
 # ---- the test of uniformity ----------------------------------------------------------------------
 
 

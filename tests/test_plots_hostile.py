@@ -1,0 +1,178 @@
+"""Pictures of what nobody would draw: one arm and thirty, long names, ties, tiny numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+from bayesbandit import plots
+from bayesbandit.plots.style import look
+from tests.pictures import inside
+from tests.test_plots import GRID, simulated
+
+LONG = "a name of sixty signs, which is long enough to need two lines {}"
+SCALES = 1e-9, 1.0, 1e9
+MANY = pytest.param(range(30), marks=pytest.mark.slow)
+
+
+def balances(arms, features, differences=(-0.5, 0.1, 0.1)):
+    """A balance table of arms and features by name."""
+    index = pd.MultiIndex.from_product([arms, features], names=["arm", "feature"])
+    before = np.resize(differences, len(index))
+    return pd.DataFrame({"before": before, "after": before / 3, "rounds": 1}, index=index)
+
+
+@pytest.mark.parametrize("arms", [["a"], [LONG.format(i) for i in range(5)], MANY])
+@pytest.mark.parametrize("features", [["x0"], [LONG.format(i) for i in range(4)]])
+def test_balances(arms, features):
+    inside(plots.balance(balances(arms, features)))
+
+
+def test_balances_of_all_arms_have_their_features_in_one_order():
+    """By the largest difference of any arm; named once a row of panels."""
+    differences = [0.1, 0.0, -0.2, 0.0, 0.0, -0.3]  # of x0, x1, x2 of arm a, and of arm b
+    figure = inside(plots.balance(balances(["a", "b"], ["x0", "x1", "x2"], differences)))
+    first, second = figure.axes
+    assert [text.get_text() for text in first.get_yticklabels()] == ["x2", "x0", "x1"]
+    assert [text.get_text() for text in second.get_yticklabels()] == ["", "", ""]
+    before, after = first.lines[-2:]
+    np.testing.assert_allclose(before.get_xdata(), [-0.2, 0.1, 0.0])
+    np.testing.assert_allclose(after.get_xdata(), np.array([-0.2, 0.1, 0.0]) / 3)
+    assert first.get_title() == "arm a (1 round)"
+
+
+def tree(arms, features=None, scale=1.0, rounds=300):
+    rng = np.random.default_rng(0)
+    bandit = bb.PolicyTreeTS(arms, 2)
+    x, K = scale * rng.normal(size=(rounds, 2)), len(bandit.arms)
+    best = ((x[:, 0] > 0) + 2 * (x[:, 1] > 0)) % K
+    bandit.play(x, scale * (np.arange(K) == best[:, None]))
+    return plots.policy_tree(bandit, features)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_trees_of_any_units(scale):
+    inside(tree(4, scale=scale))
+
+
+@pytest.mark.parametrize("arms", [1, 30, [LONG.format(i) for i in range(3)]])
+def test_trees_of_any_arms(arms):
+    figure = inside(tree(arms, [LONG.format("a"), LONG.format("b")]))
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if "≤" in text.get_text()]
+    assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def truth(arms, scale=1.0):
+    at = np.random.default_rng(1).normal(size=(arms, 2))
+    return -scale * ((GRID[:, None] - at) ** 2).sum(axis=-1)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("arms", [["a"], "ab", [LONG.format(i) for i in range(12)]])
+def test_maps(arms, scale):
+    mean = truth(len(arms), scale)
+    inside(plots.outcomes(GRID, mean, arms))
+    inside(plots.bias(GRID, np.stack([0.9 * mean, 2.0 * mean]), mean, arms, ["a", LONG]))
+
+
+def test_outcomes_that_are_all_alike_have_one_colour():
+    figure = inside(plots.outcomes(GRID, np.zeros((len(GRID), 3)), "abc"))
+    assert {ax.collections[0].get_clim() for ax in figure.axes[:3]} == {(-1.0, 1.0)}
+
+
+def test_biases_of_many_arms_are_a_row_an_arm():
+    mean = truth(8)
+    figure = inside(plots.bias(GRID, mean[None] + 1.0, mean, range(8), ["LinTS"]))
+    assert figure.axes[0].get_title() == "LinTS"
+    assert [ax.get_ylabel() for ax in figure.axes[:8]] == [f"arm {k}\n$x_1$" for k in range(8)]
+
+
+def test_points_outside_the_grid_are_on_the_map():
+    x = np.array([[9.0, -9.0], [0.0, 0.0]])
+    figure = inside(plots.assignment(x, [0, 1], [1, 2], "ab", 1, GRID, truth=truth(2)))
+    (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    assert left < -3 < 9 < right
+    assert low < -9 < 2 < high
+
+
+def test_arms_that_share_a_colour_differ_in_shade():
+    picked = np.arange(len(GRID)) % 14
+    figure = plots.assignment(np.zeros((1, 2)), [0], [1], range(14), 1, GRID, regions=picked[None])
+    colours = figure.axes[0].collections[0].get_array().reshape(-1, 4)
+    assert len(np.unique(colours, axis=0)) == 14
+
+
+def test_looks_differ():
+    lines = {tuple(map(str, look(i).values())) for i in range(252)}
+    points = {tuple(map(str, look(i, line=False).values())) for i in range(63)}
+    assert (len(lines), len(points)) == (252, 63)
+
+
+DRAWN = [
+    plots.regret_curves, plots.propensities, plots.optimal_share, plots.pairwise_scatter,
+    plots.paired_differences,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+@pytest.mark.parametrize("scale", SCALES)
+def test_tables_of_any_units(draw, scale):
+    table = simulated(2)
+    figure = inside(draw(table.assign(regret=scale * table["regret"])))
+    if draw is plots.pairwise_scatter:
+        ax = figure.axes[1]
+        points = np.concatenate([np.asarray(dots.get_offsets()) for dots in ax.collections])
+        assert np.ptp(ax.get_xlim()) < 20 * np.ptp(points)
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_tables_of_ties_and_long_names(draw):
+    table = simulated(2).assign(regret=0.0)
+    table["bandit"] = [LONG.format(name) for name in table["bandit"]]
+    table["environment"] = [LONG.format(name) for name in table["environment"]]
+    inside(draw(table))
+
+
+@pytest.mark.slow
+def test_twelve_bandits_in_pairs():
+    """The counts in the corners are beside the points, and the key within its panel."""
+    one = simulated(3).query("bandit == 'UCB'")
+    parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(12)]
+    figure = inside(plots.pairwise_scatter(pd.concat(parts)))
+    key = figure.axes[0].get_legend().get_window_extent()
+    panel = figure.axes[0].get_window_extent()
+    assert panel.x0 < key.x0 < key.x1 < panel.x1
+    assert panel.y0 < key.y0 < key.y1 < panel.y1
+    for ax in (figure.axes[11], figure.axes[132]):  # of the best and the worst
+        counts = [text.get_window_extent() for text in ax.texts]
+        for dots in ax.collections:
+            for x, y in ax.transData.transform(np.asarray(dots.get_offsets())):
+                assert not any(box.contains(x, y) for box in counts)
+
+
+def test_propensities_use_their_axes_and_say_where_none_is_known():
+    table = simulated(2).assign(propensity=lambda rows: 0.95 + 0.04 * (rows["t"] % 2))
+    low, high = inside(plots.propensities(table)).axes[0].get_ylim()
+    assert 0.9 < low < 0.95 < 1.0 < high < 1.02
+    table.loc[table["environment"] == "env 1", "propensity"] = np.nan
+    one, two = inside(plots.propensities(table)).axes
+    assert not one.texts
+    assert [text.get_text() for text in two.texts] == ["none known"]
+
+
+def test_what_should_be_is_on_the_axes():
+    rows = {"p": "one", "m": "a", "t": [1, 2], "y": [0.2, 0.3]}
+    figure = plots.learning_curves(
+        pd.DataFrame(rows), "t", "y", "m", "p", "t", "y", "Y", nominal=0.95
+    )
+    assert inside(figure).axes[0].get_ylim()[1] > 0.95
+
+
+def test_titles_name_replications_and_horizon():
+    table = simulated(1, replications=4)
+    for draw in (plots.paired_differences, plots.pairwise_scatter):
+        title = " ".join(draw(table).get_suptitle().split())
+        assert "after 40 rounds" in title
+        assert "4 replications" in title
+    some = table.query("replication < 2 or bandit != 'UCB'")
+    assert "over 2 to 4 replications" in plots.regret_curves(some).get_suptitle()
