@@ -95,6 +95,17 @@ def test_points_outside_the_grid_are_on_the_map():
     assert low < -9 < 2 < high
 
 
+def test_circles_are_round_where_units_are_alike():
+    rng = np.random.default_rng(0)
+    for wide, alike in ((1.5, True), (1e9, False)):
+        x = rng.uniform(size=(99, 2)) * [wide, 1.0]
+        (ax,) = plots.assignment(x, np.zeros(99, int), np.ones(99), "a", [(1, 1)]).axes
+        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+        assert ((right - left) == pytest.approx(high - low)) == alike
+        assert left < x[:, 0].min()
+        assert x[:, 1].max() < high < 2.0
+
+
 def test_arms_that_share_a_colour_differ_in_shade():
     picked = np.arange(len(GRID)) % 14
     figure = plots.assignment(np.zeros((1, 2)), [0], [1], range(14), 1, GRID, regions=picked[None])

@@ -125,3 +125,7 @@ def test_an_index_stands_beside_its_letter_and_an_accent_above():
         accented = f"<mover><mi>{letter}</mi><mo>{sign}</mo></mover>"
         assert words == f"<math><msub>{accented}<mi>k</mi></msub></math>"
     assert "<munder>" in formula(r"\min_w x", as_block=True)
+    math = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    found = re.findall(r"\$+([^$]+)\$+", re.sub(r"```.*?```", "", math, flags=re.S))
+    assert len(found) > 50
+    assert all("munderover" not in formula(tex) for tex in found)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -53,9 +54,7 @@ def assignment(
     shades = [to_rgba(own, 0.25 + 0.2 * (k // 7 % 4)) for k, (own, _) in enumerate(looks)]
     colours = ListedColormap(shades)
     shown = x if grid is None else np.concatenate([x, grid])
-    pad = 0.03 * np.ptp(shown, axis=0)
-    pad[pad == 0.0] = 0.5
-    (left, low), (right, high) = shown.min(axis=0) - pad, shown.max(axis=0) + pad
+    (left, low), (right, high) = _ends(shown)
     for i, (ax, (first, last)) in enumerate(zip(axes, spans, strict=True)):
         inside = (t >= first) & (t <= last)
         area = float(np.clip(1500 / max(int(inside.sum()), 1), 4, 22))
@@ -70,7 +69,8 @@ def assignment(
             x0, x1 = x[inside & (arm == k)].T
             ax.scatter(x0, x1, s=area, color=colour, marker=marker, lw=0, rasterized=True)
         dress(ax, f"rounds {first:,}–{last:,}" if last > 0 else "warm start", "$x_0$", "$x_1$")
-        ax.set(xlim=(left, right), ylim=(low, high), box_aspect=1)
+        ax.set(xlim=(left, right), ylim=(low, high))
+        _square(ax)
     entitle(figure, title)
     keys = [dot(*look, f"arm {name}") for look, name in zip(looks, arms, strict=True)]
     legend(figure, keys + [_border()] * (truth is not None), handle=1.2)
@@ -100,7 +100,7 @@ def outcomes(
             lead = truth[:, k] - np.delete(truth, k, axis=1).max(axis=1)
             ax.contour(*_mesh(grid, lead), [0.0], colors="black", linewidths=1.1)
         dress(ax, f"arm {arms[k]}", "$x_0$", "$x_1$")
-        ax.set_box_aspect(1)
+        _square(ax)
     deep = 8 + 8 * -(-len(arms) // 4)
     figure.colorbar(image, ax=axes, shrink=0.8, aspect=deep, label="mean reward")
     entitle(figure, title)
@@ -149,7 +149,7 @@ def bias(
         shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -ends[i, j], "vmax": ends[i, j]}
         image = ax.pcolormesh(*_mesh(grid, error[i, j]), **SMOOTH, **shades)
         dress(ax, above[j] if i == 0 else "", "$x_0$", f"{beside[i]}\n$x_1$")
-        ax.set_box_aspect(1)
+        _square(ax)
         ax.label_outer()
         if own:
             # Part of its panel: the layout would move panels of fixed shape with bars beside them.
@@ -164,6 +164,22 @@ def bias(
         figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows, label=unit)
         entitle(figure, title)
     return figure
+
+
+def _ends(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the axes of a map of points (n, 2) begin and end; of the same length, so that circles
+    are round, unless one coordinate reaches more than twice as far as the other."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    span = high - low
+    if span.max() <= 2.0 * span.min():
+        span[:] = span.max()
+    half = np.where(span > 0.0, 0.53 * span, 0.5)
+    return (low + high) / 2 - half, (low + high) / 2 + half
+
+
+def _square(ax: Axes) -> None:
+    ax.set_box_aspect(1)
+    ax.locator_params("y", nbins=5, steps=[1, 2, 2.5, 5, 10])
 
 
 def _border(label: str = "optimal border") -> Line2D:

@@ -1,17 +1,21 @@
 """Formulas as MathML, which browsers show by themselves: the site loads nothing from elsewhere."""
 
+import re
+from html import unescape
 from xml.etree import ElementTree
 
 from docutils.utils.math.latex2mathml import tex2mathml
 
 SPACE = "http://www.w3.org/1998/Math/MathML"
+ENTITY = re.compile(r"&(?!lt;|gt;|amp;)\w+;")  # of HTML, which XML does not know
 ACCENTS = set("ˉ¯ˆ^~˜˙→⃗")
 
 
 def formula(tex, **settings):
     """MathML. The index of an accented letter stands beside it: docutils puts it below."""
     ElementTree.register_namespace("", SPACE)
-    root = ElementTree.fromstring(tex2mathml(tex, **settings))
+    text = ENTITY.sub(lambda name: unescape(name[0]), tex2mathml(tex, **settings))
+    root = ElementTree.fromstring(text)
     for node in root.iter(f"{{{SPACE}}}munderover"):
         letter, index, over = node
         if over.text in ACCENTS:
