@@ -12,7 +12,8 @@ from bayesbandit.checks import Name
 from bayesbandit.tables.columns import Column, Levels
 from bayesbandit.tables.recognition import Recognised
 
-HERE = (str(Path(__file__).parent),)
+HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
+SHOWN = 5  # columns at most in a sentence on all
 MOST = 0.5  # the share of rows that pooled levels may have without a word
 
 
@@ -41,27 +42,29 @@ def _pooled(found: Recognised, column: Levels) -> str:
     if column.pooled is None:
         return ""
     known = found.levels[column.name].dropna()
-    share = 1 - known.isin(column.levels).mean()
-    if share <= MOST:
+    pooled = known[~known.isin(column.levels)]
+    if len(pooled) <= MOST * len(known):
         return ""
     return (
-        f"{column.name!r} has {known.nunique():,} different texts: {len(column.levels)} are "
-        f"levels, and all others, {share:.0%} of the rows, are one. Make it numbers or fewer "
-        f"levels, where that tells more; {_drop(column.name)}"
+        f"of the {known.nunique():,} different texts of {column.name!r} the rarest "
+        f"{pooled.nunique():,}, {len(pooled) / len(known):.0%} of the rows, are one level, "
+        f"'other'. Make it numbers or fewer levels, where that tells more; {_drop(column.name)}"
     )
 
 
 def _twice(found: Recognised) -> list[str]:
     """On columns that repeat another in every row."""
     first: dict[object, Name] = {}
-    said = []
     rows: dict[Name, object] = {name: of.tobytes() for name, (_, of) in found.numbers.items()}
     rows |= {name: tuple(text.where(text.notna(), None)) for name, text in found.levels.items()}
-    for name, values in rows.items():
-        other = first.setdefault(values, name)
-        if other != name:
-            said.append(f"{name!r} repeats {other!r} in every row; {_drop(name)}")
-    return said
+    pairs = [
+        (name, other) for name in rows if (other := first.setdefault(rows[name], name)) != name
+    ]
+    if not pairs:
+        return []
+    said = ", ".join(f"{name!r} repeats {other!r}" for name, other in pairs[:SHOWN])
+    more = f", and {len(pairs) - SHOWN} more repeat others" if len(pairs) > SHOWN else ""
+    return [f"{said}{more} in every row; {_drop(pairs[0][0])}"]
 
 
 def warn_of(sentences: Iterable[str], name: str = "") -> None:

@@ -25,7 +25,7 @@ type Values = pd.Series | list[Any]  # of one column, (n,)
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
-HERE = (str(Path(__file__).parent),)
+HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
 ZEROS = -1  # the code of a level for which all features of its column are 0
 NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
 

@@ -3,6 +3,7 @@
 import datetime
 import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -87,7 +88,7 @@ def test_what_keeps_a_column_from_being_numbers_is_named(odd):
         ([k if k % 2 else f"{k}" for k in AMOUNTS % 50], "number, written as text"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:'a' has .* different texts", "ignore:left out 'a'")
+@pytest.mark.filterwarnings("ignore:of the .* different texts", "ignore:left out 'a'")
 def test_plain_numbers_in_text_measure_unless_they_are_codes(values, expected):
     assert kind(fit(pd.Series(values, dtype=object))) == expected
 
@@ -195,7 +196,9 @@ def test_a_value_of_another_kind_is_told(levels, odd, usual):
 
 def test_levels_that_are_mostly_pooled_are_told():
     notes = [f"note {k // 2}" for k in range(N)]
-    with pytest.warns(UserWarning, match=r"'a' has 100 different texts: 19 are levels.*81% of the"):
+    with pytest.warns(
+        UserWarning, match=r"of the 100 different texts of 'a' the rarest 81, 81% of"
+    ):
         assert "a=other" in fit(notes).features
     with warnings.catch_warnings(action="error"):
         fit([f"note {k // 2 % 20}" for k in range(N)])
@@ -207,13 +210,32 @@ def test_columns_that_repeat_another_are_told():
     frame = X.assign(a=X["z"], b=words, c=words, d=-X["z"])
     with pytest.warns(UserWarning, match="repeats") as told:
         encoder = bb.Encoder.fit(frame)
-    assert [str(one.message).split(";")[0] for one in told] == [
-        "'a' repeats 'z' in every row",
-        "'c' repeats 'b' in every row",
-    ]
+    said = "'a' repeats 'z', 'c' repeats 'b' in every row"
+    assert [str(one.message).split(";")[0] for one in told] == [said]
     assert encoder.columns == ("z", "a", "b", "c", "d")
 
 
 def test_the_advice_can_be_pasted():
     with pytest.warns(UserWarning, match="--keep 'order id', uses one; .*or --drop 'order id'"):
         bb.Encoder.fit(X.assign(**{"order id": [f"B{k}" for k in range(N)]}))
+
+
+def test_of_many_columns_that_repeat_others_few_are_named():
+    frame = pd.DataFrame(np.repeat(X.to_numpy(), 30, axis=1)).add_prefix("x")
+    with pytest.warns(UserWarning, match="'x5' repeats 'x0', and 24 more repeat others") as told:
+        bb.Encoder.fit(frame)
+    assert len(told) == 1
+
+
+def test_a_warning_is_of_the_line_that_called():
+    encoder = fit([("yes", "no")[k % 2] for k in range(N)])
+    bandit = bb.LinTS(["u", "v"], encoder=encoder)
+    with pytest.warns(UserWarning, match="is of another kind") as told:
+        bandit.choose({"z": 0.0, "a": True})
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("path", ["hotel.csv", b"hotel.csv", Path("hotel.csv")])
+def test_a_file_is_no_table(path):
+    with pytest.raises(TypeError, match=r"got .*hotel\.csv.*: pandas\.read_csv reads it"):
+        bb.Encoder.fit(path)
