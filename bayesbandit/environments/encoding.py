@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 type Features = np.ndarray | pd.DataFrame
 type Labels = Sequence[Any] | np.ndarray | pd.Series
 
+MANY_CLASSES = 200  # that are hardly what is meant
 FEW_CLASSES = 20  # that may be more than half as many as the rows
 
 
@@ -53,6 +54,8 @@ def prepare(
         raise TypeError(f"{name}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
+    if len(arms) > MANY_CLASSES:
+        said.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
     warn_of(said, name)
     return Prepared(features, label, arms, encoder)
 
