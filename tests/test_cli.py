@@ -133,6 +133,8 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+    assert "Error:" in result.stderr
+    assert "Error:" not in result.stdout
     assert not list(tmp_path.iterdir())
 
 
