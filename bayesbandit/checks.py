@@ -35,6 +35,8 @@ def floats(values: Any, what: str) -> np.ndarray:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         why = str(error)
+        if "inhomogeneous" in why:
+            why = "found rows of different lengths"
         if array is not None and array.ndim == 2:
             why = _strange(array, getattr(values, "columns", range(array.shape[1]))) or why
         if hasattr(values, "columns"):

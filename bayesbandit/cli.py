@@ -113,8 +113,8 @@ def compare(
             keep or [],
         )  # fmt: skip
         tables = columns(sets)
-        for name in tables if csv is not None or openml else ():
-            show(shown(tables[name]), f"{name}: what became of its columns")
+        for title in tables if csv is not None or openml else ():
+            show(shown(tables[title]), title)
         chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import environments as rooms
-from bayesbandit.environments.datasets import read
+from bayesbandit.environments.csv_files import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +49,10 @@ def data_sets(
 
 
 def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
-    """By data set: what became of each column. Of those that load when they are played, nothing."""
-    return {one.name: one.encoder.summary() for one in sets if not one.is_lazy}
+    """By a title for each data set: what became of its columns. Of those that load when they are
+    played, nothing."""
+    there = [one for one in sets if not one.is_lazy]
+    return {f"{one.name}: what became of its columns": one.encoder.summary() for one in there}
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:

@@ -116,5 +116,6 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except (Failed, ValueError, OSError, TypeError, ImportError) as error:
-            say(("Error:", "bold red"), f" {error}")
+            said = Text.assemble(("Error:", "bold red"), f" {error}")
+            Console(stderr=True).print(said)
             raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

@@ -27,6 +27,7 @@ class Layout:
     n_features: int
     n_columns: int
     features: tuple[str, ...] | None = field(default=None, compare=False)  # their names
+    of_arms: bool = False  # whether each arm has features of its own
 
     def __deepcopy__(self, memo: dict[int, object]) -> Layout:
         return self  # nothing in it changes

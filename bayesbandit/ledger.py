@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KEY = ["environment", "bandit", "replication"]
 NUMBERS = {"seed", "horizon", "points"}  # settings that all results of a folder share
-OTHERWISE = "give another folder, or delete this one"
+OTHERWISE = "give another folder (out=, or --out), or delete this one"
 LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
 
 
@@ -62,15 +62,21 @@ class Ledger:
             if before.get(key, settings[key]) != settings[key]:
                 raise ValueError(
                     f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
-                    "give another folder, or delete this one"
+                    + OTHERWISE
                 )
+        there, asked = before.get("environments", {}), settings["environments"]
         for kind in ("environments", "bandits"):
             for name, now in settings[kind].items():
                 then = before.get(kind, {}).get(name, now)
+                if then != now and there and not there.keys() & asked.keys():
+                    raise ValueError(
+                        f"{folder} holds results on {', '.join(there)}, and not on "
+                        f"{', '.join(asked)}; {OTHERWISE}"
+                    )
                 if then != now:
                     raise ValueError(
                         f"{folder} holds results of another {name}: {then}, not {now}; "
-                        "give another folder or another name, or delete this one"
+                        f"give it another name, or {OTHERWISE}"
                     )
             settings[kind] = {**before.get(kind, {}), **settings[kind]}
         versions = {library: version(library) for library in LIBRARIES}

@@ -26,12 +26,15 @@ from joblib import Parallel, delayed
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+from bayesbandit.machine.waiting import LINE
+
 HERE = Path(__file__).resolve().parent
 RENDERED = HERE.parent / "docs" / "notebooks"
 SOURCES = sorted(HERE.glob("*.ipynb"))
 VARIABLE, SIZES = "BAYESBANDIT_SIZE", ("toy", "full")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-PLACES = (  # in warnings
+PLACES = (  # in what is printed
+    (re.escape(f"{LINE}\n"), ""),  # a reader of the page does not wait
     (r"\S*ipykernel_\d+\S*\.py", "cell"),
     (r"\S*site-packages/", ""),
     (re.escape(f"{HERE.parent}/"), ""),
@@ -81,7 +84,8 @@ def presented(notebook: NotebookNode, size: str) -> NotebookNode:
     shown = stripped(notebook)
     for cell, ran in zip(shown.cells, notebook.cells, strict=True):
         if cell.cell_type == "code":
-            cell.outputs = [_output(output) for output in ran.outputs]
+            outputs = [_output(output) for output in ran.outputs]
+            cell.outputs = [output for output in outputs if output.get("text") != ""]
     made = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     text = f"*Run at {size} size with Python {platform.python_version()}, {made}.*"
     shown.cells.append(nbformat.v4.new_markdown_cell(text, id="versions"))

@@ -133,6 +133,8 @@ def test_errors_are_one_clear_line(arguments, message, tmp_path):
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+    assert "Error:" in result.stderr
+    assert "Error:" not in result.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -222,6 +224,7 @@ def test_the_version_is_that_of_the_package():
     assert run("--version").output.split() == ["bayesbandit", bb.__version__]
 
 
+@pytest.mark.slow
 def test_titles_of_our_studies_are_read_and_not_run():
     for name in studies.own():
         assert studies.title(name) == studies.load(name).TITLE
@@ -284,6 +287,7 @@ def test_an_unknown_study_is_named(tmp_path):
     assert "unknown study 'table9'; there are balancing," in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_models_lists_the_gallery_with_engines():
     text = run("models").output
     for name in bb.list_models():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import quick_but
+
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", flags=re.S | re.M)
 
@@ -16,6 +18,7 @@ def blocks(page):
 
 PAGES = [path.relative_to(DOCS).as_posix() for path in (*DOCS.glob("*.md"), *DOCS.glob("*/*.md"))]
 PAGES = sorted(page for page in PAGES if blocks(page))
+LONG = ("howto/arm_features.md", "howto/many_arms.md")
 
 
 def test_every_howto_is_found():
@@ -24,7 +27,7 @@ def test_every_howto_is_found():
     } <= set(PAGES)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", quick_but(LONG, PAGES))
 def test_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}

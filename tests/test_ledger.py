@@ -175,6 +175,19 @@ def test_results_of_which_nothing_is_said_are_not_taken_for_this_run(kind, finis
     assert (record.read_bytes() if record.exists() else None) == before
 
 
+def test_a_folder_of_other_data_says_so(tmp_path):
+    """And not that the bandits are others, as they are where contexts have another size."""
+    Ledger(tmp_path, settings()).close()
+    other = settings() | {"environments": {"f": "other"}, "bandits": {"b": "of other contexts"}}
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(ValueError, match=r"holds results on e, and not on f; give another.*--out"):
+        Ledger(tmp_path, other)
+    with pytest.raises(ValueError, match="holds results of another b: "):
+        Ledger(tmp_path, settings() | {"bandits": {"b": "of other contexts"}})
+    assert (tmp_path / "run.json").read_bytes() == before
+    Ledger(tmp_path, settings() | {"environments": {"f": "other"}}).close()  # the same bandits
+
+
 def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):
     clock = iter([10.0, 13.5, 100.0, 101.0, 200.0])
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))

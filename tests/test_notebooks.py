@@ -7,6 +7,7 @@ from copy import deepcopy
 import nbformat
 import pytest
 
+from bayesbandit.machine.waiting import LINE
 from notebooks.render import (
     LIBRARIES,
     RENDERED,
@@ -107,7 +108,8 @@ def test_an_output_is_shown_in_one_way():
     new = nbformat.v4.new_output
     cell = nbformat.v4.new_code_cell("1", metadata={SAID: {"image": {"alt": "a"}}, "tags": ["b"]})
     cell.outputs = [new("execute_result", one, execution_count=3) for one in data]
-    cell.outputs.append(new("stream", text="/a/b/site-packages/c/d.py:3"))
+    waited = new("stream", name="stderr", text=f"{LINE}\n")
+    cell.outputs += [waited, new("stream", text="/a/b/site-packages/c/d.py:3")]
     shown = presented(nbformat.v4.new_notebook(cells=[cell]), "toy").cells[0]
     kept = [output.data for output in shown.outputs[:-1]]
     table, picture = {"text/html": "<table></table>"}, {"image/png": "AAAA"}

@@ -53,6 +53,7 @@ def test_draws_say_that_they_are_draws():
     assert np.abs(y - np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)).max() < 0.1
 
 
+@pytest.mark.slow
 def test_many_posteriors_with_long_names():
     many = {f"{LONG} {i}": Known(np.arange(10.0), 1.0 + i) for i in range(30)}
     figure = inside(plots.coefficients(many, truth=np.arange(10.0)))

@@ -20,6 +20,8 @@ from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
 from bayesbandit.schedule import Schedule
 
+COMMON = ""  # a name for all arms that share a posterior
+
 
 class Weigher(Protocol):
     """The weights that a balance gives, in one bandit: of new rounds, and of an arm's past."""
@@ -175,7 +177,8 @@ class Weighed:
 
 class Reweighting:
     """The weights of the past in one bandit, and when each arm's are next settled: `due`, the
-    number of its rounds by its name. together: all arms' when one's are."""
+    number of its rounds by its name. together: all arms' when one's are. Where arms share a
+    posterior, all of its rounds are those of one arm, `COMMON`."""
 
     def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
         self.weigher = weigher
@@ -197,22 +200,26 @@ class Reweighting:
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
         """After rows are in belief and history: refresh those of their arms that are due."""
         layout = history.layout
-        pulled = {int(k) for k in rows[:, layout.tail + ARM]}
-        due = [k for k in sorted(pulled) if belief.n[k] >= self.due.get(layout.arms[k], 1)]
+        arms, n, pulled = layout.arms, belief.n, {int(k) for k in rows[:, layout.tail + ARM]}
+        if belief.of_arms:
+            arms, n, pulled = (COMMON,), np.array([history.total]), {0}
+        due = [k for k in sorted(pulled) if n[k] >= self.due.get(arms[k], 1)]
         if not due:
             return
         if self.together:
-            due = np.flatnonzero(belief.n).tolist()
+            due = np.flatnonzero(n).tolist()
         self.weigher.learn(history, belief)
         history.detach()
         past, played, changed = history.ordered(), history.played(), []
+        if belief.of_arms:
+            played = np.zeros_like(played)
         for k in due:
             mine = np.flatnonzero(played == k)
-            weights = self.weigher.of(layout.arms[k], past, mine, layout)
+            weights = self.weigher.of(arms[k], past, mine, layout)
             if weights is not None:
                 past[mine, layout.tail + WEIGHT] = weights
                 changed.append(k)
-            self.due[layout.arms[k]] = self.schedule.next_due(len(mine))
+            self.due[arms[k]] = self.schedule.next_due(len(mine))
         reward, weight = past[:, layout.tail + REWARD], past[:, layout.tail + WEIGHT]
         belief.reweigh(changed, past[:, : layout.n_features], played, reward, weight)
 

@@ -142,13 +142,15 @@ class Bandit(BanditState):
 
     def greedy(self, x: Any = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
-        mean = deciding.means(self, of_arms.of_all(self, x))
-        return self.layout.names[mean.argmax(axis=1)]
+        with self.lock:  # no arm comes or goes meanwhile
+            mean = deciding.means(self, of_arms.of_all(self, x))
+            return self.layout.names[mean.argmax(axis=1)]
 
     def probabilities(self, x: Any = None) -> np.ndarray:
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
-        return deciding.probabilities(self, of_arms.of_all(self, x))
+        with self.lock:  # no arm comes or goes meanwhile
+            return deciding.probabilities(self, of_arms.of_all(self, x))
 
     def summary(self) -> pd.DataFrame:
         """What the rounds that `history` keeps say of each arm, a row by name.
@@ -200,6 +202,7 @@ class Bandit(BanditState):
         """
         lessons.update(self, x, arm, reward, propensity)
 
+    @forks.alone
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
 
@@ -210,10 +213,6 @@ class Bandit(BanditState):
         reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
         x = of_arms.of_all(self, x, len(np.atleast_1d(reward)))
         checks.integer(every, "every", least=1)
-        return self._play(x, reward, every)
-
-    @forks.alone
-    def _play(self, x: np.ndarray, reward: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
         shape = len(x), len(self.arms)
         if reward.shape != shape:
             raise ValueError(f"rewards must be {shape}; got {reward.shape}")

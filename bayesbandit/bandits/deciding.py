@@ -24,8 +24,7 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
     a row an arm."""
     if bandit.of_arms:
         with bandit.lock:
-            one = np.ndim(x) == 2
-            return _of_arms(bandit, *of_arms.contexts(bandit, x, arms), one)
+            return _of_arms(bandit, *of_arms.contexts(bandit, x, arms))
     x = x if x is NOTHING else bandit.encoded(x)
     with bandit.lock:
         forks.release(bandit)

@@ -182,7 +182,8 @@ def obey(bandit: BanditState, policy: Any) -> None:
 def set_arms(bandit: BanditState, names: tuple[Name, ...]) -> None:
     """Names for the arms that the belief knows of."""
     features = None if bandit.encoder is None else bandit.encoder.features
-    bandit.layout = Layout(names, bandit.belief.n_features, bandit.belief.n_columns, features)
+    sizes = bandit.belief.n_features, bandit.belief.n_columns
+    bandit.layout = Layout(names, *sizes, features, bandit.of_arms)
     bandit.all_arms = np.ones(len(names), dtype=np.bool_)
 
 

@@ -23,6 +23,12 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
         if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
             decision.settle()
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
+        if decision.layout.of_arms != layout.of_arms:
+            given, own = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
+            raise ValueError(
+                f"observe takes a Decision of this bandit, whose contexts are {own}; got one about "
+                f"contexts {given}"
+            )
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
             numbers = checks.contexts(x, bandit.n_features)  # encoded by now

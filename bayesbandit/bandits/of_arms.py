@@ -15,8 +15,8 @@ from bayesbandit.checks import contexts as checked
 
 def contexts(
     bandit: BanditState, x: Any, arms: Iterable[Name] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts (n, K, d), 0 where an arm may not be chosen, and which may be (K,).
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Contexts (n, K, d), 0 where an arm may not be chosen; which may be (K,); whether x is one.
 
     x: rows in the order of the arms given, of all arms or of those (A, d), or (n, A, d); rows of a
     pandas table whose index has arms' names are those of these arms. An index of other texts is
@@ -43,20 +43,20 @@ def contexts(
             f"contexts must have a row of {d} features for each of {A} arms, ({A}, {d}) or "
             f"(n, {A}, {d}); got {x.shape}"
         )
+    one, K = x.ndim == 2, len(bandit.arms)
     x = finite(x.reshape(-1, A, d), "contexts", LARGEST)
-    K = len(bandit.arms)
     if listed == list(range(K)):
-        return x, bandit.all_arms
+        return x, bandit.all_arms, one
     whole, available = np.zeros((len(x), K, d)), np.zeros(K, dtype=np.bool_)
     whole[:, listed], available[listed] = x, True
-    return whole, available
+    return whole, available, one
 
 
 def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
     """Contexts (n, d), or (n, K, d) where each arm has a row."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, n)
-    found, available = contexts(bandit, x)
+    found, available, _ = contexts(bandit, x)
     if not available.all():
         lost = [arm for arm, there in zip(bandit.arms, available, strict=True) if not there]
         raise ValueError(f"contexts must have a row for every arm; there is none of {lost!r}")
@@ -68,15 +68,16 @@ def logged(bandit: BanditState, x: Any, arm: Any, propensity: Any) -> np.ndarray
     (n, d) of the chosen arms are enough where their propensities are given."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
-    if hasattr(x, "columns") or np.ndim(x) < 3:
-        if propensity is None:
-            K, d = len(bandit.arms), bandit.n_features
-            raise ValueError(
-                f"give the propensities, or the features of all arms, (n, {K}, {d}), from which "
-                "today's belief supplies them"
-            )
-        return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
-    return of_all(bandit, x)
+    x = floats(bandit.encoded(x), "contexts")
+    if x.ndim > 2:
+        return of_all(bandit, x)
+    if propensity is None:
+        K, d = len(bandit.arms), bandit.n_features
+        raise ValueError(
+            f"give the propensities, or the features of all arms, (n, {K}, {d}), from which "
+            "today's belief supplies them"
+        )
+    return checked(x, bandit.n_features)
 
 
 def _listed(arms: Iterable[Name]) -> list[Name]:

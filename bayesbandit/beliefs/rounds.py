@@ -77,4 +77,7 @@ class Rounds:
 
     def restore(self, rows: np.ndarray) -> None:
         """Go on from `state`."""
+        d = self.n_features
+        if rows.ndim != 2 or rows.shape[1] != d + 3 or not (rows[:, d] >= 0.0).all():
+            raise ValueError(f"rounds must be (n, {d + 3}), of arms by number; got {rows.shape}")
         self._rows, self.total = rows, len(rows)

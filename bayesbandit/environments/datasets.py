@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
+from bayesbandit.environments.csv_files import read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,48 +58,10 @@ def from_csv(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """A comma-separated file with a header (`read`), as `from_frame`; named after the file unless
+    """A CSV file with a header (`csv_files.read`), as `from_frame`; named after the file unless
     given."""
     name = Path(path).stem if name is None else name
     return from_frame(read(path, target), target, name, drop=drop, keep=keep)
-
-
-def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
-    """A comma-separated file with a header.
-
-    A first column without a name that numbers the rows is left out. Of features, what pandas takes
-    for missing is so; of the target, an empty cell alone: "NA" or "None" is a class.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        header = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
-        if repeated := sorted(set(header[header.duplicated() & header.notna()])):
-            raise ValueError(f"columns of one name: {', '.join(repeated)}")
-        df = pd.read_csv(path)
-        if len(df) and df.iloc[:, -1].isna().all() and _is_wider(path, len(header)):
-            raise ValueError(
-                f"rows have more values than the {df.shape[1]} names of the header, and end with "
-                "an empty one: take away the commas at their ends"
-            )  # pandas would read each value under the name of the one before
-        if target is not None and target in df:
-            df[target] = pd.read_csv(path, keep_default_na=False, na_values=[""])[target]
-    except ValueError as error:  # pandas' own errors and wrong encodings are ValueErrors
-        raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
-    first = df.columns[0]
-    if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
-        df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
-    return df
-
-
-def _is_wider(path: Path, width: int) -> bool:
-    """Whether the first row of a file has more values than the header has names."""
-    import pandas as pd
-
-    return pd.read_csv(path, header=None, skiprows=1, nrows=1, dtype=str).shape[1] > width
 
 
 def openml(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.encoder import MAX_FEATURES, Encoder, fitted, warn_of
+from bayesbandit.tables.advice import warn_of
+from bayesbandit.tables.encoder import MAX_FEATURES, Encoder, fitted
 from bayesbandit.tables.words import text_of
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 type Features = np.ndarray | pd.DataFrame
 type Labels = Sequence[Any] | np.ndarray | pd.Series
 
+MANY_CLASSES = 200  # that are hardly what is meant
 FEW_CLASSES = 20  # that may be more than half as many as the rows
 
 
@@ -45,14 +47,16 @@ def prepare(
     """
     try:
         label, arms = classes(y)
-        encoder, features, guessed = fitted(x, drop=drop, keep=keep, max_features=max_features)
+        encoder, features, said = fitted(x, drop=drop, keep=keep, max_features=max_features)
         if len(features) != len(label):
             raise ValueError(f"x has {len(features)} rows and y has {len(label)} labels")
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from error
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    warn_of(guessed, name)
+    if len(arms) > MANY_CLASSES:
+        said.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
+    warn_of(said, name)
     return Prepared(features, label, arms, encoder)
 
 

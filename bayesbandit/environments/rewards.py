@@ -9,7 +9,8 @@ import numpy as np
 
 from bayesbandit.checks import Name, arm_names, integer
 from bayesbandit.environments.base import Sample
-from bayesbandit.tables.encoder import fitted, warn_of
+from bayesbandit.tables.advice import warn_of
+from bayesbandit.tables.encoder import fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,10 +49,10 @@ class KnownRewards:
         paid = np.column_stack([_numbers(df[column], name) for column in chosen])
         self._reward = -paid if costs else paid
         try:
-            self.encoder, self._x, guessed = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
+            self.encoder, self._x, said = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from error
-        warn_of(guessed, name)
+        warn_of(said, name)
 
     def __repr__(self) -> str:
         return f"KnownRewards({self.name!r}, arms={list(self.arms)!r})"

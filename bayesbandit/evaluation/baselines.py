@@ -21,8 +21,9 @@ def baselines(
 
     A random arm; always the arm that is best on average; and ridge regression of all arms' rewards
     on context, fitted to four fifths of the rounds with every reward known and greedy on the last,
-    in turn (NaN of fewer than ten rounds): about the least that a linear bandit can come to. Of one
-    sample of the environment, 20,000 rounds at most. Columns: environment, bandit (its name here),
+    in turn (NaN of fewer than ten rounds): about the least that a linear bandit can come to, though
+    no bound: it fits all contexts alike, and a bandit an arm where it is played. Of one sample of
+    the environment, 20,000 rounds at most. Columns: environment, bandit (its name here),
     normalised_regret, in the units of the rewards.
     """
     rows = []

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from itertools import compress
+from math import inf, nan
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.words import ISO, text_of, written_number
+from bayesbandit.tables.words import kind_of, text_of, value_of, written_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ type Values = pd.Series | list[Any]  # of one column, (n,)
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
-DAY = 86_400_000_000  # microseconds
+HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
 ZEROS = -1  # the code of a level for which all features of its column are 0
 NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
 
@@ -55,7 +57,7 @@ def bounded(values: np.ndarray, name: Name) -> np.ndarray:
 class Number:
     """Numbers: a missing one takes the median; then (x − mean) / scale.
 
-    written: whether they came as text with thousands separators.
+    written: whether they came as text; unit: the sign beside each, as $ in "$1,200", if any.
     """
 
     name: Name
@@ -63,35 +65,47 @@ class Number:
     mean: float = 0.0
     scale: float = 1.0
     written: bool = False
+    unit: str = ""
 
     kind = "number"
 
+    @property
+    def said(self) -> str:
+        """Its kind, and what was done to see it."""
+        how = f", written as text with {self.unit}" if self.unit else ", written as text"
+        return self.kind + how * self.written
+
     def known(self, values: Values) -> np.ndarray:
         """The values (n,) as float64, NaN where one is missing."""
-        if isinstance(values, list) or values.dtype.kind not in "iufb":
-            known = np.array([self._one(value) for value in objects(values)], dtype=np.float64)
+        if isinstance(values, list) or self.unit or values.dtype.kind not in "iufb":
+            known = self._read(list(objects(values)))
         else:
             known = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return bounded(known, self.name)
 
+    def _read(self, values: list[Any]) -> np.ndarray:
+        text = [isinstance(value, str | bytes) and self.written for value in values]
+        known = np.array([nan if t else self._one(v) for t, v in zip(text, values, strict=True)])
+        if any(text):
+            written = [text_of(value) for value in compress(values, text)]
+            known[text] = numbers = written_numbers(written, self.unit)
+            if len(odd := np.flatnonzero(np.isnan(numbers))):
+                raise self._refused(written[odd[0]])
+        return known
+
     def _one(self, value: Any) -> float:
-        if isinstance(value, NESTED):
-            raise self._refused(value)
-        if is_missing(value):
-            return np.nan
-        if isinstance(value, Real | Decimal | np.bool_):
+        if not isinstance(value, NESTED) and is_missing(value):
+            return nan
+        if isinstance(value, Real | Decimal | np.bool_) and not self.unit:
             try:
                 return float(value)
             except OverflowError:
-                return np.inf
-        if self.written and isinstance(value, str | bytes):
-            number = written_number(text_of(value))
-            if number == number:
-                return number
+                return inf
         raise self._refused(value)
 
     def _refused(self, value: Any) -> ValueError:
-        return ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
+        of = f" with {self.unit}, as text" if self.unit else ""
+        return ValueError(f"column {self.name!r} holds numbers{of}; got {shown(value)}")
 
     def filled(self, values: Values) -> np.ndarray:
         """The values (n,), missing ones as the median."""
@@ -104,59 +118,6 @@ class Number:
 
     def features(self, label: str) -> list[str]:
         return [label]
-
-
-@dataclass(frozen=True)
-class Date(Number):
-    """Dates as days since the first of the fit, which are numbers. Without a time zone: of UTC.
-
-    origin: microseconds since 1970.
-    """
-
-    origin: int = 0
-
-    kind = "date"
-
-    def known(self, values: Values) -> np.ndarray:
-        moments, missing = microseconds(values, self.name)
-        days = (moments - self.origin) / DAY
-        return np.where(missing, np.nan, days)
-
-
-def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
-    """Dates of any kind as microseconds (n,) since 1970, and which are missing (n,)."""
-    import pandas as pd
-
-    column: Any = pd.Series(values, dtype=object) if isinstance(values, list) else values
-    if isinstance(column.dtype, pd.PeriodDtype):
-        column = column.dt.to_timestamp()
-    settings: dict[str, Any] = {"utc": True}
-    if column.dtype.kind != "M":
-        column = pd.Series([_moment(value, name) for value in column], dtype=object)
-        settings["format"] = "ISO8601"
-    try:
-        moments = pd.to_datetime(column, **settings).dt.as_unit("us").dt.tz_localize(None)
-    except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(f"column {name!r} holds dates: {error}") from error
-    missing = moments.isna().to_numpy()
-    whole = moments.to_numpy(dtype="datetime64[us]").astype(np.int64)
-    return np.where(missing, 0, whole), missing
-
-
-def _moment(value: Any, name: Name) -> Any:
-    """A date as pandas reads one; of texts, those alone that the fit takes for dates: pandas reads
-    "now" and "" too."""
-    import pandas as pd
-
-    if isinstance(value, str) and not re.fullmatch(ISO, value):
-        raise ValueError(f"column {name!r} holds dates, as text 2026-11-22; got {shown(value)}")
-    if isinstance(value, pd.Period):
-        return value.to_timestamp()
-    if isinstance(value, str | date | np.datetime64):
-        return value
-    if isinstance(value, NESTED) or not is_missing(value):
-        raise ValueError(f"column {name!r} holds dates; got {shown(value)}")
-    return None
 
 
 @dataclass(frozen=True)
@@ -197,17 +158,22 @@ class Levels:
         return self.pooled is None and set(self.levels) == {"True", "False"}
 
     @cached_property
-    def _by_number(self) -> dict[float, int]:
-        """Levels that were numbers, so that 1 and 1.0 are one level, and True where 1 is none."""
-        found: dict[float, int] = {}
-        logical = set(self.levels) <= {"True", "False"}
-        for text, place in self._by_text.items():
-            try:
-                number = float(text == "True") if logical else float(text)
-            except ValueError:
-                continue
-            found.setdefault(number, place)
+    def _by_value(self) -> dict[Any, int]:
+        """Levels that were numbers or dates, so that 1, 1.0 and "1" are one level, as are a date
+        and its text; and True is 1 where 1 is none."""
+        if set(self.levels) <= {"True", "False"}:
+            return {float(text == "True"): place for text, place in self._by_text.items()}
+        found: dict[Any, int] = {}
+        for any_number in (False, True):  # 7 is "7" before "07"
+            for text, place in self._by_text.items():
+                found.setdefault(value_of(text, any_number), place)
         return found
+
+    @cached_property
+    def _type(self) -> type | None:
+        """What all levels are: numbers (float), dates or words (str); None of a mixture."""
+        types = {kind_of(level, any_number=True) for level in self.levels}
+        return types.pop() if len(types) == 1 else None
 
     def place(self, value: Any) -> int:
         """Which of `levels` a value is, or ABSENT, or NEW."""
@@ -219,24 +185,40 @@ class Levels:
             place = self._by_text.get(text_of(value))
         except UnicodeDecodeError:
             return NEW
-        if place is None and isinstance(value, Real | Decimal | np.bool_):
-            place = self._by_number.get(_float(value))
+        if place is None and not (self._logical and isinstance(value, str)):
+            found = value_of(value)
+            place = None if found is None else self._by_value.get(found)
         if place is None and self._logical:
             place = self._by_text.get(text_of(value).capitalize())
             if place is None:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
         return NEW if place is None else place
 
-    def code(self, value: Any) -> int:
-        """The number of a value's feature, or ZEROS."""
-        place = self.place(value)
-        if place == ABSENT and self.missing is not None:
-            return self.missing
-        return self.codes[place] if place >= 0 else self.other
+    def places(self, values: Iterable[Any]) -> list[int]:
+        """Which of `levels` each value is; a warning where a new one is none of their kind."""
+        listed = list(values)
+        places = [self.place(value) for value in listed]
+        for value in compress(listed, (place == NEW for place in places)):
+            if self._is_odd(value):
+                some = ", ".join(map(repr, self.levels[:3])) + ", …" * (len(self.levels) > 3)
+                warnings.warn(
+                    f"column {self.name!r}: {shown(value)} ({type(value).__name__}) is of another "
+                    f"kind than the levels of the fit, {some}, and goes for a new one",
+                    skip_file_prefixes=HERE,
+                )
+                break
+        return places
+
+    def _is_odd(self, value: Any) -> bool:
+        if self._type is None or (self._type is str and isinstance(value, str | bytes)):
+            return False
+        return kind_of(value) is not self._type
 
     def coded(self, values: Iterable[Any]) -> np.ndarray:
-        """The codes (n,) of values."""
-        return np.array([self.code(value) for value in values], dtype=np.int64)
+        """The codes (n,) of values: the number of each one's feature, or ZEROS."""
+        missing = self.other if self.missing is None else self.missing
+        by_place = np.array([*self.codes, missing, self.other], dtype=np.int64)  # ABSENT, NEW
+        return by_place[self.places(values)]
 
     def encoded(self, values: Values) -> np.ndarray:
         """Features (n, width)."""
@@ -266,13 +248,6 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
             one = f"{name} ({count})"
         taken[one] = None
     return tuple(taken)
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
 
 
 @dataclass(frozen=True)

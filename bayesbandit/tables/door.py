@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,10 @@ def table(x: Any) -> tuple[pd.DataFrame, bool]:
         )
     frame = frame_of(x)
     if frame is None:
+        if isinstance(x, str | bytes | PathLike):
+            raise TypeError(
+                f"a table must have rows and columns; got {x!r}: pandas.read_csv reads it"
+            )
         if isinstance(x, Mapping | pd.Series):
             raise TypeError(
                 f"a table must have rows and columns; got a {type(x).__name__}: "

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, contexts, integer
 from bayesbandit.tables import door
-from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
+from bayesbandit.tables.advice import remarks, warn_of
+from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
 from bayesbandit.tables.learning import Components, learn
 from bayesbandit.tables.recognition import Recognised, recognise
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from bayesbandit.tables.formulas import Formula
 
 MAX_FEATURES = 100
-HERE = (str(Path(__file__).parent),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +53,25 @@ class Encoder:
         array, whose columns go by position.
 
         - Numbers: a missing value takes the median; then mean 0 and standard deviation 1. A column
-          of text is one of numbers where every value is a number and more than a tenth of them have
-          thousands separators in the right places, as 1,234.5 has; where nearly all are numbers, or
-          were with decimal commas, the others are named in an error. So are infinite numbers, and
-          those beyond ±1e100.
+          of text is one of numbers where every value is a number, and all have a sign of currency
+          or percents ($1,200 or 12%, which they must have ever after), or more than a tenth have
+          thousands separators in the right places, as 1,234.5 has, or there are more than 20
+          different ones that repeat, or fractions that do not; codes as 007 are levels. `summary`
+          says so. Where nearly all are numbers, or were with decimal commas, the others are named
+          in an error. So are infinite numbers, and those beyond ±1e100.
         - Text, categories and booleans: a 0/1 feature for each level, a missing value being a level
           like any other. Levels seen once are pooled, and where there would be more than 20
           features the rarest are too; of a pair of features the second is kept.
         - Left out: columns to `drop`, and those that never vary or have no value at all. With a
-          warning: dates (also text, where all of it is as 2026-11-22 or 2026-11-22T18:00Z), and
-          identifiers. These are text that never repeats; text or whole numbers of which nine tenths
-          differ, under a name that says so (customer_id, orderKey, uuid); and integers that all
-          differ, of 100 rows or more, and leave out less than a twentieth of their range. A
-          measurement with a fraction is never taken for one. `keep` brings them back: dates as days
-          since the first, which are numbers like others.
+          warning: dates (also text, where all of it is as 2026-11-22 or 2026-11-22T18:00Z, or as
+          22/11/2026, which cannot be kept, since it may be read in two ways), and identifiers.
+          These are text that never repeats; text or whole numbers of which nine tenths differ,
+          under a name that says so (customer_id, orderKey, uuid); and integers that all differ, of
+          100 rows or more, and leave out less than a twentieth of their range. A measurement with a
+          fraction is never taken for one. `keep` brings them back: dates as days since the first,
+          which are numbers like others.
+        - Also with a warning, but used: columns that repeat another one in every row, and levels
+          most of whose rows are pooled, as of prices or notes.
         - More than max_features features become that many leading principal components, or fewer
           where the rest have no variance. They keep their relative sizes; one common factor gives
           them mean square 1, so that contexts are as long as those of standardised columns.
@@ -76,11 +79,13 @@ class Encoder:
         Afterwards, in `transform`: a missing number or date takes the median of the fit. A level
         that the fit did not see is one of the pooled ones where there are any, else all features of
         its column are 0 (of a pair: as of the first); so is a missing value where the fit saw none.
-        An infinite number is an error; so is a new level beside True and False. Columns are found
+        A number is found by its value (1 is 1.0 and "1.0"), a date too; a warning says where a new
+        level is of another kind than all of the fit, as a number among words. An infinite number is
+        an error; so is a new level beside True and False. Columns are found
         by name, in any order; a missing or unknown one is an error, one left out is ignored.
         """
-        encoder, _, guessed = fitted(frame, drop=drop, keep=keep, max_features=max_features)
-        warn_of(guessed)
+        encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
+        warn_of(said)
         return encoder
 
     @classmethod
@@ -177,13 +182,14 @@ class Encoder:
 
         rows: list[dict[str, Any]] = []
         for column in self.fitted:
+            kind = column.said if isinstance(column, Number) else column.kind
             if isinstance(column, LeftOut):
                 said = column.why
             elif self.spec is not None:
                 said = ", ".join(self.spec.of(column.name))
             else:
                 said = ", ".join(self._features_by_column[column.name])
-            rows.append({"column": self._label(column.name), "kind": column.kind, "features": said})
+            rows.append({"column": self._label(column.name), "kind": kind, "features": said})
         if self.components is not None:
             k = len(self.components.vectors)
             said = f"component 1, …, component {k}" if k > 1 else "component 1"
@@ -253,10 +259,10 @@ def fitted(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
-) -> tuple[Encoder, np.ndarray, list[LeftOut]]:
-    """An encoder, the features (n, d) of the table that it was fitted on, and the columns that were
-    left out by a rule that may be wrong. In one thread, so that every process gets the same bits;
-    of principal components, `transform` gives the features up to rounding."""
+) -> tuple[Encoder, np.ndarray, list[str]]:
+    """An encoder, the features (n, d) of the table that it was fitted on, and what one should know
+    of the fit (`remarks`). In one thread, so that every process gets the same bits; of principal
+    components, `transform` gives the features up to rounding."""
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)
@@ -267,7 +273,7 @@ def fitted(
     with threadpool_limits(limits=1):
         found: Recognised = recognise(table, drop, keep)
         columns, components, features = learn(table, found, max_features)
-    return Encoder(columns, has_names, components), features, found.guessed
+    return Encoder(columns, has_names, components), features, remarks(found, columns)
 
 
 def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
@@ -284,15 +290,3 @@ def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
 
 def _is_name(name: Any) -> bool:
     return isinstance(name, str | Integral) and not isinstance(name, bool)
-
-
-def warn_of(guessed: list[LeftOut], name: str = "") -> None:
-    """Say what was left out as a date or an identifier, and how it is kept."""
-    if guessed:
-        said = "; ".join(f"{left.name!r} ({left.why})" for left in guessed)
-        one = guessed[0].name
-        warnings.warn(
-            f"{name and name + ': '}left out {said}. keep=[{one!r}], or --keep {one}, uses one; "
-            f"drop=[{one!r}], or --drop {one}, leaves it out without a word",
-            skip_file_prefixes=HERE,
-        )

@@ -24,7 +24,7 @@ from bayesbandit.tables.columns import (
 )  # fmt: skip
 from bayesbandit.tables.learning import learn
 from bayesbandit.tables.recognition import recognise
-from bayesbandit.tables.terms import context, names_in
+from bayesbandit.tables.terms import check_alike, context, names_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +84,7 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
         )
     columns = [name for name in columns if not name.isdecimal()]
     used = {name for term in terms for factor in term for name in names_in(factor, columns)}
+    check_alike(sorted(used), {factor for term in terms for factor in term})
     needed = [name for name in table.columns if name in used]
     if not needed:
         raise ValueError(f"the formula {text!r} names no column")
@@ -254,13 +255,10 @@ def typed(
 def _codes(column: Levels, values: Values) -> list[int]:
     """The number of each value's level; of others, that of the pooled one, or −1."""
     pooled = NEW if column.pooled is None else len(column.levels)
-    codes = []
-    for row, value in enumerate(objects(values)):
-        place = column.place(value)
-        if place == ABSENT:
-            raise ValueError(_gap(column.name, row, 1))
-        codes.append(pooled if place == NEW else place)
-    return codes
+    places = column.places(objects(values))
+    if ABSENT in places:
+        raise ValueError(_gap(column.name, places.index(ABSENT), places.count(ABSENT)))
+    return [pooled if place == NEW else place for place in places]
 
 
 def _gap(name: Name, row: int, gaps: int) -> str:

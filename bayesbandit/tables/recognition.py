@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.columns import DAY, NESTED, Date, LeftOut, Number, microseconds
-from bayesbandit.tables.words import ISO, numbers_in, texts
+from bayesbandit.tables.columns import NESTED, LeftOut, Number
+from bayesbandit.tables.dates import DAY, Date, microseconds
+from bayesbandit.tables.words import ISO, LOCAL, numbers_in, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +64,7 @@ def _sort(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
 
     kind = pd.api.types.infer_dtype(column)
     if kind in NUMBERS:
-        _number(found, name, column, kind == "integer", kept, written=False)
+        _number(found, Number(name, 0.0), column, kind == "integer", kept)
         return
     if kind in DATES:
         _date(found, name, column, kept)
@@ -77,10 +78,14 @@ def _sort(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
     if kind == "string" and _is_iso(text):
         _date(found, name, column, kept)
         return
+    if kind == "string" and _is_local(text):
+        _local_date(found, name, text, kept)
+        return
     if kind in ("string", "mixed", "mixed-integer"):
-        number = numbers_in(name, text)
-        if number is not None:
-            _number(found, name, number, False, kept, written=True)
+        written = numbers_in(name, text, kept)
+        if written is not None:
+            number, unit = written
+            _number(found, Number(name, 0.0, written=True, unit=unit), number, False, kept)
             return
     _levels(found, name, text, kept)
 
@@ -89,11 +94,9 @@ def _objects(column: pd.Series, kind: str) -> Any:
     return column if kind == "mixed" else ()
 
 
-def _number(
-    found: Recognised, name: Name, column: pd.Series, whole: bool, kept: bool, written: bool
-) -> None:
-    number = Number(name, 0.0, written=written)
-    values = number.known(column)
+def _number(found: Recognised, number: Number, column: pd.Series, whole: bool, kept: bool) -> None:
+    name = number.name
+    values = Number(name, 0.0).known(column)
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     if not low < high:
         found.leave(name, "it has no value" if np.isnan(low) else "it never varies")
@@ -113,6 +116,16 @@ def _date(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
     else:
         date = Date(name, 0.0, origin=int(known.min()))
         found.numbers[name] = date, np.where(missing, np.nan, (moments - date.origin) / DAY)
+
+
+def _local_date(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:
+    if kept:
+        raise ValueError(
+            f"column {name!r} cannot be kept: {text.dropna().iloc[0]!r} is a date that may be read "
+            "in more than one way; write it as 2026-11-22, as "
+            f"pandas.to_datetime(frame[{name!r}], dayfirst=True) does where days come first"
+        )
+    found.leave(name, "dates, day and month in any order", guessed=True)
 
 
 def _levels(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:
@@ -173,3 +186,9 @@ def _is_iso(text: pd.Series) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_local(text: pd.Series) -> bool:
+    """Whether all texts are dates as people write them, such as 22/11/2026."""
+    known = text.dropna().astype(str)
+    return not known.empty and bool(known.str.fullmatch(LOCAL).all())

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, Date, LeftOut, Levels, Number
+from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, LeftOut, Levels, Number
+from bayesbandit.tables.dates import Date
 from bayesbandit.tables.learning import Components
+from bayesbandit.tables.words import UNITS
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
@@ -111,6 +113,8 @@ def _column_of(plain: Any) -> Column:
     kind = KINDS.get(plain["kind"]) if isinstance(plain["kind"], str) else None
     demand(kind is not None, f"a column's kind is {plain['kind']!r}")
     assert kind is not None
+    if issubclass(kind, Number):
+        plain = {"unit": "", **plain}  # which files of before lack
     name = plain["name"]
     demand(type(name) in (str, int), f"a column's name is {name!r}")
     expected = {"kind", *(field.name for field in fields(kind))}
@@ -131,7 +135,10 @@ def _check_number(plain: Mapping[str, Any], name: Name, kind: type) -> None:
     for part in ("median", "mean", "scale"):
         demand(is_number(plain[part]), f"{part} of column {name!r} is {plain[part]!r}")
     demand(plain["scale"] > 0, f"scale of column {name!r} is {plain['scale']!r}")
-    demand(type(plain["written"]) is bool, f"written of column {name!r} is {plain['written']!r}")
+    written, unit = plain["written"], plain["unit"]
+    demand(type(written) is bool, f"written of column {name!r} is {written!r}")
+    whole = type(unit) is str and (not unit or (written and len(unit) == 1 and unit in UNITS))
+    demand(whole, f"unit of column {name!r} is {unit!r}")
     if kind is Date:
         origin = plain["origin"]
         demand(type(origin) is int and abs(origin) < FAR, f"column {name!r} begins at {origin!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, wraps
 from typing import Any
 
@@ -67,6 +67,20 @@ def names_in(factor: str, columns: Collection[Any]) -> set[str]:
     found: set[str] = set()
     _check(tree.body, factor, columns, stand_in, found)
     return found
+
+
+def check_alike(columns: Iterable[str], factors: Iterable[str]) -> None:
+    """That no two columns are one to formulaic, which writes what is no letter in a quoted name as
+    _, where a function of a quoted one has a state."""
+    stateful = re.compile(rf"\b({'|'.join(STATEFUL)})\(.*`")
+    if not any(stateful.search(factor) for factor in factors):
+        return
+    first: dict[str, str] = {}
+    for name in columns:
+        if (other := first.setdefault(re.sub(r"\W", "_", name), name)) != name:
+            raise ValueError(
+                f"the columns {other!r} and {name!r} cannot be told apart by a formula: rename one"
+            )
 
 
 def _check(

@@ -5,10 +5,10 @@ import numpy as np
 
 def wrong(x, bandit, pending):
     """Calls that are refused, each with its own."""
-    arm, d = bandit.arms[0], x.shape[1]
+    arm = bandit.arms[0]
     bads = [np.nan, np.inf, -np.inf, 1e300, "1", 1j, None, 10**400, np.datetime64("2020")]
     for bad in bads:
-        row = np.array([bad] * d, dtype=object)
+        row = np.full(x.shape[1:], bad, dtype=object)
         yield lambda b, row=row: b.choose(row)
         yield lambda b, row=row: b.choose([row, row])
         yield lambda b, row=row: b.update([row, row], [arm, arm], [0.0, 1.0])
@@ -19,7 +19,8 @@ def wrong(x, bandit, pending):
             n = len(np.atleast_1d(decision.propensity))
             said = bad if decision.rows.ndim == 1 else [bad] * n
             yield lambda b, d=decision, r=said: b.observe(d, r)
-    masked = np.ma.masked_array(x, mask=[[True] + [False] * (d - 1), [False] * d])
+    masked = np.ma.masked_array(x, mask=np.zeros(x.shape, bool))
+    masked[0, ..., 0] = np.ma.masked
     column = np.ma.masked_array([0.0, 1.0], mask=[True, False])
     yield lambda b: b.choose(masked)
     yield lambda b: b.choose(masked[0])
@@ -34,7 +35,8 @@ def wrong(x, bandit, pending):
         yield lambda b, name=name: b.remove_arm(name)
     for name in (arm, True, 1.5, None, np.nan, b"a", (arm, arm), ()):
         yield lambda b, name=name: b.add_arm(name)
-    yield lambda b: b.choose(x[:, :-1])
+    yield lambda b: b.choose(x[..., :-1])
+    yield lambda b: b.choose([x[0], x[1][..., :-1]])
     yield lambda b: b.choose(x[:0])
     yield lambda b: b.choose(x[None])
     yield lambda b: b.choose(x, [])

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 import bayesbandit as bb
-from tests.attack.kinds import KINDS, rewards
+from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.tally import count
 from tests.players import anatomy
 
@@ -29,9 +29,9 @@ def trained(name, seed, T=30):
         K = len(bandit.arms)
         x, reward = rng.normal(size=(n, kind.d)), rewards(name, rng, n)
         bandit.update(x, [bandit.arms[i % K] for i in range(n)], reward, rng.uniform(0.1, 1, n))
-        decision = bandit.choose(x[:5])
+        decision = bandit.choose(contexts(bandit, rng, 5))
         bandit.observe(decision, rewards(name, rng, 5))
-        if kind.naive and n == T:
+        if kind.changes and n == T:
             bandit.remove_arm("b"), bandit.add_arm("new")
     return bandit
 
@@ -203,8 +203,8 @@ def craft(folder, seed, name, times=25):
 
 def plays(bandit, name, rng):
     """Every call, whatever it says; numbers that nobody would have may be refused."""
-    x = rng.normal(size=(3, bandit.n_features))
-    decision = bandit.choose(np.zeros(bandit.n_features))
+    x = contexts(bandit, rng, 3)
+    decision = bandit.choose(np.zeros(x.shape[1:]))
     acts = (
         lambda: bandit.observe(decision, 1.0), lambda: bandit.choose(x).probabilities,
         lambda: bandit.observe(bandit.choose(x), np.ones(3)), lambda: bandit.history.propensity,

@@ -24,7 +24,8 @@ else:
     from tests.attack.kinds import KINDS
     bandit = KINDS[name](seed)
 while True:
-    bandit.observe(bandit.choose(np.ones((2, bandit.n_features))), np.ones(2))
+    shape = (len(bandit.arms), bandit.n_features) if bandit.of_arms else (bandit.n_features,)
+    bandit.observe(bandit.choose(np.ones((2, *shape))), np.ones(2))
     bandit.save(path)
     print(bandit.history.total, flush=True)
 """
@@ -60,7 +61,7 @@ def kill_save(folder, seed, name):
     said = [first, *process.stdout.read().splitlines(keepends=True)]
     process.wait()
     said = [int(line) for line in said if line.endswith("\n")]
-    model = getattr(KINDS[name](seed).model, "model", None)
+    model = KINDS[name](seed).model
     found = bb.Bandit.load(path, model=model)
     assert found.history.total >= said[-1], (found.history.total, said[-1])
     found.save(path)

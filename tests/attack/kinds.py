@@ -29,17 +29,24 @@ class Kind:
     """How a bandit of d features is made, and what a naive model needs to know of it.
 
     make: (arms, d, seed) → Bandit. d: features. most: arms at most; 3: they cannot change.
-    naive: settings of `naive.Naive`, None where there is no closed form. exact: a declared model
-    whose posterior `bb.fit` finds in closed form.
+    naive: settings of `naive.Naive`, None where there is no closed form. common: those of the
+    posterior that all arms share, where they do. exact: a declared model whose posterior `bb.fit`
+    finds in closed form.
     """
 
     make: Callable[..., bb.Bandit]
     d: int = 2
     most: int = 5
     naive: dict[str, Any] | None = None
+    common: dict[str, Any] | None = None
     exact: bool = False
     slow: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> bool:
+        """Whether arms come and go at once, without a model that is compiled anew."""
+        return self.naive is not None or self.common is not None
 
     def __call__(self, seed: int = 0) -> bb.Bandit:
         return self.make(list(ARMS), self.d, seed=seed)
@@ -112,12 +119,53 @@ DECLARED = {
     "one prior an arm": Kind(_declared(one_prior_an_arm, history=None), d=1, most=3, exact=True),
     "NUTS": Kind(_declared(NUTS, history=None), d=2, most=3, slow=True),
 }
-KINDS = RIDGES | DECLARED
+
+
+@bb.savable
+@dataclass(frozen=True)
+class Loud:
+    """A balance of one's own, of all of the past."""
+
+    def weights(self, history: Any, belief: Any) -> np.ndarray:
+        return np.asarray(1.0 + np.abs(history.reward))
+
+
+def _shared(model: Any, balance: Any = None, policy: Any = None, **settings: Any) -> Any:
+    def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+        own = policy or bb.Thompson(0.7, min_probability=0.01)
+        return bb.Bandit(arms, bb.Shared(model), own, balance, n_features=d, seed=seed, **settings)
+
+    return make
+
+
+ALL = {"rule": ("Greedy", 0.0)}  # of one arm, which stands for all
+SHARED = {
+    "shared": Kind(_shared(bb.Ridge()), common=ALL),
+    "shared, balanced": Kind(
+        _shared(bb.Ridge(variance="nig"), bb.InversePropensity()),
+        common={**ALL, **IPW, "variance": "nig"},
+    ),
+    "shared, UCB": Kind(
+        _shared(bb.Ridge(ridge="cv", grid=(0.1, 1.0, 10.0)), policy=bb.UCB(), history=3),
+        common={**ALL, "grid": (0.1, 1.0, 10.0)},
+    ),
+    "shared, reweighed": Kind(_shared(bb.Ridge(), Loud())),
+    "shared, affine": Kind(_shared(declared.noncentred)),
+    "shared, by Gibbs": Kind(_shared(declared.lasso, draws=20), slow=True),
+    "shared, Laplace": Kind(_shared(declared.binary, engine="laplace")),
+}
+KINDS = RIDGES | DECLARED | SHARED
 QUICK = tuple(name for name, kind in KINDS.items() if not kind.slow)
 
 
 def rewards(name: str, rng: np.random.Generator, shape: Any) -> np.ndarray:
     """Rewards that a kind's model may have seen."""
-    if name == "NUTS":
+    if name in ("NUTS", "shared, Laplace"):
         return rng.integers(0, 2, size=shape).astype(float)
     return np.asarray(rng.normal(size=shape))
+
+
+def contexts(bandit: bb.Bandit, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Contexts (n, d) of a bandit, or (n, K, d) where each of its arms of now has a row."""
+    arms = (len(bandit.arms),) if bandit.of_arms else ()
+    return rng.normal(size=(n, *arms, bandit.n_features))

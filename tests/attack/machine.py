@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import bayesbandit as bb
 from tests.attack.bad_input import wrong
-from tests.attack.kinds import KINDS, rewards
+from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.naive import Naive, Round
 from tests.attack.strikes import strike
 from tests.attack.tally import count
@@ -37,13 +37,20 @@ class Machine(RuleBasedStateMachine):
         self.of, self.rng = KINDS[self.kind], np.random.default_rng(seed)
         self.bandit = self.of(seed)
         self.naive = self.of.naive and Naive(self.bandit.arms, **self.of.naive)
+        self.common = self.of.common and Naive(["all"], **self.of.common)
         self.log, self.pending, self.next, self.t = [], [], 0, 0
 
     def did(self, what="operations"):
         count(self.kind, what)
 
     def contexts(self, n):
-        return self.rng.normal(size=(n, self.of.d))
+        return contexts(self.bandit, self.rng, n)
+
+    def of_chosen(self, x, arms):
+        """The context (n, d) of each round, where x (n, K, d) has those of all arms."""
+        if x.ndim == 2:
+            return x
+        return x[np.arange(len(x)), [self.bandit.arms.index(a) for a in arms]]
 
     def rewards(self, *shape):
         return rewards(self.kind, self.rng, shape)
@@ -56,9 +63,10 @@ class Machine(RuleBasedStateMachine):
             (list(c), a, r)
             for c, a, r in zip(np.atleast_2d(x).tolist(), arms, rewards, strict=True)
         ]
-        if self.naive:
+        if naive := self.naive or self.common:
+            arms = ["all"] * len(arms) if self.common else arms
             rows = zip(np.atleast_2d(x).tolist(), arms, rewards, p, strict=True)
-            self.naive.learn([Round(*row) for row in rows])
+            naive.learn([Round(*row) for row in rows])
 
     # ---- what a bandit does ----------------------------------------------------------------------
 
@@ -70,6 +78,7 @@ class Machine(RuleBasedStateMachine):
         among = self.rng.random(len(arms)) < (0.5 if some else 2.0)
         among[self.rng.integers(len(arms))] = True
         names = [a for a, here in zip(arms, among, strict=True) if here]
+        x = x[:, among] if x.ndim == 3 and some else x
         decision = self.bandit.choose(x if n else x[0], names if some else None)
         self.t += len(x)
         self.pending.append((decision, self.judged(decision, among)))
@@ -82,6 +91,7 @@ class Machine(RuleBasedStateMachine):
         p, own = np.atleast_2d(decision.probabilities), np.atleast_1d(decision.propensity)
         np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
         if not self.naive:
+            np.testing.assert_allclose(own, p[np.arange(len(p)), index], rtol=1e-12)
             return own
         x, right = np.atleast_2d(decision.x), []
         for i, k in enumerate(index):
@@ -118,12 +128,16 @@ class Machine(RuleBasedStateMachine):
         self.did()
         x, arms, rewards = self.contexts(n), self.names(n), self.rewards(n).tolist()
         p = self.rng.uniform(0.02, 1, n).tolist() if known else None
+        mine = self.of_chosen(x, arms)
         right = p
         if p is None and self.naive:
             index = [self.bandit.arms.index(a) for a in arms]
             right = [self.naive.chances(c)[k] for c, k in zip(x, index, strict=True)]
-        self.bandit.update(x, arms, rewards, p)
-        self.note(x, arms, rewards, right)
+        elif p is None:
+            at = np.arange(n), [self.bandit.arms.index(a) for a in arms]
+            right = self.bandit.probabilities(x)[at].tolist()
+        self.bandit.update(mine if known else x, arms, rewards, p)
+        self.note(mine, arms, rewards, right)
 
     @rule(n=st.integers(1, 6))
     def play(self, n):
@@ -136,7 +150,7 @@ class Machine(RuleBasedStateMachine):
             k = twin.arms.index(decision.arm)
             p = self.judged(decision, np.ones(len(row), bool))
             twin.observe(decision, float(row[k]))
-            self.note(context, [decision.arm], [float(row[k])], p)
+            self.note(decision.x, [decision.arm], [float(row[k])], p)
         self.bandit.play(x, reward)
         assert whole(self.bandit) == whole(twin)
         self.t += n
@@ -212,7 +226,7 @@ class Machine(RuleBasedStateMachine):
             "reseed": lambda b: b.reseed(1),
         }
         fixed = self.kind == "one prior an arm" or (call == "remove" and len(self.bandit.arms) == 1)
-        if call in ("add", "remove") and (fixed or not self.naive):
+        if call in ("add", "remove") and (fixed or not self.of.changes):
             return  # of a declared model that takes seconds: it is compiled anew
         act, trial, finished = acts[call], self.bandit.copy(), self.bandit.copy()
         before = whole(trial)
@@ -225,7 +239,7 @@ class Machine(RuleBasedStateMachine):
             after = whole(finished)
             found = whole(trial)
             assert found == after if through else found in (before, after), (self.kind, call, at)
-        trial.observe(trial.choose(x[0]), float(reward[0, 0]))
+        trial.observe(trial.choose(contexts(trial, self.rng, 1)[0]), float(reward[0, 0]))
         assert known(trial) == trial.belief.n.sum()
 
     @rule(which=st.integers(0, 99))
@@ -256,8 +270,8 @@ class Machine(RuleBasedStateMachine):
         assert history.x.tolist() == [x for x, _, _ in kept]
         assert history.arm.tolist() == [a for _, a, _ in kept]
         assert history.reward.tolist() == [r for *_, r in kept]
-        if self.naive:
-            right = [r.weight for r in self.naive.rounds[len(self.log) - len(history) :]]
+        if naive := self.naive or self.common:
+            right = [r.weight for r in naive.rounds[len(self.log) - len(history) :]]
             np.testing.assert_allclose(history.weight, right, rtol=self.near(1e-4))
 
     def teardown(self):
@@ -270,10 +284,10 @@ class Machine(RuleBasedStateMachine):
             there = {a for _, a, _ in self.log}
             if self.next == 0 and there == alive:  # none of whose rounds an arm has forgotten
                 agree(self.bandit)
-        if not self.naive:
+        if not (naive := self.naive or self.common):
             return
         for arm in self.bandit.arms:
-            if (found := self.naive.posterior(arm)) is not None:
+            if (found := naive.posterior("all" if self.common else arm)) is not None:
                 ours = self.bandit.posterior(arm)
                 np.testing.assert_allclose(ours.location, found[0], atol=self.near(1e-6))
                 off = max(1e-8, self.near(0.0) * np.abs(found[1]).max())
@@ -281,7 +295,7 @@ class Machine(RuleBasedStateMachine):
 
     def near(self, tolerance):
         """How near to the naive model: a regression of the arms is solved to 1e-4."""
-        return 5e-3 if self.naive.balance == "estimated" else tolerance
+        return 5e-3 if self.naive and self.naive.balance == "estimated" else tolerance
 
 
 def through_a_file(bandit):

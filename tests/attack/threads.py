@@ -6,25 +6,36 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 
 import bayesbandit as bb
-from tests.attack.kinds import KINDS, rewards
+from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.machine import known
 from tests.attack.strikes import Struck
 from tests.attack.tally import count
 
-UNKNOWN = "unknown arm"
+RACED = "unknown arm", "contexts must have a row of", "rewards must be"  # of arms that have gone
+
+
+@contextmanager
+def unless_raced():
+    """What is refused because an arm has come or gone meanwhile is refused."""
+    try:
+        yield
+    except ValueError as error:
+        if not any(said in str(error) for said in RACED):
+            raise
 
 
 def warm(bandit, name, rng):
     """All that is compiled has been; Numba's compiler does not bear an interrupt."""
-    twin, d = bandit.copy(), bandit.n_features
+    twin = bandit.copy()
     for n in (1, 3, 12):
-        twin.observe(twin.choose(rng.normal(size=(n, d))), rewards(name, rng, n))
-        twin.observe(twin.choose(rng.normal(size=d)), float(rewards(name, rng, 1)[0]))
-    twin.play(rng.normal(size=(2, d)), rewards(name, rng, (2, len(twin.arms))))
+        twin.observe(twin.choose(contexts(twin, rng, n)), rewards(name, rng, n))
+        twin.observe(twin.choose(contexts(twin, rng, 1)[0]), float(rewards(name, rng, 1)[0]))
+    twin.play(contexts(twin, rng, 2), rewards(name, rng, (2, len(twin.arms))))
     twin.history.to_frame()
 
 
@@ -33,23 +44,22 @@ def share(folder, seed, name, rounds=60):
     kind, bandit = KINDS[name], KINDS[name](seed)
     warm(bandit, name, np.random.default_rng(seed))
     told, errors, ends = [], [], threading.Event()
-    slow = rounds if kind.naive and kind.naive.get("balance") != "pooled" else rounds // 6
+    pooled = (kind.naive or {}).get("balance") == "pooled"
+    slow = rounds if kind.changes and not pooled else rounds // 6
 
     def writer(number):
         own = np.random.default_rng([seed, number])
         for i in range(slow):
             n = int(own.integers(0, 4))
-            x, r = own.normal(size=(max(n, 1), kind.d)), rewards(name, own, max(n, 1))
-            decision = bandit.choose(x if n else x[0])
-            try:
+            x, r = contexts(bandit, own, max(n, 1)), rewards(name, own, max(n, 1))
+            with unless_raced():
+                decision = bandit.choose(x if n else x[0])
                 if i % 5 == 4 and n:
-                    bandit.update(x, np.atleast_1d(decision.arm).tolist(), r, np.full(n, 0.5))
+                    bandit.update(
+                        decision.x, np.atleast_1d(decision.arm).tolist(), r, np.full(n, 0.5)
+                    )
                 else:
                     bandit.observe(decision, r if n else float(r[0]))
-            except ValueError as error:
-                if UNKNOWN not in str(error):
-                    raise
-            else:
                 told.extend(r.tolist())  # one call of a list: whole
 
     def reader():
@@ -58,8 +68,14 @@ def share(folder, seed, name, rounds=60):
             history = bandit.history
             assert len(frame) <= history.total
             assert len(history.arm) <= bandit.history.total
-            bandit.posterior(bandit.arms[0]) if kind.naive else None
-            bandit.belief.moments(np.zeros((1, kind.d))) if kind.naive else None
+            bandit.posterior(bandit.arms[0]) if kind.changes else None
+            x = contexts(bandit, np.random.default_rng(seed), 2)
+            bandit.belief.moments(x) if kind.changes else None
+            with unless_raced():
+                p = bandit.probabilities(x)
+                assert p.shape[0] == len(bandit.greedy(x)) == 2
+                np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+                assert p.shape[1:] == x.shape[1:-1] or not bandit.of_arms
             time.sleep(1e-3)
 
     def saver():
@@ -71,9 +87,10 @@ def share(folder, seed, name, rounds=60):
             time.sleep(5e-3)
 
     def changer():
-        for i in range(6 if kind.naive else 0):
+        own = np.random.default_rng(seed)
+        for i in range(6 if kind.changes else 0):
             bandit.add_arm(f"new {i}")
-            bandit.choose(np.zeros(kind.d))
+            bandit.choose(contexts(bandit, own, 1)[0])
             bandit.remove_arm(f"new {i}")
 
     def guarded(work, *args):
@@ -115,17 +132,17 @@ def interrupt(folder, seed, name, times=60):
     def stop(*_):
         raise Struck
 
-    kind, rng, bandit = KINDS[name], np.random.default_rng(seed), KINDS[name](seed)
+    rng, bandit = np.random.default_rng(seed), KINDS[name](seed)
     warm(bandit, name, rng)
     start = time.perf_counter()
-    bandit.observe(bandit.choose(rng.normal(size=(8, kind.d))), rewards(name, rng, 8))
+    bandit.observe(bandit.choose(contexts(bandit, rng, 8)), rewards(name, rng, 8))
     took = max(time.perf_counter() - start, 1e-4)
     before, interval = signal.signal(signal.SIGALRM, stop), sys.getswitchinterval()
     total = bandit.history.total
     try:
         for i in range(times):
             n = 1 + i % 8
-            decision = bandit.choose(rng.normal(size=(n, kind.d)))
+            decision = bandit.choose(contexts(bandit, rng, n))
             said = rewards(name, rng, n)
             try:
                 signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, took)))
@@ -146,7 +163,7 @@ def interrupt(folder, seed, name, times=60):
 
 def fork(folder, seed, name, times=6):
     """A process that is forked while another thread is at the bandit can use it, too."""
-    kind, rng, bandit = KINDS[name], np.random.default_rng(seed), KINDS[name](seed)
+    rng, bandit = np.random.default_rng(seed), KINDS[name](seed)
     warm(bandit, name, rng)
     ends, errors = threading.Event(), []
 
@@ -154,8 +171,7 @@ def fork(folder, seed, name, times=6):
         own = np.random.default_rng(seed + 1)
         try:
             while not ends.is_set():
-                x = own.normal(size=(20, kind.d))
-                bandit.observe(bandit.choose(x), rewards(name, own, 20))
+                bandit.observe(bandit.choose(contexts(bandit, own, 20)), rewards(name, own, 20))
         except BaseException as error:
             errors.append(error)
 
@@ -169,7 +185,7 @@ def fork(folder, seed, name, times=6):
                 code = 1
                 try:
                     signal.alarm(20)
-                    bandit.observe(bandit.choose(np.zeros((2, kind.d))), rewards(name, rng, 2))
+                    bandit.observe(bandit.choose(contexts(bandit, rng, 2)), rewards(name, rng, 2))
                     with tempfile.TemporaryDirectory() as own:
                         bandit.save(os.path.join(own, "b"))
                     code = 0 if known(bandit) == bandit.belief.n.sum() else 2

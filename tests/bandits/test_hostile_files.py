@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from functools import cache
 
 import numpy as np
 import pytest
@@ -114,6 +115,86 @@ def test_crafted_draws_are_refused(case, tmp_path):
     rewrite(path, meta, arrays)
     with pytest.raises(ValueError, match="is broken: its"):
         bb.Bandit.load(path, model=laplace)
+
+
+def scaled(name, by):
+    return lambda meta, arrays: arrays.__setitem__(name, arrays[name] * by)
+
+
+def believes(key, value):
+    return lambda meta, arrays: meta["belief"].__setitem__(key, value)
+
+
+SHARED = {
+    "rounds beyond": put("belief.n", 0, 20.0),
+    "arms beyond": lambda meta, a: a.__setitem__("belief.n", np.append(a["belief.n"], 0.0)),
+    "no posterior": lambda meta, a: [a.pop(k) for k in [*a] if k.startswith("belief.common.")],
+    "another column": lambda meta, a: a.__setitem__("history", np.insert(a["history"], 2, 1.0, 1)),
+    "no model": lambda meta, a: meta["model"].pop("model"),
+    "a model that is none": lambda meta, a: meta["model"].__setitem__("model", None),
+    "shared twice": lambda meta, a: meta.update(model={"kind": "Shared", "model": meta["model"]}),
+    "a balance of contexts": say("balance", {"kind": "ResidualBalance"}),
+}
+LINEAR = {
+    "other rounds": put("belief.common.arms", (0, 0), 14.0),
+    "infinite": put("belief.common.arms", (0, 20), np.inf),
+    "NaN": put("belief.common.arms", (0, 20), np.nan),
+    "posteriors": lambda meta, a: a.__setitem__(
+        "belief.common.arms", a["belief.common.arms"].repeat(2, axis=0)),
+}  # fmt: skip
+LAPLACE = {
+    "infinite": scaled("belief.common.arms", np.inf),
+    "rounds lost": lambda meta, a: a.__setitem__(
+        "belief.common.rounds", a["belief.common.rounds"][1:]),
+    "rounds narrow": lambda meta, a: a.__setitem__(
+        "belief.common.rounds", a["belief.common.rounds"][:, 1:].copy()),
+    "arms of rounds": put("belief.common.rounds", (0, 2), -1.0),
+    "no total": put("belief.common.total", 0, np.nan),
+    "never due": put("belief.common.due", 0, np.inf),
+}  # fmt: skip
+SAMPLED = {
+    "no chain": believes("common.chains", []),
+    "chains of nothing": believes("common.chains", None),
+    "a count for a chain": believes("common.chains", [1]),
+    "refusals of nothing": believes("common.refused", -1),
+    "draws NaN": put("belief.common.0.values.theta", (0, 0), np.nan),
+}
+OF = {
+    "ridge": (bb.Ridge, {}, SHARED | LINEAR),
+    "laplace": (lambda: bb.load_model("logistic"), {"engine": "laplace"}, SHARED | LAPLACE),
+    "sampled": (lambda: bb.load_model("laplace"), {"draws": 20}, SAMPLED),
+}
+
+
+@cache
+def shared(kind):
+    """A bandit whose arms share a model, and it."""
+    make, settings, _ = OF[kind]
+    model = bb.Shared(make())
+    bandit = bb.Bandit(["a", "b", "c"], model, bb.Thompson(), n_features=2, **settings)
+    x = np.random.default_rng(0).normal(size=(12, 3, 2))
+    bandit.play(x, (x[:, :, 0] > 0).astype(float))
+    bandit.remove_arm("b")
+    bandit.play(x[:3, :2], np.ones((3, 2)))
+    return bandit, model
+
+
+@pytest.mark.parametrize("kind", OF)
+def test_files_of_arms_that_share_a_model(kind, tmp_path):
+    bandit, model = shared(kind)
+    bandit.save(tmp_path / "b")
+    assert anatomy(bb.Bandit.load(tmp_path / "b", model=model)) == anatomy(bandit)
+
+
+@pytest.mark.parametrize(("kind", "case"), [(k, case) for k in OF for case in OF[k][-1]])
+def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_path):
+    path, (bandit, model) = tmp_path / "b", shared(kind)
+    bandit.save(path)
+    meta, arrays = storage.read(path)
+    OF[kind][-1][case](meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises((ValueError, TypeError)):
+        bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
 
 
 KEYS = (

@@ -1,15 +1,20 @@
 """Arms that share a model: contexts are (n, K, d), a row of features an arm."""
 
+import threading
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import multivariate_normal, norm
 
 import bayesbandit as bb
+from bayesbandit.bandits import of_arms
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from tests.nouns import RECIPE
@@ -217,13 +222,30 @@ class Loud:
         return 1.0 + np.abs(history.reward)
 
 
-def test_a_balance_of_ones_own_weighs_all_rounds():
-    made = played(bandit(balance=Loud()))
+class Fading:
+    """Weighs by how many rounds have come since."""
+
+    schedule = bb.Schedule(10)
+
+    def weights(self, history, belief):
+        return 0.9 ** np.arange(len(history.reward))[::-1]
+
+
+@pytest.mark.parametrize(("balance", "settled"), [(Loud(), 30), (Fading(), 21)])
+def test_a_balance_of_ones_own_weighs_all_rounds(balance, settled):
+    """Those of every arm at once, also of one that is gone: they are of one regression, whose
+    rounds the schedule counts."""
+    made = played(bandit(balance=balance, arms=["a", "b", "c"]), 15)
+    made.remove_arm("b")
+    played(made, 15, 1)
     history, ridge = made.history, Ridge()
+    assert set(history.arm) == {"a", "b", "c"}
+    weight = np.ones(30)
+    weight[:settled] = balance.weights(SimpleNamespace(reward=history.reward[:settled]), None)
+    np.testing.assert_allclose(history.weight, weight)
     fresh = ridge.belief(1, D)
-    weight = Loud().weights(history, None)
     fresh.update(history.x, np.zeros(len(history), int), history.reward, weight)
-    np.testing.assert_allclose(made.posterior(0).location, fresh.posterior(0).location, rtol=1e-8)
+    np.testing.assert_allclose(made.posterior("a").location, fresh.posterior(0).location, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -366,6 +388,20 @@ def test_a_belief_known_by_draws():
     assert (p.max(axis=1) > 1 / K).all()
 
 
+class Uncounted(LinearBelief):
+    """Whose rounds are not counted: new for ever."""
+
+    n = np.zeros(1)
+
+
+def test_a_belief_must_count_its_rounds():
+    model = SimpleNamespace(belief=lambda K, d, normalize, seed: Uncounted(Ridge(), K, d))
+    made = bandit(model)
+    with pytest.raises(ValueError, match=r"Uncounted.update must leave n = \[1.\], its rounds"):
+        played(made, 1)
+    assert made.history.total == 0
+
+
 def test_a_model_of_all_arms_is_not_shared_again():
     with pytest.raises(TypeError, match="takes `arm`, and is of all arms by itself"):
         bandit(bb.load_model("hierarchical_ridge"))
@@ -380,6 +416,8 @@ BAD = {
     "infinite": (np.full((2, K, D), np.inf), "must be finite"),
     "none": (np.zeros((0, K, D)), "at least one"),
     "text": ([["a"] * D] * K, "must be numbers"),
+    "ragged": ([[1.0] * D, [1.0]], "must be numbers: found rows of different lengths"),
+    "more for some": ([[[1.0] * D] * K, [[1.0] * D]], "rows of different lengths"),
 }
 
 
@@ -394,6 +432,50 @@ def test_bad_contexts_change_nothing(name):
             ask(x)
     ours, theirs = made.choose(features(3)), same.choose(features(3))
     np.testing.assert_array_equal(ours.arm, theirs.arm)
+
+
+def test_ragged_rounds_of_elsewhere():
+    for p in (None, [0.5, 0.5]):
+        with pytest.raises(ValueError, match="must be numbers: found rows of different lengths"):
+            bandit().update([[1.0] * D, [1.0]], [0, 1], [1.0, 2.0], p)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_decisions_about_other_contexts_are_refused(intercept):
+    """Of a bandit without features of arms, and the other way round."""
+    ridge = bb.Ridge(intercept=intercept)
+    ours, plain = bandit(ridge), bb.Bandit(K, ridge, bb.Thompson(), n_features=D)
+    with pytest.raises(ValueError, match=r"contexts are \(K, d\); got one about contexts \(d,\)"):
+        ours.observe(plain.choose(np.ones(D)), 1.0)
+    with pytest.raises(ValueError, match=r"contexts are \(d,\); got one about contexts \(K, d\)"):
+        plain.observe(ours.choose(np.ones((2, K, D))), [1.0, 1.0])
+    assert ours.history.total == plain.history.total == 0
+
+
+ASKED = {
+    "greedy": lambda made, x: made.greedy(x).tolist(),
+    "probabilities": lambda made, x: made.probabilities(x).tolist(),
+    "play": lambda made, x: [part.tolist() for part in made.play(x, x @ THETA)],
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_arms_stay_while_a_call_looks_at_them(ask, monkeypatch):
+    """Another thread that removes one waits until the answer is given."""
+    made, x, found, threads = played(bandit()), features(20), of_arms.of_all, []
+    right = ask(made.copy(), x)
+
+    def meanwhile(bandit, *args):
+        threads.append(threading.Thread(target=made.remove_arm, args=(0,)))
+        x = found(bandit, *args)
+        threads[0].start()
+        threads[0].join(0.1)
+        return x
+
+    monkeypatch.setattr(of_arms, "of_all", meanwhile)
+    assert ask(made, x) == right
+    threads[0].join()
+    assert made.arms == (1, 2, 3, 4)
 
 
 def test_bad_arms():

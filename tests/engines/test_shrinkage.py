@@ -5,6 +5,8 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.plan import plan
 from tests.cases import slow_but
 
@@ -65,3 +67,36 @@ def test_the_posterior_is_the_same_in_all_units(unit):
     np.testing.assert_allclose(np.log(scaled).mean(), np.log(wanted["sigma2"]).mean(), atol=0.04)
     spread = found["theta"].std(axis=(0, 1)) / unit
     np.testing.assert_allclose(spread, wanted["theta"].std(axis=(0, 1)), rtol=0.08)
+
+
+@bb.reward_model(
+    theta=bb.Prior(
+        "Normal", mu=0, sigma=bb.Prior("HalfCauchy", beta=0.2, dims="feature"), dims="feature"
+    )
+)
+def horseshoe(x, reward, weight, theta):
+    mu = x @ theta
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e6])
+def test_digits_that_cancel_are_no_disagreement(monkeypatch, scale):
+    """However far a coefficient is shrunk; one told off by 1e-3 standard deviations is."""
+    rng, n = np.random.default_rng(0), 30
+    x = rng.normal(size=(n, 3))
+    data = {"x": x, "reward": x @ [1.5, -1.0, 0.7] + rng.normal(size=n), "weight": np.ones(n)}
+    method = plan(horseshoe, 3).method
+    whole = problem(method.reading, method.data(**data))
+    state = method.start(method.data(**data), rng)
+    state["theta_sigma"] = np.array([scale, 1.0, 0.3])
+    method._compare(whole, state)
+    precision, shift = method.kernel.natural(
+        method.kernel.problem(*method.mean_map(whole.data), whole.data), state
+    )
+    error = 1e-3 * max(1.0, 1e-9 / scale)
+    for told in shift + error * np.diag(np.sqrt(np.diag(precision))):
+        answer = (precision, told)
+        monkeypatch.setattr(type(method.kernel), "natural", lambda *_, answer=answer: answer)
+        with pytest.raises(NotThisEngine, match="differs from the kernel's"):
+            method._compare(whole, state)

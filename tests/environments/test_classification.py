@@ -1,6 +1,7 @@
 """Classification as a bandit: the rewards, loading when needed, the errors."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -169,3 +170,12 @@ def test_settings_out_of_range():
         Classification.lazy((X, Y), "toy")
     with pytest.raises(TypeError, match="unhashable"):
         Classification.lazy(type("L", (), {"__call__": print, "__hash__": None})(), "toy")
+
+
+def test_a_number_as_the_target_is_told():
+    """A price has as many classes as values, of which each would be an arm."""
+    x = np.random.default_rng(0).normal(size=(1_000, 2))
+    with pytest.warns(UserWarning, match="toy: there are 201 classes, .* is the target a number"):
+        Classification(x, np.arange(1_000) % 201, "toy")
+    with warnings.catch_warnings(action="error"):
+        Classification(x, np.arange(1_000) % 200, "toy")

@@ -155,3 +155,14 @@ def test_a_function_without_a_state():
     age = FRAME["age"].to_numpy()
     np.testing.assert_allclose(encoder.transform(FRAME), np.column_stack([age, age**2]))
     assert bb.Encoder.from_dict(encoder.to_dict()) == encoder
+
+
+def test_columns_whose_names_formulaic_takes_for_one():
+    """Their states were one, and the error said nothing of names."""
+    frame = FRAME.assign(**{"my_age": FRAME["age"], "my age": FRAME["income"]})
+    for formula in ("~ scale(my_age) + scale(`my age`)", "~ my_age + bs(`my age`, df=4)"):
+        with pytest.raises(ValueError, match="'my age' and 'my_age' cannot be told apart"):
+            bb.Encoder.formula(formula, frame)
+    encoder = bb.Encoder.formula("~ scale(my_age) + log(`my age`)", frame)
+    np.testing.assert_allclose(encoder.transform(frame)[:, 1], np.log(frame["my age"]))
+    assert bb.Encoder.formula("~ scale(`my age`)", frame).columns == ("my age",)

@@ -153,12 +153,18 @@ def check_whole(bandit: BanditState) -> None:
     demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
     if not type(belief).__module__.startswith("bayesbandit."):
         return  # what one's own consists of is its own affair: it has been restored
-    demand(n.sum() <= bandit.history.total, f"its arms have {n} of {bandit.history.total} rounds")
+    total, width = bandit.history.total, bandit.history.rows.shape[1]
+    demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
+    demand(width == bandit.layout.width, f"its history has {width} columns")
     if isinstance(belief, SharedBelief):
         belief, K = belief.common, 1
-    for linear_belief in (belief, getattr(belief, "inner", None)):
-        if isinstance(linear_belief, LinearBelief):
-            _check_arms(linear_belief.arms)
+        known = np.asarray(belief.n)
+        demand(known.tolist() == [total], f"its posterior has {known} of {total} rounds")
+    inner: Any = belief
+    while inner is not None:
+        if isinstance(inner, LinearBelief):
+            _check_arms(inner.arms)
+        inner = getattr(inner, "inner", None)
     if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
         _check_rounds(rounds.of(), K)
     if (drawn := getattr(belief, "drawn", None)) is not None:  # a sampler's
@@ -193,6 +199,8 @@ def _check_arms(arms: np.ndarray) -> None:
     demand(
         (head[:, arm_row.N] == np.floor(head[:, arm_row.N])).all(), "its arms' rounds are no counts"
     )
+    learned = np.delete(arms[head[:, arm_row.N] > 0], arm_row.DF, axis=1)
+    demand(np.isfinite(learned).all(), "its belief is not finite")
     sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")

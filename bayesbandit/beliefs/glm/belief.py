@@ -208,4 +208,7 @@ class LinearizedBelief(Belief):
         self.rounds.restore(state["rounds"])
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
         for name in ("total", "due"):
-            getattr(self, name)[:] = state[name]
+            own, found = getattr(self, name), state[name]
+            if found.shape != own.shape or not (np.isfinite(found) & (found >= 0.0)).all():
+                raise ValueError(f"{name} must be {own.shape}, ≥ 0; got {found}")
+            own[:] = found

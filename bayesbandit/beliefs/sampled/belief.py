@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
-from bayesbandit.beliefs.sampled.chains import Chain, Draws, restored, shapes, stored
+from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
@@ -244,6 +244,6 @@ class SampledBelief(ByDraws):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"])
         self._count(len(self.n))
-        self.chains = restored(state)
-        for engine, reason in state.get("refused", ()):
+        self.chains = restored(state, len(self.chains))
+        for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))

@@ -55,11 +55,21 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
     return found
 
 
-def restored(state: Mapping[str, Any]) -> list[Chain]:
-    """The chains that `stored` wrote."""
-    chains = []
-    for g, (fitted, served, runs) in enumerate(state["chains"]):
+def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
+    """The n chains that `stored` wrote."""
+    chains, counts = [], lists(state["chains"], 3, "chains")
+    if len(counts) != n:
+        raise ValueError(f"there must be {n} chains; got {len(counts)}")
+    for g, (fitted, served, runs) in enumerate(counts):
         values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
         last = state.get(f"{g}.state", [variables] if variables else None)
         chains.append(Chain(values, last, fitted, served, runs))
     return chains
+
+
+def lists(values: Any, length: int, what: str) -> list[Any]:
+    """A list of lists of this length, checked."""
+    whole = isinstance(values, list) and all(isinstance(v, list) for v in values)
+    if not (whole and all(len(v) == length for v in values)):
+        raise ValueError(f"{what} must be lists of {length} values; got {values!r}")
+    return values

@@ -161,7 +161,13 @@ class SharedBelief(Belief):
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
         """Rounds by the features x (n, d) of the chosen arms: see `Belief.update`."""
+        known = np.array(self.common.n)
         self.common.update(x, np.zeros_like(arm), reward, weight)
+        if not np.array_equal(self.common.n, known + len(arm)):
+            raise ValueError(
+                f"{type(self.common).__name__}.update must leave n = {known + len(arm)}, its "
+                f"rounds; got {self.common.n}"
+            )
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
     def reweigh(

@@ -137,10 +137,16 @@ class Gibbs(GaussianBlock):
         """Refuses rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
         own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
-        ours = self.kernel.natural(own, state)
-        precision, shift = whole.natural(whole.flat(state)[1])
-        theirs = precision, shift + precision @ whole.layout.centre
-        if not all(close(a, b, 1e-8) for a, b in zip(ours, theirs, strict=True)):
+        precision, shift = self.kernel.natural(own, state)
+        theirs, about = whole.natural(whole.flat(state)[1])  # in δ = θ - centre
+        centre, unit = whole.layout.centre, 1 / np.sqrt(np.diag(theirs))
+        apart = unit * np.abs(shift - precision @ centre - about)  # in standard deviations
+        rounded = 1e-13 * unit * (np.abs(precision) @ np.abs(centre))  # of digits that cancel
+        scale = unit[:, None] * unit
+        if not (
+            close(scale * precision, scale * theirs, 1e-8)
+            and (apart <= 1e-8 * np.abs(unit * shift).max() + rounded).all()
+        ):
             raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:

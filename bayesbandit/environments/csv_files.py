@@ -1,0 +1,108 @@
+"""Tables from CSV files, as programs of any country write them."""
+
+from __future__ import annotations
+
+import csv
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesbandit.tables.words import GROUPED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = ",;\t|"
+TRIED = 20  # rows that tell the separator
+DECIMAL_COMMA = r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*"
+
+
+def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
+    """A file with a header, its values separated by commas, or else by semicolons, tabs or bars.
+
+    Where they are separated by semicolons, numbers may have decimal commas. A first column without
+    a name that numbers the rows is left out. Of features, what pandas takes for missing is so; of
+    the target, an empty cell alone: "NA" or "None" is a class.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        form: dict[str, Any] = {"sep": separator(path)}
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str, **form).iloc[0]
+        if repeated := sorted(set(header[header.duplicated() & header.notna()])):
+            raise ValueError(f"columns of one name: {', '.join(repeated)}")
+        df = pd.read_csv(path, **form)
+        _check_width(df, path, len(header), form)
+        if target is not None and target in df:
+            df[target] = pd.read_csv(path, keep_default_na=False, na_values=[""], **form)[target]
+    except UnicodeError as error:
+        raise ValueError(
+            f"{path} cannot be read as comma-separated text: {error}; save it as UTF-8"
+        ) from error
+    except ValueError as error:  # as pandas' own errors are
+        raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
+    first = df.columns[0]
+    if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
+        df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
+    if form["sep"] == ";":
+        for name in df.columns.drop(target, errors="ignore"):
+            df[name] = with_points(df[name])
+    return df
+
+
+def separator(path: Path) -> str:
+    """What cuts the first rows of a file into the most values, as many in each; where nothing cuts
+    them so, what cuts the first one. A comma before others."""
+    widths = {}
+    for sep in SEPARATORS:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            try:
+                rows = [len(row) for row in islice(csv.reader(file, delimiter=sep), TRIED) if row]
+            except csv.Error:  # as of a value longer than 131,072 characters
+                rows = []
+        first = rows[0] if rows else 0
+        widths[sep] = first > 1 and len(set(rows)) == 1, first
+    return max(widths, key=widths.__getitem__)
+
+
+def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any]) -> None:
+    """That no value is read under the name of another: pandas takes the values that rows have
+    beyond the header for names of the rows, which come first."""
+    import pandas as pd
+
+    if isinstance(df.index, pd.RangeIndex) or not len(df):
+        wider = len(df) and df.iloc[:, -1].isna().all() and _is_wider(path, width, form)
+    else:
+        wider = df.index.nlevels > 1 or not df.index.is_unique
+    if wider:
+        raise ValueError(
+            f"rows have more values than the {width} names of the header: name every column, and "
+            "take away what separates at the ends of rows"
+        )
+
+
+def _is_wider(path: Path, width: int, form: dict[str, Any]) -> bool:
+    """Whether the first row of a file has more values than the header has names."""
+    import pandas as pd
+
+    return pd.read_csv(path, header=None, skiprows=1, nrows=1, dtype=str, **form).shape[1] > width
+
+
+def with_points(column: pd.Series) -> pd.Series:
+    """A column whose numbers all have decimal commas, or none, as numbers; any other as it is, also
+    one whose commas may all separate thousands."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column
+    known = column.dropna().astype(str)
+    commas = known.str.contains(",", regex=False)
+    if not (commas.any() and known.str.fullmatch(DECIMAL_COMMA).all()):
+        return column
+    if known[commas].str.fullmatch(GROUPED).all():
+        return column
+    plain = known.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    return pd.to_numeric(plain).reindex(column.index)

@@ -1,0 +1,69 @@
+"""Dates as numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import Name, shown
+from bayesbandit.tables.columns import NESTED, Number, Values, is_missing
+from bayesbandit.tables.words import ISO
+
+DAY = 86_400_000_000  # microseconds
+
+
+@dataclass(frozen=True)
+class Date(Number):
+    """Dates as days since the first of the fit, which are numbers. Without a time zone: of UTC.
+
+    origin: microseconds since 1970.
+    """
+
+    origin: int = 0
+
+    kind = "date"
+
+    def known(self, values: Values) -> np.ndarray:
+        moments, missing = microseconds(values, self.name)
+        days = (moments - self.origin) / DAY
+        return np.where(missing, np.nan, days)
+
+
+def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
+    """Dates of any kind as microseconds (n,) since 1970, and which are missing (n,)."""
+    import pandas as pd
+
+    column: Any = pd.Series(values, dtype=object) if isinstance(values, list) else values
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    settings: dict[str, Any] = {"utc": True}
+    if column.dtype.kind != "M":
+        column = pd.Series([_moment(value, name) for value in column], dtype=object)
+        settings["format"] = "ISO8601"
+    try:
+        moments = pd.to_datetime(column, **settings).dt.as_unit("us").dt.tz_localize(None)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise ValueError(f"column {name!r} holds dates: {error}") from error
+    missing = moments.isna().to_numpy()
+    whole = moments.to_numpy(dtype="datetime64[us]").astype(np.int64)
+    return np.where(missing, 0, whole), missing
+
+
+def _moment(value: Any, name: Name) -> Any:
+    """A date as pandas reads one; of texts, those alone that the fit takes for dates: pandas reads
+    "now" and "" too."""
+    import pandas as pd
+
+    if isinstance(value, str) and not re.fullmatch(ISO, value):
+        raise ValueError(f"column {name!r} holds dates, as text 2026-11-22; got {shown(value)}")
+    if isinstance(value, pd.Period):
+        return value.to_timestamp()
+    if isinstance(value, str | date | np.datetime64):
+        return value
+    if isinstance(value, NESTED) or not is_missing(value):
+        raise ValueError(f"column {name!r} holds dates; got {shown(value)}")
+    return None
