@@ -21,6 +21,7 @@ from bayesbandit.engines.built.stand_in import template
 from bayesbandit.engines.exact.conjugate import Conjugate
 from bayesbandit.engines.glm.regression import Regression, regression
 from bayesbandit.engines.plan import Plan, plan
+from bayesbandit.engines.reading.influence import Influence
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,14 @@ class Declared(Sampling):
         if not self.plan(n_arms, n_features).uses_weight:
             return f"{name} has no use for its `weight`: it cannot be balanced"
         return ""
+
+    def refuses_sharing(self, n_features: int) -> str:
+        """Why arms that share the model could not be told apart; "" if they can."""
+        built = self.plan(1, n_features).built
+        mean = built["mean_reward"]
+        if Influence([mean], {built["x"]: ["x"]}).of(mean):
+            return ""
+        return f"the mean reward of {self.declared.name} does not depend on x"
 
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """The engine for so many arms and features; refused where rows that come one by one cannot

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import settings
 
 from tests.attack import tally, turns
-from tests.attack.kinds import KINDS, RIDGES
+from tests.attack.kinds import KINDS, RIDGES, SHARED
 from tests.attack.machine import Machine
 from tests.attack.naive import Naive, Round, best_arm
 from tests.oracle import best_arm as slow_best_arm
@@ -19,26 +19,36 @@ class Declared(Machine):
     kinds = ("affine", "affine, balanced", "joint", "by draws", "one prior an arm")
 
 
+class Shared(Machine):
+    kinds = tuple(name for name in SHARED if KINDS[name].changes or "reweighed" in name)
+
+
 class ManyRidges(Ridges):
     pass
 
 
-TestRidges, TestDeclared = Ridges.TestCase, Declared.TestCase
+TestRidges, TestDeclared, TestShared = Ridges.TestCase, Declared.TestCase, Shared.TestCase
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
 TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 TestDeclared.settings = settings(max_examples=2, stateful_step_count=12, deadline=None)
+TestShared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 
 FIXED = [
     ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),
-    ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
+    ("threads", "shared"), ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
     ("results", ""), ("priors", ""), ("CSV", ""), ("killed saves", "LinTS"),
     ("changed declarations", ""), ("foreign models", ""),
 ]  # fmt: skip
 
 
 SLOW = (  # others of their name are quick, or tests elsewhere
-    *(("threads", "LinTS"), ("saved bandits", "joint"), ("changed declarations", "")),
+    *(
+        ("threads", "LinTS"),
+        ("threads", "shared"),
+        ("saved bandits", "joint"),
+        ("changed declarations", ""),
+    ),
     ("foreign models", ""),
 )
 

@@ -158,7 +158,13 @@ SAMPLED = {
     "a count for a chain": believes("common.chains", [1]),
     "refusals of nothing": believes("common.refused", -1),
     "draws NaN": put("belief.common.0.values.theta", (0, 0), np.nan),
-}
+    "a state of another shape": lambda meta, a: a.__setitem__(
+        "belief.common.0.state.theta_variance", np.ones((2, 2))),
+    "a state without a variable": lambda meta, a: a.pop("belief.common.0.state.theta_variance"),
+    "a state NaN": put("belief.common.0.state.theta_variance", 0, np.nan),
+    "no count of rows": lambda meta, a: a.__setitem__(
+        "belief.common.0.state.rows tested", np.zeros(2)),
+}  # fmt: skip
 OF = {
     "ridge": (bb.Ridge, {}, SHARED | LINEAR),
     "laplace": (lambda: bb.load_model("logistic"), {"engine": "laplace"}, SHARED | LAPLACE),

@@ -388,6 +388,12 @@ def test_a_belief_known_by_draws():
     assert (p.max(axis=1) > 1 / K).all()
 
 
+@pytest.mark.parametrize("name", ["beta_bernoulli", "gamma_poisson"])
+def test_a_model_without_contexts_cannot_tell_arms_apart(name):
+    with pytest.raises(ValueError, match=f"reward of {name} does not depend on x: .* alike"):
+        bandit(bb.load_model(name))
+
+
 class Uncounted(LinearBelief):
     """Whose rounds are not counted: new for ever."""
 

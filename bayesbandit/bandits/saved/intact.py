@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.kernels import arm_row, rules
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
+Shapes = Mapping[str, tuple[int | None, ...]]
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 
 
@@ -169,26 +171,28 @@ def check_whole(bandit: BanditState) -> None:
         _check_rounds(rounds.of(), K)
     if (drawn := getattr(belief, "drawn", None)) is not None:  # a sampler's
         for chain in cast(Any, belief).chains:
-            _check_chain(chain, drawn())
+            _check_chain(chain, drawn(), cast(Any, belief).held)
     if bandit.reweighting is not None:
         _check_estimator(bandit)
 
 
-def _check_chain(chain: Any, drawn: dict[str, tuple[int | None, ...]]) -> None:
+def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> None:
     """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
-    its draws, None where a length is the rows' affair."""
+    its draws, and in such a state, None where a length is the rows' affair."""
     whole = all(type(n) is int for n in (chain.fitted, chain.served, chain.runs))
     demand(whole and min(chain.fitted + 1, chain.served, chain.runs) >= 0, "its chains' counts")
-    demand(not chain.values or chain.values.keys() == drawn.keys(), "its draws' variables")
     states = chain.state if isinstance(chain.state, list) else []
-    for values, first in ((chain.values, 0), *((state, 1) for state in states)):
-        for name in values.keys() & drawn.keys():
-            found, shape = np.asarray(values[name]), drawn[name][first:]
+    drawings = [(chain.values, drawn)] if chain.values else []
+    for values, shapes in (*drawings, *((state, held(state)) for state in states)):
+        demand(values.keys() == shapes.keys(), "its draws' variables")
+        for name, shape in shapes.items():
+            found = np.asarray(values[name])
             fits = len(found.shape) == len(shape) and all(
                 n in (m, None) for n, m in zip(shape, found.shape, strict=True)
             )
             demand(fits, f"its draws of {name!r} have the shape {found.shape}")
-            demand(np.isfinite(found).all(), f"its draws of {name!r} are not finite")
+            numbers = found.dtype.kind in "iuf" and np.isfinite(found).all()
+            demand(numbers, f"its draws of {name!r} are not finite")
     if isinstance(chain.state, np.ndarray):
         demand(chain.state.ndim == 2 and np.isfinite(chain.state).all(), "its sampler's state")
 

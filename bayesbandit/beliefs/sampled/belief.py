@@ -6,7 +6,7 @@ decisions as there are draws: a draw that is used for ever is not Thompson sampl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
 from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.engines.gibbs.sampler import TESTED
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.engines.proper import check_possible, check_proper
 from bayesbandit.machine.memory import AT_ONCE
@@ -240,6 +241,12 @@ class SampledBelief(ByDraws):
     def drawn(self) -> dict[str, tuple[int | None, ...]]:
         """The shape of each variable's draws (S, *shape); None for the number of rows."""
         return shapes(self.plan, 1 if self.spec.frozen else self.spec.draws)
+
+    def held(self, state: Mapping[str, Any]) -> dict[str, tuple[int | None, ...]]:
+        """The shape of each value of such a sampler's state; None for the number of rows."""
+        own = getattr(self.plan.method, "all_shapes", None)
+        own = {name: shape[1:] for name, shape in self.drawn().items()} if own is None else own
+        return own | ({TESTED: ()} if TESTED in state else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"])

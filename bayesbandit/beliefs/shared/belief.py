@@ -58,6 +58,9 @@ class Shared:
     ) -> SharedBelief:
         """The belief before any data."""
         integer(n_features, "n_features, of each arm,", least=1)
+        refuses: Any = getattr(self.model, "refuses_sharing", lambda n_features: "")
+        if why := refuses(n_features):
+            raise ValueError(f"{why}: to bb.Shared all arms would be alike")
         return SharedBelief(self.model.belief(1, n_features, normalize, seed), n_arms)
 
 
