@@ -35,22 +35,16 @@ TestDeclared.settings = settings(max_examples=2, stateful_step_count=12, deadlin
 TestShared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 
 FIXED = [
-    ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),
-    ("threads", "shared"), ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
+    ("threads", "LinTS"), ("threads", "BLTS pooled"), ("threads", "shared"),
+    ("interrupts", "BLTS"), ("forks", "BLTS"),
+    ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
     ("results", ""), ("priors", ""), ("CSV", ""), ("killed saves", "LinTS"),
     ("changed declarations", ""), ("foreign models", ""),
 ]  # fmt: skip
-
-
 SLOW = (  # others of their name are quick, or tests elsewhere
-    *(
-        ("threads", "LinTS"),
-        ("threads", "shared"),
-        ("saved bandits", "joint"),
-        ("changed declarations", ""),
-    ),
-    ("foreign models", ""),
-)
+    ("threads", "LinTS"), ("threads", "shared"), ("saved bandits", "joint"),
+    ("changed declarations", ""), ("foreign models", ""),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
