@@ -36,9 +36,9 @@ TestShared.settings = settings(max_examples=3, stateful_step_count=15, deadline=
 
 FIXED = [
     ("threads", "LinTS"), ("threads", "BLTS pooled"), ("interrupts", "BLTS"), ("forks", "BLTS"),
-    ("threads", "shared"), ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
-    ("results", ""), ("priors", ""), ("CSV", ""), ("killed saves", "LinTS"),
-    ("changed declarations", ""), ("foreign models", ""),
+    ("threads", "shared"), ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"),
+    ("crafted bandits", "LinTS"), ("results", ""), ("priors", ""), ("CSV", ""),
+    ("killed saves", "LinTS"), ("changed declarations", ""), ("foreign models", ""),
 ]  # fmt: skip
 
 
