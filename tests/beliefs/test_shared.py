@@ -248,6 +248,26 @@ def test_a_balance_of_ones_own_weighs_all_rounds(balance, settled):
     np.testing.assert_allclose(made.posterior("a").location, fresh.posterior(0).location, rtol=1e-8)
 
 
+class Surprised:
+    """Weighs by how far off the belief is, which it asks so."""
+
+    def __init__(self, at):
+        self.at = at
+
+    def weights(self, history, belief):
+        mean, sd = belief.moments(self.at(history.x))
+        assert mean.shape == sd.shape == (len(history), 1)
+        return 1 / (1 + np.abs(history.reward - mean[:, 0]))
+
+
+def test_a_balance_of_ones_own_asks_the_belief():
+    """About the features of the arms that were chosen."""
+    made = played(bandit(balance=Surprised(lambda x: x[:, None])))
+    assert len(set(made.history.weight)) == 30
+    with pytest.raises(ValueError, match=r"asked at \(n, K, 3\), as x\[:, None\] .* \(1, 3\)"):
+        played(bandit(balance=Surprised(lambda x: x)))
+
+
 @pytest.mark.parametrize(
     "balance",
     [
@@ -381,6 +401,28 @@ def test_declared_models(name, settings, tmp_path):
     assert made.posterior(0).rows["x"].shape == (25, D)
 
 
+WITHOUT_CONTEXTS = {"beta_bernoulli", "gamma_poisson"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", sorted(set(bb.list_models()) - WITHOUT_CONTEXTS - {"hierarchical_ridge"})
+)
+def test_models_of_the_gallery_rank_arms(name, tmp_path):
+    made = bandit(bb.load_model(name))
+    for x in features(30):
+        decision = made.choose(x)
+        made.observe(decision, float(decision.x @ THETA > 0))
+    made.add_arm("new")
+    made.remove_arm(0)
+    x = features(200, 4)
+    found = (x @ THETA)[np.arange(200), [made.arms.index(arm) for arm in made.greedy(x)]]
+    assert found.mean() > 0.7 * (x @ THETA).max(axis=1).mean()
+    made.save(tmp_path / "bandit")
+    again = bb.Bandit.load(tmp_path / "bandit", model=made.model)
+    np.testing.assert_array_equal(again.probabilities(x[:3]), made.probabilities(x[:3]))
+
+
 def test_a_belief_known_by_draws():
     made = played(bandit(RECIPE["belief"].Trees(draws=8)), 20)
     p = made.probabilities(features(3, 4))
@@ -388,7 +430,7 @@ def test_a_belief_known_by_draws():
     assert (p.max(axis=1) > 1 / K).all()
 
 
-@pytest.mark.parametrize("name", ["beta_bernoulli", "gamma_poisson"])
+@pytest.mark.parametrize("name", sorted(WITHOUT_CONTEXTS))
 def test_a_model_without_contexts_cannot_tell_arms_apart(name):
     with pytest.raises(ValueError, match=f"reward of {name} does not depend on x: .* alike"):
         bandit(bb.load_model(name))

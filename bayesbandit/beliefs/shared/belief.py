@@ -91,11 +91,21 @@ class SharedBelief(Belief):
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = moments_of(self.common, x.reshape(-1, self.n_features))
+        mean, sd = moments_of(self.common, self._rows(x))
         return mean.reshape(x.shape[:2]), sd.reshape(x.shape[:2])
 
     def mean(self, x: np.ndarray) -> np.ndarray:
-        return np.reshape(self.common.mean(x.reshape(-1, self.n_features)), x.shape[:2])
+        return np.reshape(self.common.mean(self._rows(x)), x.shape[:2])
+
+    def _rows(self, x: np.ndarray) -> np.ndarray:
+        """All rows of contexts (n, K, d), which a balance of one's own may ask of: (n K, d)."""
+        if x.ndim != 3 or x.shape[2] != self.n_features:
+            d = self.n_features
+            raise ValueError(
+                f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
+                f"those that were chosen; got {x.shape}"
+            )
+        return x.reshape(-1, self.n_features)
 
     def draw(
         self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
@@ -104,7 +114,7 @@ class SharedBelief(Belief):
         if self._are_independent():
             mean, sd = self.moments(x)
             return mean + np.minimum(sd, HUGE) * rng.standard_normal((size, 1, x.shape[1]))
-        drawn = self.common.draw(x.reshape(-1, self.n_features), size, rng)
+        drawn = self.common.draw(self._rows(x), size, rng)
         return np.reshape(drawn, (size, *x.shape[:2]))
 
     def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
