@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 BLOCK = 4096  # normals drawn at a time
 DECISIONS = 0  # key of a stream of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
+NUMBERS = frozenset({float, int, bool, np.float64, np.int64, np.bool_})  # rewards that are quick
 
 
 class Bandit(BanditState):
@@ -185,11 +186,12 @@ class Bandit(BanditState):
         A decision that is observed twice counts twice.
         """
         live = self.learning
-        if live is not None and type(decision) is Decision and type(reward) is float:
+        if live is not None and type(decision) is Decision and type(reward) in NUMBERS:
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
-            if decision.layout is layout and row.ndim == 1 and abs(reward) <= LARGEST:
-                done = observe_one(row, reward, stats, settings, source, clip, history, count)
+            if decision.layout is layout and row.ndim == 1 and -LARGEST <= reward <= LARGEST:
+                own = float(reward)
+                done = observe_one(row, own, stats, settings, source, clip, history, count)
                 if done == DONE:
                     return
         lessons.observe(self, decision, reward)

@@ -286,3 +286,25 @@ def test_without_features_no_context_is_needed(preset):
     assert bandit.choose(arms=["a"]).arm == "a"
     with pytest.raises(ValueError, match="contexts must have 3 features; got none"):
         bb.LinTS(2, 3).choose()
+
+
+@pytest.mark.parametrize("kind", [int, bool, np.int64, np.int8, np.bool_, np.float64, np.float32])
+def test_a_reward_is_its_number_whatever_its_type(kind):
+    bandits = [trained(bb.Thompson(), seed=0) for _ in range(2)]
+    for i, x in enumerate(np.random.default_rng(0).normal(size=(20, 3))):
+        for bandit, reward in zip(bandits, (float(i % 2), kind(i % 2)), strict=True):
+            bandit.observe(bandit.choose(x), reward)
+    a, b = bandits
+    np.testing.assert_array_equal(a.history.reward, b.history.reward)
+    np.testing.assert_array_equal(a.probabilities(x), b.probabilities(x))
+
+
+@pytest.mark.parametrize(
+    "reward", [np.float64(np.nan), np.float64(-np.inf), np.float64(1e101), 10**400]
+)
+def test_a_reward_that_is_none_is_refused_whatever_its_type(reward):
+    bandit = trained(bb.Thompson())
+    decision = bandit.choose(np.ones(3))
+    with pytest.raises(ValueError, match="reward"):
+        bandit.observe(decision, reward)
+    assert len(bandit.history) == 40
