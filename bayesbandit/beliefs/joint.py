@@ -11,7 +11,7 @@ import numpy as np
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import shared
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.beliefs.shared.comparison import JOINT, quasi_random
+from bayesbandit.beliefs.shared.comparison import POINTS, quasi_random
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels.draws import winners
 from bayesbandit.kernels.rules import HUGE, put_moments, spread
@@ -144,7 +144,7 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
     root = (axes * width[:, None, :])[:, :, : mean.shape[1] - 1]
     noise, width = quasi_random(root.shape[2], df)
     noise, out = noise * width[:, None], np.empty(mean.shape)
-    step = max(1, AT_ONCE // (JOINT * mean.shape[1]))
+    step = max(1, AT_ONCE // (POINTS * mean.shape[1]))
     for i in range(0, len(mean), step):
         part = slice(i, i + step)
         spreads = noise @ root[part].transpose(0, 2, 1)

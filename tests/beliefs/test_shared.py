@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import chi2, kstest, multivariate_normal, norm, t
 
 import bayesbandit as bb
 from bayesbandit.bandits import of_arms
@@ -16,7 +16,9 @@ from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
+from bayesbandit.beliefs.shared import comparison
 from bayesbandit.beliefs.tree.belief import PolicyTree
+from bayesbandit.kernels.draws import jointly
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -98,6 +100,58 @@ def test_arms_are_drawn_with_their_probabilities():
     share = np.bincount(decision.arm, minlength=K) / len(x)
     p = made.probabilities(x[:1])[0]
     assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / len(x)) + 1e-9).all()
+
+
+@pytest.mark.parametrize("variance", [0.09, "nig"])
+@pytest.mark.parametrize("p", [1e-5, 1e-3, 0.3])
+def test_shares_of_decisions_are_right_on_average(variance, p):
+    """Each decision compares the arms at points of its own. The worse arm's share varies, its mean
+    is Thompson sampling's probability, and it is never impossible: fixed points gave it 0."""
+    model, n = bb.Ridge(variance=variance), 4000
+    rounds = features(6, 2, 1)[:, 0], [0] * 6, [1.0, -0.5, 0.3, 0.1, 0.0, 0.2], [0.5] * 6
+    made, x = bandit(model, arms=2), features(1, 3, 2)[0]
+    made.update(*rounds)
+    known, apart = made.posterior(0), x[0] - x[1]
+    mean, sd = apart @ known.location[:D], np.sqrt(apart @ known.spread[:D, :D] @ apart)
+    alpha = -abs(mean) / (sd * t.ppf(p, known.df))
+    made = bandit(model, bb.Thompson(alpha), arms=2)
+    made.update(*rounds)
+    share = made.choose(np.tile(x, (n, 1, 1))).probabilities[:, int(mean > 0)]
+    assert abs(share.mean() - p) < 4 * share.std() / np.sqrt(n)
+    assert (share > 0).any()
+    assert len(set(share)) > 1
+
+
+def test_points_are_uniform_whatever_the_shift(rng):
+    """Each point of each shift: normal, its coordinates independent; and alone as among all."""
+    cells, normals = comparison._cells(3), comparison._normals()
+    noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
+    found = []
+    for seed in rng.normal(size=2000):
+        jointly.put_points(seed, cells, normals, column, noise)
+        jointly.put_point(seed, 17, cells, normals, one)
+        np.testing.assert_array_equal(one, noise[:, 17])
+        assert all(kstest(noise[j], "norm").statistic < 1 / 4096 + 1e-7 for j in range(3))
+        found.append(one.copy())
+    drawn = np.array(found)
+    assert all(kstest(drawn[:, j], "norm").pvalue > 1e-4 for j in range(3))
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 4 / np.sqrt(2000)
+
+
+def test_quantiles_beside_scipy(rng):
+    normals = comparison._normals()
+    for cell in (0, 1, 3, 4, 5, 40, 2047, 4091, 4092, 4094, 4095):
+        for f in (1e-12, 0.3, 1 - 1e-9):
+            u = (cell + f) / 4096
+            assert norm.cdf(jointly.normal_in(cell, f, normals)) == pytest.approx(u, abs=1e-7)
+
+
+@pytest.mark.parametrize("df", [0.3, 1.0, 2.5, 30.0, 1e6])
+def test_widths_beside_scipy(df, rng):
+    log_width = comparison._log_width(df)
+    for z in (-6.0, -3.0, -0.5, 0.1, 4.0):
+        width = jointly.width_at(z, log_width)
+        assert chi2.logcdf(df / width**2, df) == pytest.approx(norm.logcdf(z), rel=1e-4, abs=1e-7)
 
 
 def test_probabilities_are_those_of_the_decision():

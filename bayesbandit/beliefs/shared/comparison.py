@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, cast
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline, CubicSpline
+from scipy.special import gammaln
 from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.history import Layout
 from bayesbandit.kernels.draws import jointly
 
-JOINT = 4096  # quasi-random joint draws, by which dependent arms are compared
+POINTS = 4096  # quasi-random joint draws, by which dependent arms are compared; a power of 2
+STEPS = 256
 
 
 class Comparison:
     """Mean rewards m + F'ε of the arms that may be chosen, in n contexts.
 
     arms: their numbers (A,). mean (n, A), factor (n, P, A). df: degrees of freedom of ε. params:
-    α and least probability of a round, (n, 2) or (1, 2).
+    α and least probability of a round, (n, 2) or (1, 2). seeds (n,): of the shift of the points by
+    which a context's arms are compared; until decisions draw them, the same for all.
     """
 
     def __init__(
@@ -31,27 +35,28 @@ class Comparison:
         self.arms, self.df, self.mean = arms, known.df, np.ascontiguousarray(mean.reshape(shape))
         self.factor = _principal(z.reshape(*shape, z.shape[1]), _root(known.spread))
         self.alpha, self.floor = params.T.copy()
+        self.seeds = np.zeros(len(self.mean))
 
     def choose(self, rows: np.ndarray, done: int, layout: Layout, stream: np.ndarray) -> int:
         """Decide for rows (n, width) from `done` on, until the stream runs short; the next row."""
         decide: Any = jointly.choose_jointly
         where = layout.n_columns, len(layout.arms), self.arms
-        return int(decide(rows, done, *where, *self._drawn(), stream))
+        return int(decide(rows, done, *where, *self._known(), stream))
 
     def probabilities(self) -> np.ndarray:
         """Of each arm (n, A)."""
         shares: Any = jointly.shares_of
-        shares(*self._drawn(), out := np.empty(self.mean.shape))
+        shares(*self._known(), out := np.empty(self.mean.shape))
         return out
 
     def fill(self, rows: np.ndarray, layout: Layout) -> None:
         """The probabilities into rows (n, width)."""
         layout.moment(rows, 2)[:, self.arms] = self.probabilities()
 
-    def _drawn(self) -> tuple[np.ndarray, ...]:
+    def _known(self) -> tuple[np.ndarray, ...]:
         """What the kernels take."""
-        noise, width = quasi_random(self.factor.shape[1], self.df)
-        return self.mean, self.factor, noise, width, self.alpha, self.floor
+        points = _cells(self.factor.shape[1] + 1), _normals(), _log_width(self.df)
+        return self.mean, self.factor, self.seeds, *points, self.alpha, self.floor
 
 
 def _principal(z: np.ndarray, root: np.ndarray) -> np.ndarray:
@@ -88,15 +93,40 @@ def _root(spread: np.ndarray) -> np.ndarray:
         return axes * np.sqrt(np.maximum(variance, 0.0))
 
 
-def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
-    """Joint draws: standard normals (JOINT, D) and widths (JOINT,) that make them Student-t where
+def quasi_random(P: int, df: float) -> tuple[np.ndarray, np.ndarray]:
+    """Joint draws: standard normals (POINTS, P) and widths (POINTS,) that make them Student-t where
     df is finite; the same every time."""
-    normal, uniform = _sobol(D)
-    return normal, np.ones(JOINT) if np.isinf(df) else np.sqrt(df / chi2.ppf(uniform, df))
+    put, width_at = cast(Any, jointly.put_points), cast(Any, jointly.width_at)
+    noise, log_width = np.empty((P + 1, POINTS)), _log_width(df)
+    put(0.0, _cells(P + 1), _normals(), np.empty(POINTS), noise)
+    return noise[:P].T, np.array([width_at(z, log_width) for z in noise[P]])
 
 
 @lru_cache(maxsize=32)  # offers may come in any number
-def _sobol(D: int) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normals (JOINT, D) and uniforms (JOINT,) from one scrambled Sobol sequence."""
-    u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
-    return norm.ppf(u[:, :D]), u[:, D]
+def _cells(P: int) -> np.ndarray:
+    """The cells (P, POINTS) of points of a scrambled Sobol sequence: of each coordinate, each of
+    POINTS cells once."""
+    return (qmc.Sobol(P, seed=0).random(POINTS).T * POINTS).astype(np.int64)
+
+
+@cache
+def _normals() -> np.ndarray:
+    """Φ⁻¹ as a cubic in each of POINTS cells (4, POINTS), by its values and slopes; those at the
+    ends are of no use."""
+    z = norm.ppf(np.clip(np.arange(POINTS + 1) / POINTS, 1e-9, 1.0 - 1e-9))
+    return CubicHermiteSpline(np.arange(POINTS + 1), z, 1.0 / (POINTS * norm.pdf(z))).c
+
+
+@lru_cache(maxsize=32)
+def _log_width(df: float) -> np.ndarray:
+    """log √(ν/χ²) of a χ² with ν degrees of freedom as a function of its normal score, a cubic in
+    each of STEPS steps (4, STEPS); (4, 0) where ν is infinite. It is nearly linear (Wilson and
+    Hilferty 1931)."""
+    if np.isinf(df):
+        return np.empty((4, 0))
+    z = np.linspace(-jointly.REACH, jointly.REACH, STEPS + 1)
+    chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
+    # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64
+    low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)
+    log = np.where(chi2_ > 1e-200, np.log(np.maximum(chi2_, 1e-200)), low)
+    return CubicSpline(np.arange(STEPS + 1), 0.5 * (np.log(df) - log)).c
