@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import erf, erfinv
-from statsmodels.stats.proportion import proportions_ztest
 
 from bayesbandit import evaluation as ev
 
@@ -113,13 +112,14 @@ def test_pairwise_is_antisymmetric(mixed: pd.DataFrame, bakeoff_compat: bool) ->
 
 
 def test_error_rates_of_one_run_meet_the_pooled_z_test(mixed: pd.DataFrame) -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion")
     once = mixed[mixed["replication"] == 1]
     pairs = ev.pairwise(once).query("environment != 'synthetic'")
     assert len(pairs) == 12
     ends = once[once["t"] == 200].set_index(["environment", "bandit"])["regret"]
     for pair in pairs.to_dict("records"):
         a, b = (ends[pair["environment"], pair[side]] for side in ("row", "column"))
-        statistic, p = proportions_ztest([a, b], [200, 200])
+        statistic, p = proportion.proportions_ztest([a, b], [200, 200])
         assert pair["statistic"] == pytest.approx(statistic, rel=1e-9)
         assert pair["p"] == pytest.approx(p, rel=1e-6, abs=1e-15)
         assert pair["difference"] == pytest.approx((a - b) / 200)

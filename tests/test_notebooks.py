@@ -4,11 +4,13 @@ import os
 import re
 from copy import deepcopy
 
-import nbformat
 import pytest
 
 from bayesbandit.machine.waiting import LINE
-from notebooks.render import (
+
+nbformat = pytest.importorskip("nbformat")
+
+from notebooks.render import (  # noqa: E402  (it needs nbformat)
     LIBRARIES,
     RENDERED,
     SAID,
