@@ -130,8 +130,15 @@ class Bandit(BanditState):
 
     @forks.alone
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
-        """What is known now about one arm's coefficients and mean reward; where the arms share a
-        declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
+        """Return the posterior of one arm's coefficients and mean reward, of all of its rounds so
+        far; where the arms share a declared model, of all arms.
+
+        A bandit that decides by draws or forests refits these on a schedule (`refit_every`), so
+        that it may decide by fewer rounds. This posterior is fitted to all of them when it is asked
+        for, and kept until the next reward; the bandit's own draws, and so its decisions, stay as
+        they are. Rounds have the weights of `history.weight`. The ArviZ tree of a posterior in
+        closed form has the rounds that `history` kept.
+        """
         k = self.number(arm)
         rows = self.history.ordered() if self.of_arms else self.history.of_arm(k)
         layout, tail = self.layout, rows[:, self.layout.tail :]
