@@ -145,8 +145,9 @@ def column(values: Any, n: int, what: str) -> np.ndarray:
 
 
 def propensities(values: Any, n: int) -> np.ndarray:
-    """Propensities (n,), each in (0, 1]."""
-    p = column(values, n, "propensities")
+    """Propensities (n,), each in (0, 1]; a single number stands for all rows."""
+    single = isinstance(values, Real | np.ndarray) and np.ndim(values) == 0
+    p = column([values] * n if single else values, n, "propensities")
     if not ((p > 0) & (p <= 1)).all():
         bad = p[(p <= 0) | (p > 1)][0]
         raise ValueError(f"propensities must be in (0, 1]; got {bad}")

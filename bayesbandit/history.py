@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 ROOM = 1024  # rows for which there is room at first
+UNLOGGED = np.inf  # in the place of a propensity: none was logged, and none can be computed
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,12 @@ class Layout:
             chances(rows[missing], -1, self.n_columns, len(self.arms), out)
             p[missing] = out
         return p
+
+    def assumed(self, rows: np.ndarray) -> np.ndarray:
+        """Propensities (n,) to compute weights from: `fill_propensities`, and 1/K of rounds that
+        were logged without one."""
+        p = self.fill_propensities(rows)
+        return np.where(p == UNLOGGED, 1.0 / len(self.arms), p)
 
 
 def name_array(names: tuple[Name, ...]) -> np.ndarray:
@@ -223,8 +230,10 @@ class History:
 
     @property
     def propensity(self) -> np.ndarray:
-        """Probabilities of the played arms at the moment of decision (n,)."""
-        return self.layout.fill_propensities(self.ordered()).copy()
+        """Probabilities of the played arms at the moment of decision (n,); NaN of rounds that were
+        logged elsewhere without one."""
+        p = self.layout.fill_propensities(self.ordered())
+        return np.where(p == UNLOGGED, np.nan, p)
 
     @property
     def weight(self) -> np.ndarray:
@@ -232,8 +241,9 @@ class History:
         return self.ordered()[:, self.layout.tail + WEIGHT].copy()
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a round: x0 … x(d−1), or the features' names, arm, reward, propensity, weight. A
-        feature called as one of these is followed by " (context)"."""
+        """Return one row a round: x0 … x(d−1), or the features' names, arm, reward, propensity (NaN
+        where none was logged), weight. A feature called as one of these is followed by
+        " (context)"."""
         import pandas as pd
 
         now = self.fork()

@@ -204,10 +204,13 @@ class Bandit(BanditState):
         lessons.observe(self, decision, reward)
 
     def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
-        """Rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and their propensities.
+        """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
-        Without propensities, today's policy and belief supply them. Where arms have features, those
-        of the chosen ones, (n, d), are enough with propensities.
+        propensity: the probabilities (n,) with which the arms were chosen, or one for all rows.
+            None: the log has none. None is then logged (NaN in `history` and `summary`), and a bandit
+            without weights needs none. `InversePropensity` weights such rounds as if each of the K
+            arms had been as likely, by 1 / max(clip, 1/K), until it has estimated better.
+        Where arms have features, those of the chosen ones, (n, d), are enough.
         """
         lessons.update(self, x, arm, reward, propensity)
 

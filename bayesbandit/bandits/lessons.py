@@ -11,6 +11,7 @@ from bayesbandit.bandits import deciding, forks, of_arms
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds, rules
 
 
@@ -44,9 +45,9 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
 
 
 def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
-    """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
+    """Learn rounds logged elsewhere: see `Bandit.update`."""
     with bandit.lock:  # no arm comes or goes meanwhile
-        _update(bandit, of_arms.logged(bandit, x, arm, propensity), arm, reward, propensity)
+        _update(bandit, of_arms.logged(bandit, x, arm), arm, reward, propensity)
 
 
 def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any) -> None:
@@ -58,13 +59,15 @@ def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensit
     if arm.shape != (n,):
         raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
     reward = checks.column(reward, n, "rewards")
-    p = np.nan if propensity is None else checks.propensities(propensity, n)
+    p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
     with bandit.lock:
         forks.release(bandit)
         index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
         now = forks.params(bandit, 1)
         twin = bandit if bandit.compiled else forks.asked(bandit)
-        if bandit.of_arms and x.ndim == 2:
+        if x.ndim == 3 and propensity is None:
+            x = x[np.arange(n), index]
+        if propensity is None or (bandit.of_arms and x.ndim == 2):
             rows, kind = _of_chosen(bandit, x, index), rules.TABULATED
         else:
             rows, kind = deciding.describe(twin, x, bandit.all_arms, now, held=True)
@@ -82,10 +85,10 @@ def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensit
 
 
 def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
-    """Rows (n, width) of which the features x (n, d) of the chosen arms are known, and not what the
-    others were."""
+    """Rows (n, width) of which the contexts, or the features of the chosen arms, x (n, d) are known,
+    and not what was believed of the arms."""
     rows, layout = np.empty((len(x), bandit.layout.width)), bandit.layout
-    rows[:, : bandit.n_features] = x
+    rows[:, : bandit.n_features], rows[:, bandit.n_features : layout.n_columns] = x, 1.0
     for which, absent in enumerate((-np.inf, 0.0, 0.0)):
         layout.moment(rows, which)[:] = absent
     mine = np.arange(len(x)), index
@@ -147,6 +150,9 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
 def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
+    unlogged = tail[:, rules.PROPENSITY] == UNLOGGED
+    tail[unlogged, rules.PROPENSITY] = 1.0 / len(layout.arms)  # see `Layout.assumed`
     rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)
+    tail[unlogged, rules.PROPENSITY] = UNLOGGED
     arm = tail[:, rules.ARM].astype(np.int64)
     return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

@@ -63,21 +63,13 @@ def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
     return found
 
 
-def logged(bandit: BanditState, x: Any, arm: Any, propensity: Any) -> np.ndarray:
+def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
     """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
-    (n, d) of the chosen arms are enough where their propensities are given."""
+    (n, d) of the chosen arms are enough."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
     x = floats(bandit.encoded(x), "contexts")
-    if x.ndim > 2:
-        return of_all(bandit, x)
-    if propensity is None:
-        K, d = len(bandit.arms), bandit.n_features
-        raise ValueError(
-            f"give the propensities, or the features of all arms, (n, {K}, {d}), from which "
-            "today's belief supplies them"
-        )
-    return checked(x, bandit.n_features)
+    return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
 
 
 def _listed(arms: Iterable[Name]) -> list[Name]:
