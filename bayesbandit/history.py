@@ -98,7 +98,8 @@ def unheld[N: (int, float)](count: N) -> N:
 class History:
     """The last `limit` observed rounds (None: all of them), in order of observation.
 
-    A removed arm's rounds stay, under its name. Propensities are those of the moment of decision,
+    A removed arm's rounds stay, under its name, which is kept as long as one of them: an open
+    decision has its own copy of its arms' names. Propensities are those of the moment of decision,
     computed from the moments stored with the round when they are first asked for.
 
     `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
@@ -111,7 +112,7 @@ class History:
 
     def __init__(self, layout: Layout, limit: int | None) -> None:
         self.layout = layout
-        self.retired: list[Name] = []  # removed arms; a row's arm −1 is the first of them
+        self.retired: list[Name] = []  # removed arms of rows; a row's arm −1 is the first of them
         self.rows = np.empty((0, layout.width))
         self.count = np.array([0, 0, -1 if limit is None else limit], dtype=np.int64)
 
@@ -256,8 +257,9 @@ class History:
         )
 
     def relaid(self, layout: Layout) -> History:
-        """The same rounds after a change of the bandit's arms. Past propensities are settled first,
-        and of the moments that they came from nothing is kept."""
+        """Return the same rounds after a change of the bandit's arms. Past propensities are settled
+        first, and of the moments that they came from nothing is kept; nor are the names of removed
+        arms that have no row left."""
         old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
         old.fill_propensities(past)
         rows = np.empty((len(past), layout.width))
@@ -265,11 +267,14 @@ class History:
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
         rows[:, layout.tail :] = past[:, old.tail :]
-        retired = [*self.retired, *(arm for arm in arms if arm not in layout.index)]
-        number = {arm: -1 - i for i, arm in enumerate(retired)} | layout.index
-        code = np.array([number[arm] for arm in arms])
-        played = past[:, old.tail + ARM].astype(np.int64)
-        rows[:, layout.tail + ARM] = np.where(played < 0, played, code[np.maximum(played, 0)])
+        had, known = len(self.retired), self.names()  # by number: −1 is the last name
+        played, where = np.unique(past[:, old.tail + ARM].astype(np.int64), return_inverse=True)
+        there = [k for k in played.tolist() if k < 0 or arms[k] not in layout.index]
+        gone = sorted(there, key=lambda k: -1 - k if k < 0 else had + k)  # as they went
+        retired = [known[k] for k in gone]
+        number = {k: -1 - i for i, k in enumerate(gone)}
+        code = [number[k] if k in number else layout.index[arms[k]] for k in played.tolist()]
+        rows[:, layout.tail + ARM] = np.array(code, dtype=np.float64)[where]
         history = History(layout, self.limit)
         history.restore(rows, self.total, retired)
         return history

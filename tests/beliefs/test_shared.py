@@ -307,8 +307,8 @@ def test_rounds_logged_elsewhere():
     fresh.update(x, [0, 1, 2, 3], [1.0, 0.0, 1.0, 0.0])
     np.testing.assert_array_equal(fresh.history.x, x[np.arange(4), np.arange(4)])
     assert np.isnan(fresh.history.propensity).all()
-    with pytest.raises(ValueError, match=r"give the propensities, or the features of all arms"):
-        fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
+    fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
+    np.testing.assert_array_equal(fresh.history.x[4:], x[:, 0])
 
 
 def test_a_bandit_without_a_history():
