@@ -138,16 +138,34 @@ def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
 
 def column(values: Any, n: int, what: str) -> np.ndarray:
     """One finite number a row, (n,); a single number stands for one row."""
+    return finite(one_a_row(values, n, what), what, LARGEST)
+
+
+def one_a_row(values: Any, n: int, what: str) -> np.ndarray:
+    """Return a number a row, (n,), finite or not; a single number stands for one row."""
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
-    return finite(array, what, LARGEST)
+    return array
+
+
+def same_length(arm: np.ndarray, n: int) -> None:
+    """Raise where arms are not the names of n ≥ 1 rows."""
+    if n == 0:
+        raise ValueError("an update needs at least one round; got none")
+    if arm.shape != (n,):
+        raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
+
+
+def repeated(value: Any, n: int) -> Any:
+    """Return a single number n times; anything else as it is."""
+    single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return [value] * n if single else value
 
 
 def propensities(values: Any, n: int) -> np.ndarray:
     """Propensities (n,), each in (0, 1]; a single number stands for all rows."""
-    single = isinstance(values, Real | np.ndarray) and np.ndim(values) == 0
-    p = column([values] * n if single else values, n, "propensities")
+    p = column(repeated(values, n), n, "propensities")
     if not ((p > 0) & (p <= 1)).all():
         bad = p[(p <= 0) | (p > 1)][0]
         raise ValueError(f"propensities must be in (0, 1]; got {bad}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
 OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 ROOM = 1024  # rows for which there is room at first
 UNLOGGED = np.inf  # in the place of a propensity: none was logged, and none can be computed
+
+
+class Names(np.ndarray):
+    """Arms' names (n,). A single one is a string or an integer of Python, as it was given, which
+    JSON takes; what is computed from them are plain arrays."""
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        return found.item() if isinstance(found, np.generic) else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
 
 @dataclass(frozen=True)
@@ -52,9 +68,9 @@ class Layout:
         return {arm: k for k, arm in enumerate(self.arms)}
 
     @cached_property
-    def names(self) -> np.ndarray:
+    def names(self) -> Names:
         """The arms as an array that keeps their types."""
-        return name_array(self.arms)
+        return name_array(self.arms).view(Names)
 
     def moment(self, rows: np.ndarray, which: int) -> np.ndarray:
         """Means (which = 0), scales (1) or degrees of freedom (2) of all arms: (…, K)."""
@@ -73,10 +89,14 @@ class Layout:
         return p
 
     def assumed(self, rows: np.ndarray) -> np.ndarray:
-        """Propensities (n,) to compute weights from: `fill_propensities`, and 1/K of rounds that
-        were logged without one."""
-        p = self.fill_propensities(rows)
-        return np.where(p == UNLOGGED, 1.0 / len(self.arms), p)
+        """Return propensities (n,) to compute weights from: `fill_propensities`, and for rounds
+        that were logged without one the probabilities that their moments give."""
+        p = self.fill_propensities(rows).copy()
+        if (unlogged := np.flatnonzero(p == UNLOGGED)).size:
+            out = np.empty(unlogged.size)
+            chances(rows[unlogged], -1, self.n_columns, len(self.arms), out)
+            p[unlogged] = out
+        return p
 
 
 def name_array(names: tuple[Name, ...]) -> np.ndarray:

@@ -39,9 +39,9 @@ class Unweighted:
 class InversePropensity:
     """Weight 1 / max(γ, p): each observation by the inverse of its arm's propensity.
 
-    Rounds that another system logged without propensities get the weight of a log in which each of
-    the K arms was as likely, 1 / max(γ, 1/K). That is right for no other log: give `update` the
-    propensities, or let them be "estimated" or "pooled".
+    Rounds that were logged without propensities are weighted by the probabilities that the bandit
+    itself would give at that moment. That is right for its own decisions alone, and for another
+    system's log it is wrong: give `update` the propensities, or let them be "estimated".
 
     clip: γ in (0, 1].
     propensity: "decision", the exact probability at the moment of decision (what the theory

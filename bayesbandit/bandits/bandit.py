@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bayesbandit.balance.reweighting import begin
 from bayesbandit.bandits import account, deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.bandits.refusals import Refused
 from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
@@ -187,12 +188,18 @@ class Bandit(BanditState):
                     return Decision(layout, row)
         return deciding.choose(self, x, arms)
 
-    def observe(self, decision: Decision, reward: Any) -> None:
-        """The reward of an own decision, or the rewards (n,) of a batch; late and in any order.
+    def observe(
+        self, decision: Decision, reward: Any, errors: Literal["raise", "skip"] = "raise"
+    ) -> list[Refused] | None:
+        """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
+        errors: "raise", where one row that cannot be learned refuses them all, or "skip", which
+            learns the others: those that were left out are returned, as (row, reason). Such are
+            rows of an arm that was removed, and rewards that are not finite or impossible under the
+            model.
         A decision that is observed twice counts twice.
         """
-        live = self.learning
+        live = self.learning if errors == "raise" else None
         if live is not None and type(decision) is Decision and type(reward) in NUMBERS:
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
@@ -200,19 +207,27 @@ class Bandit(BanditState):
                 own = float(reward)
                 done = observe_one(row, own, stats, settings, source, clip, history, count)
                 if done == DONE:
-                    return
-        lessons.observe(self, decision, reward)
+                    return None
+        return lessons.observe(self, decision, reward, errors)
 
-    def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
+    def update(
+        self, x: Any, arm: Any, reward: Any, propensity: Any = None,
+        errors: Literal["raise", "skip"] = "raise",
+    ) -> list[Refused] | None:  # fmt: skip
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
         propensity: the probabilities (n,) with which the arms were chosen, or one for all rows.
-            None: the log has none. None is then logged (NaN in `history` and `summary`), and a bandit
-            without weights needs none. `InversePropensity` weights such rounds as if each of the K
-            arms had been as likely, by 1 / max(clip, 1/K), until it has estimated better.
+            None: the log has none. None is then logged (NaN in `history` and `summary`), and a
+            bandit without weights needs none. `InversePropensity` weights such rounds by the
+            bandit's current probabilities, which is wrong for another system's log; where
+            propensities are pooled or estimated, by these as soon as they are known.
+        errors: "raise", where one row that cannot be learned refuses them all, or "skip", which
+            learns the others: those that were left out are returned, as (row, reason). Such are
+            rows with an unknown arm, a context that is not finite or cannot be encoded, a reward
+            that is not finite or impossible under the model, and a propensity outside (0, 1].
         Where arms have features, those of the chosen ones, (n, d), are enough.
         """
-        lessons.update(self, x, arm, reward, propensity)
+        return lessons.update(self, x, arm, reward, propensity, errors)
 
     @forks.alone
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:

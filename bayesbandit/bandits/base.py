@@ -54,7 +54,7 @@ class Player(Protocol):
         """A choice for a context (d,): something with `arm`, a name, and `propensity`."""
         ...
 
-    def observe(self, choice: Any, reward: float) -> None:
+    def observe(self, choice: Any, reward: float) -> object:
         """The reward of an own choice."""
         ...
 

@@ -72,6 +72,16 @@ def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
     return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
 
 
+def check_weighable(bandit: BanditState, x: np.ndarray) -> None:
+    """Raise where rounds without propensities, at contexts x, would need one for their weight."""
+    if bandit.of_arms and x.ndim == 2:
+        K, d = len(bandit.arms), bandit.n_features
+        raise ValueError(
+            f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
+            "rounds without a propensity are by the bandit's current probabilities"
+        )
+
+
 def _listed(arms: Iterable[Name]) -> list[Name]:
     return [arms] if isinstance(arms, str | Integral) else list(arms)
 

@@ -60,24 +60,21 @@ def test_the_history_has_no_propensity(make, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["BLTS", "forest", "tree"])
-def test_their_weight_is_that_of_arms_that_were_as_likely(name):
-    """Whatever the bandit believes by then: one by one, in any order, or all at once."""
+def test_their_weight_is_by_the_current_probabilities(name):
     balance = bb.InversePropensity()
     make = KINDS[name] if name != "forest" else lambda: bb.Bandit(
         ["a", "b", "c"], Forest(trees=20, bag=4), bb.Thompson(), balance, n_features=2
     )  # fmt: skip
     x, arm, reward = log()
-    whole, singly, uniform = make(), make(), make()
-    whole.update(x, arm, reward)
-    uniform.update(x, arm, reward, propensity=1 / 3)
-    for i in range(len(x)):
-        singly.update(x[i], arm[i : i + 1], reward[i])
-    for bandit in (whole, singly):
-        np.testing.assert_array_equal(bandit.history.weight, uniform.history.weight)
-        np.testing.assert_allclose(
-            bandit.belief.moments(x)[0], uniform.belief.moments(x)[0], atol=1e-12
-        )
-    np.testing.assert_array_equal(balance.weights(whole.history, whole.belief), np.full(60, 3.0))
+    bandit = make()
+    for start in range(0, 60, 20):
+        part = slice(start, start + 20)
+        p = bandit.probabilities(x[part])[np.arange(20), [bandit.number(a) for a in arm[part]]]
+        bandit.update(x[part], arm[part], reward[part])
+        np.testing.assert_allclose(bandit.history.weight[part], 1 / np.maximum(0.1, p))
+    weight = bandit.history.weight
+    assert len(np.unique(weight)) > 3
+    np.testing.assert_array_equal(balance.weights(bandit.history, bandit.belief), weight)
 
 
 def test_an_unbalanced_bandit_needs_none():
@@ -88,20 +85,23 @@ def test_an_unbalanced_bandit_needs_none():
     assert without.choose(x[0]).probabilities.tolist() == given.choose(x[0]).probabilities.tolist()
 
 
-def test_features_of_the_chosen_arms_are_enough():
-    bandit = bb.Bandit(
-        3, bb.Shared(bb.Ridge()), bb.Thompson(), bb.InversePropensity(), n_features=2
-    )
+def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
     x, _, reward = log()
-    bandit.update(x, np.arange(60) % 3, reward)
-    other = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), bb.InversePropensity(), n_features=2)
-    all_arms = np.stack([x, x, x], axis=1)
-    other.update(all_arms, np.arange(60) % 3, reward)
-    np.testing.assert_array_equal(bandit.history.x, other.history.x)
-    np.testing.assert_array_equal(bandit.history.weight, np.full(60, 3.0))
-    np.testing.assert_array_equal(
-        bandit.belief.moments(all_arms)[0], other.belief.moments(all_arms)[0]
-    )
+    arm, all_arms = np.arange(60) % 3, np.stack([x, x, x], axis=1)
+    one, other = (bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2) for _ in "ab")
+    one.update(x, arm, reward)
+    other.update(all_arms, arm, reward)
+    np.testing.assert_array_equal(one.history.x, other.history.x)
+    for own, theirs in zip(
+        one.belief.moments(all_arms), other.belief.moments(all_arms), strict=True
+    ):
+        np.testing.assert_array_equal(own, theirs)
+    balance = bb.InversePropensity()
+    weighted = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), balance, n_features=2)
+    with pytest.raises(ValueError, match="give the propensities, or the features of all arms"):
+        weighted.update(x, arm, reward)
+    weighted.update(all_arms, arm, reward)
+    np.testing.assert_array_equal(weighted.history.weight, np.full(60, 3.0))
 
 
 def test_estimated_propensities_do_without():
