@@ -11,7 +11,18 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.chances import chances
-from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, row_width, tail_at
+from bayesbandit.kernels.rules import (
+    ARM,
+    EPSILON_GREEDY,
+    FLOOR,
+    KIND,
+    PARAM,
+    PROPENSITY,
+    REWARD,
+    WEIGHT,
+    row_width,
+    tail_at,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +98,13 @@ class Layout:
             chances(rows[missing], -1, self.n_columns, len(self.arms), out)
             p[missing] = out
         return p
+
+    def floors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the least probability of an arm in decided rows (n, width): (n,)."""
+        tail, K = rows[:, self.tail :], len(self.arms)
+        floor = tail[:, FLOOR]
+        share = np.where(tail[:, KIND] == EPSILON_GREEDY, tail[:, PARAM] / K, 0.0)
+        return floor + np.maximum(1.0 - K * floor, 0.0) * share
 
     def assumed(self, rows: np.ndarray) -> np.ndarray:
         """Return propensities (n,) to compute weights from: `fill_propensities`, and for rounds
@@ -255,6 +273,11 @@ class History:
         logged elsewhere without one."""
         p = self.layout.fill_propensities(self.ordered())
         return np.where(p == UNLOGGED, np.nan, p)
+
+    def floors(self) -> np.ndarray:
+        """Return the least probability that any arm had in each round (n,): min_probability, and
+        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere."""
+        return self.layout.floors(self.ordered())
 
     @property
     def weight(self) -> np.ndarray:

@@ -161,15 +161,26 @@ class Bandit(BanditState):
         with self.lock:  # no arm comes or goes meanwhile
             return deciding.probabilities(self, of_arms.of_all(self, x))
 
-    def summary(self) -> pd.DataFrame:
-        """What the rounds that `history` keeps say of each arm, a row by name.
+    def summary(self, min_probability: float | None = None) -> pd.DataFrame:
+        """Return what the rounds that `history` keeps say of each arm, a row by name. Removed arms
+        of these rounds are there too.
 
-        rounds of it and their share of all kept; mean_reward; ipw_value, its mean reward had it
-        been chosen everywhere, Σ r/p / Σ 1/p (Hájek 1971), with a standard error that takes the
-        rounds for independent; smallest_propensity p; and how many even rounds the weights 1/p
-        are worth (effective, Kish 1965). NaN where there are too few rounds.
+        rounds of the arm, and their share of all kept; mean_reward; ipw_value, its mean reward had
+        it been chosen in every round in which it could be, Σ r/p / Σ 1/p (Hájek 1971), and ipw_se,
+        its standard error; smallest_propensity p; effective, how many even rounds the weights 1/p
+        are worth (Kish 1965); removed, whether the arm is gone; note, what one should know: where
+        the history has dropped older rounds, where propensities are missing, and why there is no
+        standard error. `attrs` has the numbers of rounds "kept" and "observed".
+
+        Rounds without a propensity are not in ipw_value, smallest_propensity and effective. There
+        is no standard error without a floor under the probabilities, since 1/p then has no bound
+        and an interval may miss at any number of rounds. A floor is the `min_probability` (or ε/K)
+        with which each round was decided. It must not be lower in the later half of the rounds than
+        in the earlier one, as that of a function that decays is; and by itself it must give an arm
+        5 rounds. Nor is there one below 5 effective rounds.
+        min_probability: the floor of rounds that another system logged, which only you can know.
         """
-        return account.summary(self.history)
+        return account.summary(self.history, min_probability)
 
     def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.

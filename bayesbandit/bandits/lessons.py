@@ -38,7 +38,7 @@ def observe(
         what, n = ("reward", 1) if one else ("rewards", len(rows))
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
-            floor = np.atleast_2d(rows)[:, decision.layout.tail + rules.FLOOR]
+            floor = decision.layout.floors(np.atleast_2d(rows))
             numbers = checks.contexts(x, bandit.n_features)  # encoded by now
             logged = numbers, np.atleast_1d(decision.arm), reward, p
             if skips:
@@ -133,7 +133,7 @@ def _update(
         rows[:, tail + rules.KIND] = kind
         rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
         if propensity is not None:
-            rows[:, tail + rules.FLOOR] = floor
+            rows[:, tail + rules.PARAM], rows[:, tail + rules.FLOOR] = 0.0, floor
         rows[:, tail + rules.PROPENSITY] = p
         rows[:, tail + rules.REWARD] = reward
         rows[:, tail + rules.WEIGHT] = np.nan
