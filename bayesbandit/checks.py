@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -256,3 +256,29 @@ def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
         if not names.isdisjoint(owner.__dict__):
             return None
     return None
+
+
+class Names(np.ndarray):
+    """Arms' names (n,). A single one is a string or an integer of Python, as it was given, which
+    JSON takes; what is computed from them are plain arrays."""
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        return found.item() if isinstance(found, np.generic) else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()] if return_scalar else np.asarray(array)
+
+
+def name_array(names: tuple[Name, ...]) -> np.ndarray:
+    """Names as int64, str or (both mixed) object array, so that they keep their types."""
+    kinds = {type(name) for name in names}
+    if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):
+        return np.array(names, dtype=np.int64)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
+    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end

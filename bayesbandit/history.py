@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.kernels.chances import chances
 from bayesbandit.kernels.rules import (
     ARM,
@@ -30,21 +29,6 @@ if TYPE_CHECKING:
 OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 ROOM = 1024  # rows for which there is room at first
 UNLOGGED = np.inf  # in the place of a propensity: none was logged, and none can be computed
-
-
-class Names(np.ndarray):
-    """Arms' names (n,). A single one is a string or an integer of Python, as it was given, which
-    JSON takes; what is computed from them are plain arrays."""
-
-    def __getitem__(self, which: Any) -> Any:
-        found = super().__getitem__(which)
-        return found.item() if isinstance(found, np.generic) else found
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
 
 @dataclass(frozen=True)
@@ -115,17 +99,6 @@ class Layout:
             chances(rows[unlogged], -1, self.n_columns, len(self.arms), out)
             p[unlogged] = out
         return p
-
-
-def name_array(names: tuple[Name, ...]) -> np.ndarray:
-    """Names as int64, str or (both mixed) object array, so that they keep their types."""
-    kinds = {type(name) for name in names}
-    if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):
-        return np.array(names, dtype=np.int64)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
-    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end
 
 
 def unheld[N: (int, float)](count: N) -> N:
