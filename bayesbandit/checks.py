@@ -107,10 +107,20 @@ def unmasked(values: Any, what: str) -> np.ndarray:
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
     """The array itself, where all of it is finite, and at most `most` in size."""
     if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
-        where = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= most))[0])
-        size = "" if most == sys.float_info.max else f", at most {most:g} in size"
-        raise ValueError(f"{what} must be finite{size}; found {array[where]} at {list(where)}")
+        raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
     return array
+
+
+def not_finite(array: np.ndarray, what: str) -> dict[int, str]:
+    """Return the rows of an array (n, …) with a number that is not finite, or too large, and what
+    is wrong with it."""
+    found = np.argwhere(~(np.abs(array) <= LARGEST))[::-1]  # a row's first number comes last
+    return {int(at[0]): _not_finite(array, what, LARGEST, at) for at in found}
+
+
+def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
+    size = "" if most == sys.float_info.max else f", at most {most:g} in size"
+    return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"
 
 
 def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:

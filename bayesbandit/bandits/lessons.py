@@ -48,7 +48,7 @@ def observe(
         if skips:
             told = checks.one_a_row(reward, n, what)
             several, some = np.atleast_2d(rows), refusals.Rows(n)
-            some.check(lambda i: checks.column(told[i], len(i), what))
+            some.check_finite(told, what)
             some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
             return some.listed()
         reward = checks.column(reward, n, what)
@@ -90,7 +90,7 @@ def _update_some(
     checks.same_length(arm, n)
     told, p = checks.one_a_row(reward, n, "rewards"), None
     rows.check(lambda i: [bandit.number(a) for a in arm[i]])
-    rows.check(lambda i: checks.column(told[i], len(i), "rewards"))
+    rows.check_finite(told, "rewards")
     if propensity is not None:
         p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
         rows.check(lambda i: checks.propensities(p[i], len(i)))

@@ -32,11 +32,19 @@ class Rows:
     def __init__(self, n: int) -> None:
         self.left, self.refused = np.arange(n), dict[int, str]()
 
+    def check_finite(self, values: np.ndarray, what: str) -> None:
+        """Take out the rows of values (n, …) that are not finite."""
+        self.refused = checks.not_finite(values, what) | self.refused
+        self._leave()
+
+    def _leave(self) -> None:
+        self.left = np.array([i for i in self.left if i not in self.refused], dtype=np.int64)
+
     def check(self, check: Callable[[np.ndarray], object]) -> None:
         """Take out the rows that `check`, of several rows' numbers, refuses."""
         if self.left.size:
             self.refused |= _refused(self.left, check)
-            self.left = np.array([i for i in self.left if i not in self.refused], dtype=np.int64)
+            self._leave()
 
     def learn(self, bandit: BanditState, learn: Callable[[Any, np.ndarray], object]) -> None:
         """Let a bandit learn those that are left, and take out those that its belief refuses."""
@@ -81,7 +89,7 @@ def contexts(bandit: BanditState, x: Any, n: int) -> tuple[np.ndarray, Rows]:
     if z.shape not in shapes:
         said = " or ".join(map(str, sorted(shapes)))
         raise ValueError(f"contexts of {n} rounds must have shape {said}; got {z.shape}")
-    rows.check(lambda some: checks.finite(z[some], "contexts", checks.LARGEST))
+    rows.check_finite(z, "contexts")
     return np.where(np.isin(np.arange(n), rows.left).reshape(-1, *[1] * (z.ndim - 1)), z, 0.0), rows
 
 
