@@ -93,6 +93,7 @@ def _update_some(
     rows.check_finite(told, "rewards")
     if propensity is not None:
         p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
+        rows.check_finite(p, "propensities")
         rows.check(lambda i: checks.propensities(p[i], len(i)))
     least = np.broadcast_to(floor, n)
     rows.learn(

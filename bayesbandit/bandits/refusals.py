@@ -71,7 +71,8 @@ def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[in
         check(rows)
     except ValueError as error:
         if len(rows) == 1:
-            return {int(rows[0]): str(error)}
+            row = int(rows[0])  # a model counts the rows that it was asked about
+            return {row: str(error).replace(": row 0, ", f": row {row}, ")}
         half = len(rows) // 2
         return _refused(rows[:half], check) | _refused(rows[half:], check)
     return {}

@@ -101,7 +101,7 @@ def test_rewards_that_the_model_holds_impossible():
             np.ones((5, 1)), [0, 1, 0, 1, 0], [1.0, 0.5, 0.0, -1.0, 1.0], 0.5, errors="skip"
         )
         assert [row for row, _ in found] == [1, 3]
-        assert all("reward" in reason for _, reason in found)
+        assert all(f"row {row}, " in reason for row, reason in found)
         assert bandit.history.reward.tolist() == [1.0, 0.0, 1.0]
         decision = bandit.choose(np.ones((3, 1)))
         assert [r for r, _ in bandit.observe(decision, [1.0, 7.0, 0.0], errors="skip")] == [1]
