@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -107,10 +107,20 @@ def unmasked(values: Any, what: str) -> np.ndarray:
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
     """The array itself, where all of it is finite, and at most `most` in size."""
     if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
-        where = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= most))[0])
-        size = "" if most == sys.float_info.max else f", at most {most:g} in size"
-        raise ValueError(f"{what} must be finite{size}; found {array[where]} at {list(where)}")
+        raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
     return array
+
+
+def not_finite(array: np.ndarray, what: str) -> dict[int, str]:
+    """Return the rows of an array (n, …) with a number that is not finite, or too large, and what
+    is wrong with it."""
+    found = np.argwhere(~(np.abs(array) <= LARGEST))[::-1]  # a row's first number comes last
+    return {int(at[0]): _not_finite(array, what, LARGEST, at) for at in found}
+
+
+def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
+    size = "" if most == sys.float_info.max else f", at most {most:g} in size"
+    return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"
 
 
 def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
@@ -138,15 +148,34 @@ def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
 
 def column(values: Any, n: int, what: str) -> np.ndarray:
     """One finite number a row, (n,); a single number stands for one row."""
+    return finite(one_a_row(values, n, what), what, LARGEST)
+
+
+def one_a_row(values: Any, n: int, what: str) -> np.ndarray:
+    """Return a number a row, (n,), finite or not; a single number stands for one row."""
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
-    return finite(array, what, LARGEST)
+    return array
+
+
+def same_length(arm: np.ndarray, n: int) -> None:
+    """Raise where arms are not the names of n ≥ 1 rows."""
+    if n == 0:
+        raise ValueError("an update needs at least one round; got none")
+    if arm.shape != (n,):
+        raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
+
+
+def repeated(value: Any, n: int) -> Any:
+    """Return a single number n times; anything else as it is."""
+    single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    return [value] * n if single else value
 
 
 def propensities(values: Any, n: int) -> np.ndarray:
-    """Propensities (n,), each in (0, 1]."""
-    p = column(values, n, "propensities")
+    """Propensities (n,), each in (0, 1]; a single number stands for all rows."""
+    p = column(repeated(values, n), n, "propensities")
     if not ((p > 0) & (p <= 1)).all():
         bad = p[(p <= 0) | (p > 1)][0]
         raise ValueError(f"propensities must be in (0, 1]; got {bad}")
@@ -237,3 +266,29 @@ def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
         if not names.isdisjoint(owner.__dict__):
             return None
     return None
+
+
+class Names(np.ndarray):
+    """Arms' names (n,). A single one is a string or an integer of Python, as it was given, which
+    JSON takes; what is computed from them are plain arrays."""
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        return found.item() if isinstance(found, np.generic) else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return np.asarray(array)[()] if return_scalar else np.asarray(array)
+
+
+def name_array(names: tuple[Name, ...]) -> np.ndarray:
+    """Names as int64, str or (both mixed) object array, so that they keep their types."""
+    kinds = {type(name) for name in names}
+    if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):
+        return np.array(names, dtype=np.int64)
+    array = np.empty(len(names), dtype=object)
+    array[:] = names
+    plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
+    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end

@@ -84,8 +84,11 @@ def save(
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
     """Tables under their headings."""
     from bayesbandit import evaluation
+    from bayesbandit.evaluation.text import escaped
 
-    return "\n".join(f"## {title}\n\n{evaluation.markdown(f)}\n" for title, f in titled.items())
+    return "\n".join(
+        f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
+    )
 
 
 def _is_ours(picture: Path) -> bool:

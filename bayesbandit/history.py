@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.kernels.chances import chances
-from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, row_width, tail_at
+from bayesbandit.kernels.rules import (
+    ARM,
+    EPSILON_GREEDY,
+    FLOOR,
+    KIND,
+    PARAM,
+    PROPENSITY,
+    REWARD,
+    WEIGHT,
+    row_width,
+    tail_at,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 ROOM = 1024  # rows for which there is room at first
+UNLOGGED = np.inf  # in the place of a propensity: none was logged, and none can be computed
 
 
 @dataclass(frozen=True)
@@ -51,9 +63,9 @@ class Layout:
         return {arm: k for k, arm in enumerate(self.arms)}
 
     @cached_property
-    def names(self) -> np.ndarray:
+    def names(self) -> Names:
         """The arms as an array that keeps their types."""
-        return name_array(self.arms)
+        return name_array(self.arms).view(Names)
 
     def moment(self, rows: np.ndarray, which: int) -> np.ndarray:
         """Means (which = 0), scales (1) or degrees of freedom (2) of all arms: (…, K)."""
@@ -71,16 +83,22 @@ class Layout:
             p[missing] = out
         return p
 
+    def floors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the least probability of an arm in decided rows (n, width): (n,)."""
+        tail, K = rows[:, self.tail :], len(self.arms)
+        floor = tail[:, FLOOR]
+        share = np.where(tail[:, KIND] == EPSILON_GREEDY, tail[:, PARAM] / K, 0.0)
+        return floor + np.maximum(1.0 - K * floor, 0.0) * share
 
-def name_array(names: tuple[Name, ...]) -> np.ndarray:
-    """Names as int64, str or (both mixed) object array, so that they keep their types."""
-    kinds = {type(name) for name in names}
-    if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):
-        return np.array(names, dtype=np.int64)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
-    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end
+    def assumed(self, rows: np.ndarray) -> np.ndarray:
+        """Return propensities (n,) to compute weights from: `fill_propensities`, and for rounds
+        that were logged without one the probabilities that their moments give."""
+        p = self.fill_propensities(rows).copy()
+        if (unlogged := np.flatnonzero(p == UNLOGGED)).size:
+            out = np.empty(unlogged.size)
+            chances(rows[unlogged], -1, self.n_columns, len(self.arms), out)
+            p[unlogged] = out
+        return p
 
 
 def unheld[N: (int, float)](count: N) -> N:
@@ -91,7 +109,8 @@ def unheld[N: (int, float)](count: N) -> N:
 class History:
     """The last `limit` observed rounds (None: all of them), in order of observation.
 
-    A removed arm's rounds stay, under its name. Propensities are those of the moment of decision,
+    A removed arm's rounds stay, under its name, which is kept as long as one of them: an open
+    decision has its own copy of its arms' names. Propensities are those of the moment of decision,
     computed from the moments stored with the round when they are first asked for.
 
     `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
@@ -104,7 +123,7 @@ class History:
 
     def __init__(self, layout: Layout, limit: int | None) -> None:
         self.layout = layout
-        self.retired: list[Name] = []  # removed arms; a row's arm −1 is the first of them
+        self.retired: list[Name] = []  # removed arms of rows; a row's arm −1 is the first of them
         self.rows = np.empty((0, layout.width))
         self.count = np.array([0, 0, -1 if limit is None else limit], dtype=np.int64)
 
@@ -223,8 +242,15 @@ class History:
 
     @property
     def propensity(self) -> np.ndarray:
-        """Probabilities of the played arms at the moment of decision (n,)."""
-        return self.layout.fill_propensities(self.ordered()).copy()
+        """Probabilities of the played arms at the moment of decision (n,); NaN of rounds that were
+        logged elsewhere without one."""
+        p = self.layout.fill_propensities(self.ordered())
+        return np.where(p == UNLOGGED, np.nan, p)
+
+    def floors(self) -> np.ndarray:
+        """Return the least probability that any arm had in each round (n,): min_probability, and
+        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere."""
+        return self.layout.floors(self.ordered())
 
     @property
     def weight(self) -> np.ndarray:
@@ -232,8 +258,9 @@ class History:
         return self.ordered()[:, self.layout.tail + WEIGHT].copy()
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a round: x0 … x(d−1), or the features' names, arm, reward, propensity, weight. A
-        feature called as one of these is followed by " (context)"."""
+        """Return one row a round: x0 … x(d−1), or the features' names, arm, reward, propensity (NaN
+        where none was logged), weight. A feature called as one of these is followed by
+        " (context)"."""
         import pandas as pd
 
         now = self.fork()
@@ -246,8 +273,9 @@ class History:
         )
 
     def relaid(self, layout: Layout) -> History:
-        """The same rounds after a change of the bandit's arms. Past propensities are settled first,
-        and of the moments that they came from nothing is kept."""
+        """Return the same rounds after a change of the bandit's arms. Past propensities are settled
+        first, and of the moments that they came from nothing is kept; nor are the names of removed
+        arms that have no row left."""
         old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
         old.fill_propensities(past)
         rows = np.empty((len(past), layout.width))
@@ -255,11 +283,14 @@ class History:
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
         rows[:, layout.tail :] = past[:, old.tail :]
-        retired = [*self.retired, *(arm for arm in arms if arm not in layout.index)]
-        number = {arm: -1 - i for i, arm in enumerate(retired)} | layout.index
-        code = np.array([number[arm] for arm in arms])
-        played = past[:, old.tail + ARM].astype(np.int64)
-        rows[:, layout.tail + ARM] = np.where(played < 0, played, code[np.maximum(played, 0)])
+        had, known = len(self.retired), self.names()  # by number: −1 is the last name
+        played, where = np.unique(past[:, old.tail + ARM].astype(np.int64), return_inverse=True)
+        there = [k for k in played.tolist() if k < 0 or arms[k] not in layout.index]
+        gone = sorted(there, key=lambda k: -1 - k if k < 0 else had + k)  # as they went
+        retired = [known[k] for k in gone]
+        number = {k: -1 - i for i, k in enumerate(gone)}
+        code = [number[k] if k in number else layout.index[arms[k]] for k in played.tolist()]
+        rows[:, layout.tail + ARM] = np.array(code, dtype=np.float64)[where]
         history = History(layout, self.limit)
         history.restore(rows, self.total, retired)
         return history

@@ -17,6 +17,7 @@ class Tempered:
     schedule = bb.Schedule(0.25)  # the past is weighed anew each time an arm has grown by a quarter
 
     def weights(self, history, belief):
-        return np.maximum(self.clip, history.propensity) ** -self.power
+        p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log had none
+        return np.maximum(self.clip, p) ** -self.power
 
     provisional = weights  # and so does a new round until then

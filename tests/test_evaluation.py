@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from html import unescape
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from scipy import stats
 from scipy.special import erf, erfinv
 
@@ -377,6 +382,24 @@ def test_what_is_rounded_to_zero_has_no_sign() -> None:
 def test_a_share_near_an_end_is_not_the_end() -> None:
     assert ev.share(399, 400) == "99.8 ± 0.2"
     assert ev.share(1, 10_000) == "0.01 ± 0.01"
+
+
+@given(
+    st.text(
+        st.sampled_from("ab 1_*`\\\\[]()<>!&;#|~-+.:/$'\"\n\r\tü$") | st.characters(), max_size=12
+    )
+)
+def test_markdown_shows_texts_as_they_are(text: str) -> None:
+    """By a reader of Markdown, with HTML on: names of columns and levels may be anything."""
+    text = text.replace("\0", "")
+    frame = pd.DataFrame({"x" + text: ["y" + text, "z"], "n": [1.5, 2.0]})
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(ev.markdown(frame))
+    tags = re.findall(r"<(\w+)", html)
+    assert set(tags) <= {"table", "thead", "tbody", "tr", "th", "td"}
+    shown = [unescape(cell) for cell in re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", html, re.S)]
+    assert [" ".join(cell.split()) for cell in shown] == [
+        " ".join(cell.split()) for cell in ("x" + text, "n", "y" + text, "1.5", "z", "2.0")
+    ]
 
 
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:

@@ -39,6 +39,10 @@ class Unweighted:
 class InversePropensity:
     """Weight 1 / max(γ, p): each observation by the inverse of its arm's propensity.
 
+    Rounds that were logged without propensities are weighted by the probabilities that the bandit
+    itself would give at that moment. That is right for its own decisions alone, and for another
+    system's log it is wrong: give `update` the propensities, or let them be "estimated".
+
     clip: γ in (0, 1].
     propensity: "decision", the exact probability at the moment of decision (what the theory
         needs); "pooled", the paper's Algorithm 1: the mean over past periods' policies,
@@ -81,6 +85,7 @@ class InversePropensity:
         return Schedule(self.refit_every)
 
     def weights(self, history: History, belief: Belief) -> np.ndarray:
+        """1 / max(γ, p) of all rounds (n,); of those without a propensity what they weigh now."""
         if self.propensity == "pooled":
             raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
         p = history.propensity
@@ -90,7 +95,7 @@ class InversePropensity:
             for arm in estimator.arms:
                 mine = history.arm == arm
                 p[mine] = estimator.of(arm, rows[mine], history.layout)
-        return 1.0 / np.maximum(self.clip, p)
+        return np.where(np.isnan(p), history.weight, 1.0 / np.maximum(self.clip, p))
 
     def weigher(self) -> Inverse | None:
         """The propensities of one bandit's past; None where they are known for good."""

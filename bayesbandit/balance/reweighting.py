@@ -101,7 +101,7 @@ class Inverse:
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
         p = self.estimator.of(arm, rows, layout)
-        return self._weights(layout.fill_propensities(rows) if p is None else p)
+        return self._weights(layout.assumed(rows) if p is None else p)
 
     def learn(self, history: History, belief: Belief) -> None:
         self.estimator.learn(history)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,15 +13,16 @@ from bayesbandit import checks
 from bayesbandit.balance.base import Balance, weight_source
 from bayesbandit.balance.propensity import Unweighted
 from bayesbandit.balance.reweighting import begin
-from bayesbandit.bandits import account, deciding, door, forks, lessons, of_arms, playing
+from bayesbandit.balance.summary import summary
+from bayesbandit.bandits import deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.bandits.refusals import Refused
 from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
-from bayesbandit.kernels import rules
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
@@ -130,16 +130,15 @@ class Bandit(BanditState):
 
     @forks.alone
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
-        """What is known now about one arm's coefficients and mean reward; where the arms share a
-        declared model, about all of them. Its ArviZ tree has the rounds that `history` kept."""
-        k = self.number(arm)
-        rows = self.history.ordered() if self.of_arms else self.history.of_arm(k)
-        layout, tail = self.layout, rows[:, self.layout.tail :]
-        kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
-        known = self.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
-        if self.encoder is not None and hasattr(known, "encoder"):
-            known = replace(known, encoder=self.encoder)
-        return known
+        """Return the posterior of one arm's coefficients and mean reward, of all of its rounds so
+        far, weighted as in `history`; where the arms share a declared model, of all arms.
+
+        Draws and forests that decide are refitted on a schedule (`refit_every`), and may be of
+        fewer rounds. This posterior is fitted to all of them when it is asked for, and kept until
+        the next reward; decisions stay as they are. Where it has a closed form, its ArviZ tree has
+        the rounds that `history` kept.
+        """
+        return deciding.posterior(self, self.number(arm))
 
     def greedy(self, x: Any = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
@@ -153,15 +152,22 @@ class Bandit(BanditState):
         with self.lock:  # no arm comes or goes meanwhile
             return deciding.probabilities(self, of_arms.of_all(self, x))
 
-    def summary(self) -> pd.DataFrame:
-        """What the rounds that `history` keeps say of each arm, a row by name.
+    def summary(self, min_probability: float | None = None) -> pd.DataFrame:
+        """Return what the rounds that `history` keeps say of each arm, removed ones too, by name.
 
-        rounds of it and their share of all kept; mean_reward; ipw_value, its mean reward had it
-        been chosen everywhere, Σ r/p / Σ 1/p (Hájek 1971), with a standard error that takes the
-        rounds for independent; smallest_propensity p; and how many even rounds the weights 1/p
-        are worth (effective, Kish 1965). NaN where there are too few rounds.
+        rounds, and their share of all kept; mean_reward; ipw_value, the mean reward had the arm
+        been chosen whenever it could be, Σ r/p / Σ 1/p (Hájek 1971), by the rounds with a
+        propensity p, and its ipw_se; smallest_propensity; effective, how many even rounds the
+        weights 1/p are worth (Kish 1965); removed; note: older rounds that are not kept, missing
+        propensities, and why there is no ipw_se. `attrs` counts the rounds "kept" and "observed".
+
+        There is no ipw_se below 5 effective rounds, nor without a floor: 1/p then has no bound, and
+        intervals miss. The floor is the `min_probability` (or ε/K) with which each round was
+        decided. It may not be lower in the later half of the rounds than before, as one that decays
+        is, and must give an arm 5 rounds by itself. min_probability: the floor of rounds that were
+        told by `update`, which only you can know.
         """
-        return account.summary(self.history)
+        return summary(self.history, min_probability)
 
     def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
@@ -180,12 +186,15 @@ class Bandit(BanditState):
                     return Decision(layout, row)
         return deciding.choose(self, x, arms)
 
-    def observe(self, decision: Decision, reward: Any) -> None:
-        """The reward of an own decision, or the rewards (n,) of a batch; late and in any order.
+    def observe(
+        self, decision: Decision, reward: Any, errors: Literal["raise", "skip"] = "raise"
+    ) -> list[Refused] | None:
+        """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
+        errors: see `update`; also a row of an arm that was removed is one that cannot be learned.
         A decision that is observed twice counts twice.
         """
-        live = self.learning
+        live = self.learning if errors == "raise" else None
         if live is not None and type(decision) is Decision and type(reward) in NUMBERS:
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
@@ -193,16 +202,27 @@ class Bandit(BanditState):
                 own = float(reward)
                 done = observe_one(row, own, stats, settings, source, clip, history, count)
                 if done == DONE:
-                    return
-        lessons.observe(self, decision, reward)
+                    return None
+        return lessons.observe(self, decision, reward, errors)
 
-    def update(self, x: Any, arm: Any, reward: Any, propensity: Any = None) -> None:
-        """Rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and their propensities.
+    def update(
+        self, x: Any, arm: Any, reward: Any, propensity: Any = None,
+        errors: Literal["raise", "skip"] = "raise",
+    ) -> list[Refused] | None:  # fmt: skip
+        """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
-        Without propensities, today's policy and belief supply them. Where arms have features, those
-        of the chosen ones, (n, d), are enough with propensities.
+        propensity: the probabilities (n,) with which the arms were chosen, or one for all rows.
+            None: the log has none. None is then logged (NaN in `history` and `summary`), and a
+            bandit without weights needs none. `InversePropensity` weights such rounds by the
+            bandit's current probabilities, which is wrong for another system's log; where
+            propensities are pooled or estimated, by these as soon as they are known.
+        errors: "raise", where one row that cannot be learned refuses them all, or "skip", which
+            learns the others and returns those left out, as (row, reason): unknown arms, contexts
+            that are not finite or cannot be encoded, rewards that are not finite or impossible
+            under the model, and propensities outside (0, 1].
+        Where arms have features, those of the chosen ones, (n, d), are enough.
         """
-        lessons.update(self, x, arm, reward, propensity)
+        return lessons.update(self, x, arm, reward, propensity, errors)
 
     @forks.alone
     def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -212,18 +232,7 @@ class Bandit(BanditState):
         balance allows. Returns the numbers of the chosen arms (T,) and their propensities (T,),
         computed in every `every`-th round at least, else NaN.
         """
-        reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
-        x = of_arms.of_all(self, x, len(np.atleast_1d(reward)))
-        checks.integer(every, "every", least=1)
-        shape = len(x), len(self.arms)
-        if reward.shape != shape:
-            raise ValueError(f"rewards must be {shape}; got {reward.shape}")
-        twin = forks.fork(self)
-        twin.encoder = None  # x is numbers by now
-        played = playing.by(self)(twin, x, reward, every)
-        twin.encoder = self.encoder
-        forks.become(self, twin)
-        return played
+        return playing.play(self, x, reward, every)
 
     @forks.alone
     def add_arm(self, arm: Name) -> None:

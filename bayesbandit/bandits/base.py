@@ -20,9 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import Name, floats, shown
+from bayesbandit.checks import Name, floats, name_array, shown
 from bayesbandit.environments.base import Environment
-from bayesbandit.history import name_array
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Player(Protocol):
         """A choice for a context (d,): something with `arm`, a name, and `propensity`."""
         ...
 
-    def observe(self, choice: Any, reward: float) -> None:
+    def observe(self, choice: Any, reward: float) -> object:
         """The reward of an own choice."""
         ...
 

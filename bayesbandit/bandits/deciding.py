@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -108,6 +109,18 @@ def means(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     mean = twin.belief.mean(x)
     forks.become(bandit, twin)
     return mean
+
+
+def posterior(bandit: BanditState, k: int) -> Any:
+    """Return what is known of arm k, with the rounds of it that the history keeps."""
+    layout, history = bandit.layout, bandit.history
+    rows = history.ordered() if bandit.of_arms else history.of_arm(k)
+    tail = rows[:, layout.tail :]
+    kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
+    known = bandit.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+    if bandit.encoder is not None and hasattr(known, "encoder"):
+        known = replace(known, encoder=bandit.encoder)
+    return known
 
 
 @forks.alone

@@ -50,7 +50,8 @@ class Decision:
 
     @property
     def arm(self) -> Name | np.ndarray:
-        """The name of the chosen arm, or an array of names (n,)."""
+        """The name of the chosen arm, or an array (n,) of names: strings and integers of Python, as
+        they were given."""
         if self.rows.ndim == 1:
             return self.layout.arms[int(self.rows[self.layout.tail + ARM])]
         return self.layout.names[self.rows[:, self.layout.tail + ARM].astype(np.int64)]

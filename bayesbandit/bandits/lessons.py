@@ -7,17 +7,23 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandits import deciding, forks, of_arms
+from bayesbandit.balance.reweighting import Inverse
+from bayesbandit.bandits import deciding, forks, of_arms, refusals
 from bayesbandit.bandits.decision import Decision
+from bayesbandit.bandits.refusals import Refused, Rows
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds, rules
 
 
-def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
-    """The reward of a decision, or the rewards (n,) of a batch."""
+def observe(
+    bandit: BanditState, decision: Decision, reward: Any, errors: str = "raise"
+) -> list[Refused] | None:
+    """Learn the reward of a decision, or the rewards (n,) of a batch: see `Bandit.observe`."""
     if type(decision) is not Decision:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
+    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:
         forks.release(bandit)
         if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
@@ -29,42 +35,96 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
                 f"observe takes a Decision of this bandit, whose contexts are {own}; got one about "
                 f"contexts {given}"
             )
+        what, n = ("reward", 1) if one else ("rewards", len(rows))
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
+            floor = decision.layout.floors(np.atleast_2d(rows))
             numbers = checks.contexts(x, bandit.n_features)  # encoded by now
-            _update(bandit, numbers, np.atleast_1d(decision.arm), reward, p)
-            return
-        reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
+            logged = numbers, np.atleast_1d(decision.arm), reward, p
+            if skips:
+                return _update_some(bandit, *logged, refusals.Rows(n), floor)
+            _update(bandit, *logged, floor)
+            return None
+        if skips:
+            told = checks.one_a_row(reward, n, what)
+            several, some = np.atleast_2d(rows), refusals.Rows(n)
+            some.check_finite(told, what)
+            some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
+            return some.listed()
+        reward = checks.column(reward, n, what)
         if one and bandit.reweighting is None and bandit.compiled:
             _one(bandit, rows, float(reward[0]))
         else:
-            rows = np.atleast_2d(rows).copy()
-            rows[:, layout.tail + rules.REWARD] = reward
-            learn(bandit, rows)
+            _told(bandit, np.atleast_2d(rows), reward)
+    return None
 
 
-def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
-    """Rounds logged elsewhere; without propensities, today's policy and belief supply them."""
+def _told(bandit: BanditState, rows: np.ndarray, reward: np.ndarray) -> None:
+    """Learn decided rows (n, width) with their rewards (n,)."""
+    rows = rows.copy()
+    rows[:, bandit.layout.tail + rules.REWARD] = reward
+    learn(bandit, rows)
+
+
+def update(
+    bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any, errors: str = "raise"
+) -> list[Refused] | None:
+    """Learn rounds logged elsewhere: see `Bandit.update`."""
+    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:  # no arm comes or goes meanwhile
-        _update(bandit, of_arms.logged(bandit, x, arm, propensity), arm, reward, propensity)
+        if skips:
+            x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
+            return _update_some(bandit, x, arm, reward, propensity, rows)
+        _update(bandit, of_arms.logged(bandit, x, arm), arm, reward, propensity)
+        return None
 
 
-def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any) -> None:
-    """Of contexts (n, d) or (n, K, d) that have been checked."""
+def _update_some(
+    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any, rows: Rows,
+    floor: np.ndarray | float = 0.0,
+) -> list[Refused]:  # fmt: skip
+    """Learn those of the rows of `_update` that can be; return the others. The shapes of all are
+    checked first."""
     n = len(x)
-    if n == 0:
-        raise ValueError("an update needs at least one round; got none")
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
-    if arm.shape != (n,):
-        raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
+    checks.same_length(arm, n)
+    told, p = checks.one_a_row(reward, n, "rewards"), None
+    rows.check(lambda i: [bandit.number(a) for a in arm[i]])
+    rows.check_finite(told, "rewards")
+    if propensity is not None:
+        p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
+        rows.check_finite(p, "propensities")
+        rows.check(lambda i: checks.propensities(p[i], len(i)))
+    least = np.broadcast_to(floor, n)
+    rows.learn(
+        bandit,
+        lambda who, i: _update(who, x[i], arm[i], told[i], None if p is None else p[i], least[i]),
+    )
+    return rows.listed()
+
+
+def _update(
+    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any,
+    floor: np.ndarray | float = 0.0,
+) -> None:  # fmt: skip
+    """Learn rounds of contexts (n, d) or (n, K, d) that have been checked. floor: the least
+    probabilities with which they were decided (0: not known)."""
+    n = len(x)
+    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
+    checks.same_length(arm, n)
     reward = checks.column(reward, n, "rewards")
-    p = np.nan if propensity is None else checks.propensities(propensity, n)
+    p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
     with bandit.lock:
         forks.release(bandit)
         index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
         now = forks.params(bandit, 1)
         twin = bandit if bandit.compiled else forks.asked(bandit)
-        if bandit.of_arms and x.ndim == 2:
+        absent = propensity is None and not weighs_by_propensity(bandit)
+        if propensity is None and not absent:
+            of_arms.check_weighable(bandit, x)
+        if x.ndim == 3 and absent:
+            x = x[np.arange(n), index]
+        if absent or (bandit.of_arms and x.ndim == 2):
             rows, kind = _of_chosen(bandit, x, index), rules.TABULATED
         else:
             rows, kind = deciding.describe(twin, x, bandit.all_arms, now, held=True)
@@ -73,6 +133,8 @@ def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensit
             rows[:, : bandit.n_features] = x[np.arange(n), index]
         rows[:, tail + rules.KIND] = kind
         rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
+        if propensity is not None:
+            rows[:, tail + rules.PARAM], rows[:, tail + rules.FLOOR] = 0.0, floor
         rows[:, tail + rules.PROPENSITY] = p
         rows[:, tail + rules.REWARD] = reward
         rows[:, tail + rules.WEIGHT] = np.nan
@@ -81,11 +143,19 @@ def _update(bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensit
             forks.become(bandit, twin)
 
 
+def weighs_by_propensity(bandit: BanditState) -> bool:
+    """Return whether a round without a propensity gets its weight from what is believed now."""
+    reweighting = bandit.reweighting
+    if reweighting is None:
+        return bandit.source == rounds.DECISION
+    return isinstance(reweighting.weigher, Inverse)
+
+
 def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
-    """Rows (n, width) of which the features x (n, d) of the chosen arms are known, and not what the
-    others were."""
+    """Return rows (n, width) of contexts, or of features of the chosen arms, x (n, d), without what
+    was believed of the arms."""
     rows, layout = np.empty((len(x), bandit.layout.width)), bandit.layout
-    rows[:, : bandit.n_features] = x
+    rows[:, : bandit.n_features], rows[:, bandit.n_features : layout.n_columns] = x, 1.0
     for which, absent in enumerate((-np.inf, 0.0, 0.0)):
         layout.moment(rows, which)[:] = absent
     mine = np.arange(len(x)), index
@@ -147,6 +217,10 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
 def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
+    unlogged = tail[:, rules.PROPENSITY] == UNLOGGED
+    if bandit.source == rounds.DECISION and unlogged.any():
+        tail[:, rules.PROPENSITY] = layout.assumed(rows)
     rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)
+    tail[unlogged, rules.PROPENSITY] = UNLOGGED
     arm = tail[:, rules.ARM].astype(np.int64)
     return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

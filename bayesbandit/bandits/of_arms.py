@@ -63,21 +63,23 @@ def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
     return found
 
 
-def logged(bandit: BanditState, x: Any, arm: Any, propensity: Any) -> np.ndarray:
+def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
     """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
-    (n, d) of the chosen arms are enough where their propensities are given."""
+    (n, d) of the chosen arms are enough."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
     x = floats(bandit.encoded(x), "contexts")
-    if x.ndim > 2:
-        return of_all(bandit, x)
-    if propensity is None:
+    return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
+
+
+def check_weighable(bandit: BanditState, x: np.ndarray) -> None:
+    """Raise where rounds without propensities, at contexts x, would need one for their weight."""
+    if bandit.of_arms and x.ndim == 2:
         K, d = len(bandit.arms), bandit.n_features
         raise ValueError(
-            f"give the propensities, or the features of all arms, (n, {K}, {d}), from which "
-            "today's belief supplies them"
+            f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
+            "rounds without a propensity are by the bandit's current probabilities"
         )
-    return checked(x, bandit.n_features)
 
 
 def _listed(arms: Iterable[Name]) -> list[Name]:

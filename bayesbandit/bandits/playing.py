@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from bayesbandit import checks
 from bayesbandit.balance.reweighting import Inverse
-from bayesbandit.bandits import forks
+from bayesbandit.bandits import forks, of_arms
 from bayesbandit.bandits.base import step
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
@@ -25,6 +26,22 @@ NOTHING = {
     "logits": np.empty((0, 0)), "place": np.empty(0, np.int64), "past": np.empty((0, 0, 0)),
     "rules": np.empty((0, 3)), "periods": np.empty(0),
 }  # fmt: skip
+
+
+def play(bandit: BanditState, x: Any, reward: Any, every: int) -> Played:
+    """Play contexts x (T, d) and rewards (T, K), checked, and let the bandit be as it is then."""
+    reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
+    x = of_arms.of_all(bandit, x, len(np.atleast_1d(reward)))
+    checks.integer(every, "every", least=1)
+    shape = len(x), len(bandit.arms)
+    if reward.shape != shape:
+        raise ValueError(f"rewards must be {shape}; got {reward.shape}")
+    twin = forks.fork(bandit)
+    twin.encoder = None  # x is numbers by now
+    played = by(bandit)(twin, x, reward, every)
+    twin.encoder = bandit.encoder
+    forks.become(bandit, twin)
+    return played
 
 
 def by(bandit: BanditState) -> Callable[..., Played]:

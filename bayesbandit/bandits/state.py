@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from threading import RLock
 from typing import Any
@@ -15,7 +15,7 @@ from bayesbandit.balance.reweighting import Reweighting
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
-from bayesbandit.tables.door import is_row
+from bayesbandit.tables.door import is_row, named
 from bayesbandit.tables.encoder import Encoder, numbers_only
 
 
@@ -89,10 +89,11 @@ class BanditState:
         return getattr(self.belief, "of_arms", False)
 
     def encoded(self, x: Any) -> Any:
-        """Contexts as numbers: where there is an encoder, (d,) of one row and (n, d) of a table."""
+        """Contexts as numbers: where there is an encoder, (d,) of one row and (n, d) of a table, or
+        of a list of dicts."""
         if self.encoder is None:
             return numbers_only(x)
-        features = self.encoder.transform(x)
+        features = self.encoder.transform(table_of(x))
         return features[0] if is_row(x) else features
 
     def number(self, arm: Any) -> int:
@@ -113,3 +114,16 @@ class BanditState:
         if not names:
             raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
         return available
+
+
+def table_of(x: Any) -> Any:
+    """Return dicts, each a row with the same names, as a table; anything else as it is."""
+    if not (isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x)):
+        return x
+    import pandas as pd
+
+    names = list(dict.fromkeys(name for row in x for name in row))
+    for i, row in enumerate(x):
+        if lost := [name for name in names if name not in row]:
+            raise ValueError(f"row {i} lacks {named(lost)}; other rows have {named(names)}")
+    return pd.DataFrame({name: [row[name] for row in x] for name in names})

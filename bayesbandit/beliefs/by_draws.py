@@ -41,6 +41,7 @@ class ByDraws(Belief):
         self.seed = np.random.SeedSequence(0) if seed is None else seed
         self.rounds = Rounds(n_features)
         self.n = np.zeros(n_arms)
+        self.refitted: dict[int, Any] = {}  # posteriors of all rounds, that were asked for
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
@@ -54,7 +55,7 @@ class ByDraws(Belief):
         """The rounds of these arms have changed: of all arms when one has come or gone."""
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        self.seed = seed
+        self.seed, self.refitted = seed, {}
         self.learn(range(len(self.n)))
 
     def rng(self, k: int, n: int | None = None) -> np.random.Generator:
@@ -150,7 +151,7 @@ class ByDraws(Belief):
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
     ) -> None:
         self.rounds.append(x, arm, reward, weight)
-        self.n = self.n + np.bincount(arm, minlength=len(self.n))
+        self.n, self.refitted = self.n + np.bincount(arm, minlength=len(self.n)), {}
         self.learn(sorted(set(arm.tolist())))
 
     def reweigh(
@@ -158,6 +159,7 @@ class ByDraws(Belief):
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         self.rounds.replace(x, arm, reward, weight)
+        self.refitted = {}
         self.learn(due)
 
     def add_arm(self) -> None:
@@ -169,6 +171,7 @@ class ByDraws(Belief):
 
     def _change(self, n_arms: int) -> None:
         self._count(n_arms)
+        self.refitted = {}
         self.learn(range(n_arms))
 
     def _count(self, n_arms: int) -> None:
@@ -178,7 +181,8 @@ class ByDraws(Belief):
 
     def fork(self) -> Self:
         twin, rounds = copy(self), self.rounds.fork()
-        own = {k: v for k, v in vars(self).items() if k not in ("rounds", "seed")}
+        shared = "rounds", "seed", "refitted"
+        own = {k: v for k, v in vars(self).items() if k not in shared}
         vars(twin).update(deepcopy(own), rounds=rounds)
         return twin
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 SEPARATORS = ",;\t|"
 TRIED = 20  # rows that tell the separator
+SHOWN = 20  # characters at a place that an error shows
+QUOTED = re.compile(r'"(?:[^"]++|"")*+"')  # a value between quotes, which it has twice within
 DECIMAL_COMMA = r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*"
 
 
@@ -31,6 +35,7 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
         raise FileNotFoundError(f"there is no file {path}")
     try:
         form: dict[str, Any] = {"sep": separator(path)}
+        check_text(path.read_text(encoding="utf-8-sig"), form["sep"])
         header = pd.read_csv(path, header=None, nrows=1, dtype=str, **form).iloc[0]
         if repeated := sorted(set(header[header.duplicated() & header.notna()])):
             raise ValueError(f"columns of one name: {', '.join(repeated)}")
@@ -59,13 +64,45 @@ def separator(path: Path) -> str:
     widths = {}
     for sep in SEPARATORS:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            try:
-                rows = [len(row) for row in islice(csv.reader(file, delimiter=sep), TRIED) if row]
-            except csv.Error:  # as of a value longer than 131,072 characters
-                rows = []
+            rows = []
+            with suppress(csv.Error):  # as of a value longer than 131,072 characters
+                for row in islice(csv.reader(file, delimiter=sep), TRIED):
+                    rows += [len(row)] if row else []
         first = rows[0] if rows else 0
         widths[sep] = first > 1 and len(set(rows)) == 1, first
     return max(widths, key=widths.__getitem__)
+
+
+def check_text(text: str, sep: str) -> None:
+    """Refuse NUL characters, at which readers end or which they skip, and quotes that take the rows
+    behind them for one value: that are never closed, or are by a quote that opens another one."""
+    if (at := text.find("\0")) >= 0:
+        raise ValueError(f"line {_line(text, at)} has a NUL character: {_around(text, at)}")
+    opening, end = re.compile(rf'(?:^|(?<=[{re.escape(sep)}\n]))"'), 0
+    while found := opening.search(text, end):
+        start = found.start()
+        if (closed := QUOTED.match(text, start)) is None:
+            raise ValueError(
+                f"line {_line(text, start)} opens a quote that is never closed: "
+                f"{_around(text, start)}"
+            )
+        end = closed.end()
+        if "\n" in closed[0] and text[end : end + 1] not in ("", "\n", sep):
+            raise ValueError(
+                f"line {_line(text, start)} opens a quote, {_around(text, start)}, that is closed "
+                f"within a value of line {_line(text, end)}: {_around(text, end)}"
+            )
+
+
+def _line(text: str, at: int) -> int:
+    """Return the number of a place's line, from 1."""
+    return text.count("\n", 0, at) + 1
+
+
+def _around(text: str, at: int) -> str:
+    """Return what stands at a place, and before it in its line."""
+    line = text[text.rfind("\n", 0, at) + 1 : at + SHOWN].split("\n")[0]
+    return repr(line[-2 * SHOWN :])
 
 
 def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any]) -> None:

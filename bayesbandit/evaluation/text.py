@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
+# What Markdown and HTML would read; underscores within a word and "<" before blanks mean nothing.
+MARKUP = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
+ESCAPES = {"<": "&lt;", "&": "&amp;"}
 LONG = 1e15  # from which on a number is written with powers of ten
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
-    """The frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their column's
-    largest, or as many decimals where that is below 1; with powers of ten where nothing would be
-    left of it, or where it has more than 15 digits.
+    """Return the frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their
+    column's largest, or as many decimals where that is below 1; with powers of ten where nothing
+    would be left of it, or where it has more than 15 digits. Texts are escaped.
 
     The index is left out if it only counts rows; column levels are joined by a space.
     """
     columns = []
     for right, plain in cells(frame, digits):
-        column = [cell.replace("|", "\\|").replace("\n", " ") for cell in plain]
+        column = [escaped(cell) for cell in plain]
         width = max(3, *map(len, column))
         column = [cell.rjust(width) if right else cell.ljust(width) for cell in column]
         columns.append([column[0], "-" * (width - right) + ":" * right, *column[1:]])
     return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
+
+
+def escaped(text: str) -> str:
+    """Return a text of one line that Markdown shows as it is: no HTML, links or emphasis."""
+    return re.sub(
+        MARKUP, lambda found: ESCAPES.get(found[0], "\\" + found[0]), " ".join(text.splitlines())
+    )
 
 
 def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:

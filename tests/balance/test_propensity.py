@@ -391,9 +391,10 @@ def test_a_period_counts_by_the_rule_of_its_own_round(rng):
 
 def test_rounds_of_elsewhere_count_by_the_next_rounds_rule(rng):
     """Where their propensity is not known: ε = 1/t at the round that would come next."""
-    bandit = bb.LinGreedy(2, 1, epsilon=lambda t: 1 / t)
+    policy, balance = bb.EpsilonGreedy(lambda t: 1 / t), bb.InversePropensity(clip=0.01)
+    bandit = bb.Bandit(2, bb.Ridge(), policy, balance, n_features=1)
     bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0])
     bandit.choose(np.ones((9, 1)))
     assert bandit.t == 9
     bandit.update(np.ones((2, 1)), [0, 1], [0.0, 5.0])
-    np.testing.assert_allclose(bandit.history.propensity, [0.5, 0.5, 0.05, 0.95])
+    np.testing.assert_allclose(1 / bandit.history.weight, [0.5, 0.5, 0.05, 0.95])

@@ -159,7 +159,7 @@ def test_it_is_balanced_by_its_own_propensities():
     before = bandit.copy()
     bandit.update(x, ["a"] * 5, np.zeros(5))
     expected = Cautious().probabilities(before.belief, x, np.full(5, before.t + 1))[:, 0]
-    np.testing.assert_allclose(bandit.history.propensity[-5:], expected)
+    np.testing.assert_allclose(bandit.history.weight[-5:], 1 / np.maximum(0.05, expected))
     with pytest.raises(ValueError, match="pooled propensities ask past policies again"):
         grown(balance=bb.InversePropensity(propensity="pooled"))
     estimated = grown(balance=bb.InversePropensity(propensity="estimated"))

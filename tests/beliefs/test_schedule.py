@@ -276,12 +276,21 @@ def test_the_seed_decides():
 @pytest.mark.parametrize(
     "model", quick_but([GIBBS], [GIBBS, bb.load_model("student_t_mixture")]), ids=lambda m: m.name
 )
-def test_the_posterior_is_of_the_rows_that_its_draws_know(model):
+def test_the_posterior_is_of_all_rows(model):
     """Also between two refits, where there are more rows than the draws know of."""
     rows = data(n=30, K=1)
     belief = learn(believed(model, 1, refit_every=20, draws=8, tune=20), rows)
     belief.moments(probe())
     learn(belief, {role: v[:5] for role, v in rows.items()})
     tree = belief.posterior(0, {}).to_datatree()
-    assert tree["log_likelihood"]["reward"].shape == (1, 8, 30)
-    assert tree["observed_data"]["reward"].shape == (30,)
+    assert tree["log_likelihood"]["reward"].shape == (1, 8, 35)
+    assert tree["observed_data"]["reward"].shape == (35,)
+    assert belief.chains[0].fitted == 30
+
+
+def test_the_posterior_of_a_frozen_draw_has_all_draws():
+    model, rows = bb.load_model("bayesian_lasso"), data(n=30)
+    belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
+    before = belief.values(probe())
+    assert (belief.posterior(1, {}).sd(probe()) > 0).all()
+    np.testing.assert_array_equal(belief.values(probe()), before)

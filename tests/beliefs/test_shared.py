@@ -351,7 +351,7 @@ def test_copies_and_files(variance, tmp_path):
 
 
 def test_rounds_logged_elsewhere():
-    """Of the chosen arms' features with propensities, or of all arms' without."""
+    """Of the chosen arms' features, or of all arms'; with propensities and without."""
     source = played(bandit(policy=bb.Thompson(min_probability=0.05)))
     history, made = source.history, bandit()
     made.update(history.x, history.arm, history.reward, history.propensity)
@@ -360,9 +360,9 @@ def test_rounds_logged_elsewhere():
     x, fresh = features(4, 2), bandit()
     fresh.update(x, [0, 1, 2, 3], [1.0, 0.0, 1.0, 0.0])
     np.testing.assert_array_equal(fresh.history.x, x[np.arange(4), np.arange(4)])
-    np.testing.assert_allclose(fresh.history.propensity, 1 / K)
-    with pytest.raises(ValueError, match=r"give the propensities, or the features of all arms"):
-        fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
+    assert np.isnan(fresh.history.propensity).all()
+    fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
+    np.testing.assert_array_equal(fresh.history.x[4:], x[:, 0])
 
 
 def test_a_bandit_without_a_history():

@@ -1,5 +1,7 @@
 """CSV files as programs of any country write them."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,3 +93,41 @@ def test_another_encoding_is_refused_with_advice(encoding, tmp_path):
     TABLE.drop(columns="room type").to_csv(path, index=False, encoding=encoding, errors="replace")
     with pytest.raises(ValueError, match=r"coded\.csv cannot be read .*; save it as UTF-8"):
         read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b\n1,x\n2,y\0z\n", r"line 3 has a NUL character: '2,y\\x00z'"),
+        ('a,b\n1,x\n2,"open\n3,y\n', "line 3 opens a quote that is never closed: '2,\"open'"),
+        ('"a,b\n1,x\n', "line 1 opens a quote that is never closed: '\"a,b'"),
+        (
+            'a;b\n1;"open\n2;y\n3;"shut";\n4;z\n',
+            "line 2 opens a quote, '1;\"open', that is closed within a value of line 4: '3;\"shut",
+        ),
+        ('a,b\r\n1,x\r\n2,"open', "line 3 opens a quote"),
+    ],
+)  # fmt: skip
+def test_what_would_swallow_rows_is_named(text, said, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text(text, newline="")
+    with pytest.raises(ValueError, match="cannot be read as comma-separated text") as error:
+        read(path)
+    assert re.search(said, str(error.value)), error.value
+
+
+def test_quotes_that_are_right_stay(tmp_path):
+    """Also of several lines, doubled, within words, and where nothing but a blank follows."""
+    path = tmp_path / "quotes.csv"
+    path.write_text('"a","b"\n"x, y","two\nlines"\n5" pipe,"say ""hi"""\n"c" ,""\n')
+    assert read(path).fillna("").to_numpy().tolist() == [
+        ["x, y", "two\nlines"],
+        ['5" pipe', 'say "hi"'],
+        ["c ", ""],
+    ]
+
+
+def test_long_values_between_quotes_are_no_open_ones(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text('a,b\n1,"' + "word\n" * 50_000 + '"\n2,x\n')
+    assert read(path)["b"].str.len().tolist() == [250_000, 1]

@@ -16,6 +16,7 @@ from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import COUNT, LARGEST
+from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import arm_row, rules
 
 KINDS = {"<f8", "<i8", "|u1"}  # of arrays
@@ -124,7 +125,8 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(np.isin(kind, rules.KINDS).all(), "its history has unknown rules")
     param, most = tail[:, rules.PARAM], np.where(kind == rules.EPSILON_GREEDY, 1.0, LARGEST)
     demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
-    demand((np.isnan(p) | ((p >= 0) & (p <= 1 + 1e-9))).all(), "its propensities are no chances")
+    chance = (p >= 0) & (p <= 1 + 1e-9)
+    demand((np.isnan(p) | (p == UNLOGGED) | chance).all(), "its propensities are no chances")
     demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
     demand((scale >= 0).all() and not np.isnan(last).any(), "its moments are not numbers")
     there, drawn = mean > -np.inf, np.isin(kind, (rules.THOMPSON, rules.UCB))[:, None]

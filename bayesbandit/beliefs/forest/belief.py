@@ -214,7 +214,14 @@ class ForestBelief(ByNormal):
         super().remove_arm(k)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
-        return ForestPosterior(self.fork(), k)
+        """Arm k's forest of all rounds so far. The one that decisions are made from stays as it
+        is; this one is kept until the rounds change."""
+        if k not in self.refitted:
+            twin, n = self.fork(), int(self.n[k])
+            if self.forests[k].n != n >= self.spec.least:
+                twin._refit(k, n)
+            self.refitted[k] = ForestPosterior(twin, k)
+        return self.refitted[k]
 
     # ---- all that is known -----------------------------------------------------------------------
 

@@ -223,15 +223,28 @@ class SampledBelief(ByDraws):
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
-        """Arm k's variables by the draws that decisions are made from; of arms that share the
-        model, all of them."""
+        """Arm k's variables, of all rounds so far; of arms that share the model, all of them.
+
+        Decisions go on from their own draws, which may be of older rounds: those that are computed
+        here are kept until the rounds change, and take nothing from the random numbers.
+        """
         g = 0 if self.joint else k
-        values = {name: v[None] for name, v in self.current(g).items()}
-        if not values:
+        if g not in self.refitted:
+            self.refitted[g] = self._refitted(g)
+        return self.refitted[g]
+
+    def _refitted(self, g: int) -> Posterior:
+        """Posterior g of all rounds, on a fork."""
+        twin, chain = self.fork(), self.chains[g]
+        n = int(self.n.sum() if self.joint else self.n[g])
+        if chain.fitted != n or self.spec.frozen:  # a frozen draw is one, and no posterior
+            twin.spec = replace(self.spec, frozen=False)
+            twin._run(g, n)
+        if not (draws := twin.chains[g].values):
             raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
-        rows = {role: v[: self.chains[g].fitted] for role, v in self._rows(g).items()}
-        known = SampledDraws(values, independent=self.plan.closed_form)
-        return Posterior(self.plan, rows, known, 0)
+        values = {name: v[None] for name, v in draws.items()}
+        known = SampledDraws(values, independent=twin.plan.closed_form)
+        return Posterior(twin.plan, twin._rows(g), known, 0)
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, as arrays and plain values."""

@@ -1,0 +1,108 @@
+"""What the log of a bandit says of each arm, and what it cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.checks import number
+from bayesbandit.history import History
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST = 5  # effective rounds of an interval, and rounds that a floor alone must give an arm
+FEW = 50  # effective rounds below which an interval may be too short
+
+
+def summary(history: History, min_probability: float | None = None) -> pd.DataFrame:
+    """Return a row for each arm: see `Bandit.summary`."""
+    import pandas as pd
+
+    now = history.fork()
+    reward, p, names = now.reward, now.propensity, now.names()
+    listed = list(dict.fromkeys((*now.layout.arms, *now.retired)))  # an arm that came back is one
+    place = {name: i for i, name in enumerate(listed)}
+    arm = np.array([place[name] for name in names])[now.played()]
+    window = f"of the latest {len(now):,} of {now.total:,} rounds" if len(now) < now.total else ""
+    lacks = _lacks_floor(_floors(now, p, min_probability))
+    rows = []
+    for k, name in enumerate(listed):
+        r, own = reward[arm == k], p[arm == k]
+        known = ~np.isnan(own)
+        w, told = _inverse(own[known]), r[known]
+        total = w.sum()
+        value = w @ told / total if total else np.nan
+        effective = total**2 / (w @ w) if total else 0.0 if not len(r) else np.nan
+        why = _refusal(len(r), len(w), effective, lacks)
+        rows.append(
+            {
+                "rounds": len(r),
+                "share": len(r) / len(arm) if len(arm) else np.nan,
+                "mean_reward": r.mean() if len(r) else np.nan,
+                "ipw_value": value,
+                "ipw_se": np.nan if why else np.sqrt(w**2 @ (told - value) ** 2) / total,
+                "smallest_propensity": own[known].min() if len(w) else np.nan,
+                "effective": effective,
+                "removed": name not in now.layout.index,
+                "note": "; ".join(
+                    filter(None, (window, *_remarks(len(r), len(w), effective), why))
+                ),
+            }
+        )
+    frame = pd.DataFrame(rows, pd.Index(listed, name="arm"))
+    frame.attrs = {"kept": len(now), "observed": now.total}
+    return frame
+
+
+def _floors(history: History, p: np.ndarray, declared: float | None) -> np.ndarray:
+    """Return the least probabilities of an arm in the rounds with a propensity p (n,): those of the
+    policy that decided, or what is declared of them."""
+    floors = history.floors()[~np.isnan(p)]
+    if declared is None:
+        return floors
+    floor = number(declared, "min_probability", above=0, most=1)
+    if (smallest := p[~np.isnan(p)].min(initial=1.0)) < floor * (1.0 - 1e-9):
+        raise ValueError(
+            f"min_probability must be at most {smallest:g}, the smallest propensity of the log; "
+            f"got {floor:g}"
+        )
+    return np.maximum(floors, floor)
+
+
+def _inverse(p: np.ndarray) -> np.ndarray:
+    """Return 1/p (n,), as shares of the largest, so that none is infinite."""
+    smallest = p.min(initial=1.0)
+    return np.divide(smallest, p, out=np.ones_like(p), where=p > smallest)
+
+
+def _lacks_floor(floors: np.ndarray) -> str:
+    """Return why 1/p has no bound in rounds with these floors (n,), in their order; "": it has."""
+    earlier, later = np.array_split(floors, 2)
+    floor = floors.min(initial=1.0)
+    if floor <= 0.0:
+        return "no min_probability was under all of its decisions"
+    if later.min(initial=1.0) < earlier.min(initial=1.0):
+        return "the least probability falls"
+    if floor * len(floors) < LEAST:
+        return f"a least probability of {floor:g} is too small for {len(floors):,} rounds"
+    return ""
+
+
+def _refusal(n: int, told: int, effective: float, lacks: str) -> str:
+    """Return why an arm with n rounds, so many of them with a propensity, has no standard error."""
+    if not told:
+        return "no propensity was logged" if n else "no rounds"
+    if lacks:
+        return f"no ipw_se: {lacks}"
+    if effective < LEAST:
+        return f"no ipw_se: fewer than {LEAST} effective rounds"
+    return ""
+
+
+def _remarks(n: int, told: int, effective: float) -> tuple[str, str]:
+    """Return what else one should know of an arm with n rounds, so many with a propensity."""
+    part = f"{told:,} of {n:,} rounds have a propensity" if 0 < told < n else ""
+    few = "few effective rounds: ipw_se may be too small"
+    return part, few if LEAST <= effective < FEW else ""

@@ -1,0 +1,105 @@
+"""`bandit.posterior(arm)` is of all rounds, and asking for it changes no decision."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+
+FOREST = {"trees": 20, "bag": 4, "refit_every": 50}
+
+
+def lasso(**settings):
+    return bb.BayesianLassoTS(2, 3, refit_every=50, seed=1, **settings)
+
+
+def forest():
+    return bb.ForestTS(2, 3, seed=1, **FOREST)
+
+
+def estimated():
+    balance = bb.InversePropensity(propensity="estimated")
+    model = bb.load_model("bayesian_lasso")
+    return bb.Bandit(
+        2, model, bb.Thompson(), balance, n_features=3, refit_every=50, draws=50, seed=1
+    )
+
+
+def played(bandit, n, seed=0):
+    rng = np.random.default_rng(seed)
+    for x in rng.normal(size=(n, 3)):
+        decision = bandit.choose(x)
+        bandit.observe(decision, x[0] * (1 - 2 * decision.arm) + 0.1 * rng.normal())
+    return bandit
+
+
+KINDS = pytest.mark.parametrize("make", [lasso, forest, estimated])
+
+
+@KINDS
+def test_asking_changes_no_decision(make):
+    asked, other = played(make(), 90), played(make(), 90)
+    for _ in range(2):
+        assert asked.posterior(0).mean(np.ones((1, 3))).shape == (1,)
+        asked.posterior(1)
+        for bandit in (asked, other):
+            played(bandit, 30, seed=1)
+        a, b = asked.history, other.history
+        np.testing.assert_array_equal(a.arm, b.arm)
+        np.testing.assert_array_equal(a.propensity, b.propensity)
+
+
+@KINDS
+def test_it_is_fitted_once_for_the_same_rounds(make):
+    bandit, x = played(make(), 90), np.ones((1, 3))
+    assert bandit.posterior(0) is bandit.posterior(0)
+    known = bandit.posterior(0).mean(x)
+    assert pickle.loads(pickle.dumps(bandit)).posterior(0).mean(x) == known
+    assert bandit.copy().posterior(0).mean(x) == known
+    played(bandit, 30)
+    assert bandit.posterior(0).mean(x) != known
+
+
+@KINDS
+def test_a_saved_bandit_has_the_same(make, tmp_path):
+    bandit, x = played(make(), 90), np.ones((1, 3))
+    bandit.save(tmp_path / "b.npz")
+    np.testing.assert_array_equal(
+        bb.Bandit.load(tmp_path / "b.npz").posterior(1).mean(x), bandit.posterior(1).mean(x)
+    )
+
+
+@KINDS
+def test_its_rows_have_the_weights_of_now(make):
+    """Also where the weights of the past are settled afresh, and not at once."""
+    bandit = played(make(), 97)
+    known = bandit.posterior(0)
+    rows = known.belief.rows(0) if make is forest else known.rows
+    mine = bandit.history.arm == 0
+    np.testing.assert_array_equal(rows["reward"], bandit.history.reward[mine])
+    np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])
+
+
+def test_it_is_the_posterior_of_all_rounds():
+    """Held against a fit of the same rows, where rewards have moved since the last refit."""
+    model = bb.load_model("bayesian_lasso").with_priors(sigma2=0.01)
+    bandit = bb.Bandit(1, model, bb.Thompson(), n_features=1, refit_every=1000, draws=400)
+    rng = np.random.default_rng(0)
+    for level, n in ((0.0, 20), (1.0, 60)):
+        bandit.update(np.ones((n, 1)), [0] * n, level + 0.1 * rng.normal(size=n))
+        bandit.choose([1.0])
+    asked, frame = bandit.posterior(0), bandit.history
+    whole = bb.fit(model, frame.x, frame.reward, seed=0)
+    x = np.ones((1, 1))
+    np.testing.assert_allclose(asked.mean(x), whole.mean(x), atol=5 * whole.sd(x)[0] / 20)
+    assert bandit.choose([1.0]).mean[0] < 0.1 < 0.7 < asked.mean(x)[0]
+
+
+def test_a_forest_is_of_all_rounds():
+    bandit = played(forest(), 97)
+    at_once = played(forest(), 97).belief
+    at_once._refit(0, int(at_once.n[0]))
+    assert bandit.belief.forests[0].n < bandit.belief.n[0]
+    x = np.eye(3)
+    np.testing.assert_array_equal(bandit.posterior(0).mean(x), at_once.forests[0].moments(x)[0])

@@ -1,0 +1,141 @@
+"""Rounds of a log without propensities: none is invented."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.beliefs.forest.belief import Forest
+
+KINDS = {
+    "LinTS": lambda **s: bb.LinTS(["a", "b", "c"], 2, seed=0, **s),
+    "BLTS": lambda **s: bb.BLTS(["a", "b", "c"], 2, seed=0, **s),
+    "pooled": lambda **s: bb.BLTS(["a", "b", "c"], 2, propensity="pooled", seed=0, **s),
+    "estimated": lambda **s: bb.BLUCB(["a", "b", "c"], 2, seed=0, **s),
+    "residual": lambda **s: bb.Bandit(
+        ["a", "b", "c"], bb.Ridge(), bb.Thompson(), bb.ResidualBalance(), n_features=2, **s
+    ),
+    "forest": lambda **s: bb.ForestTS(["a", "b", "c"], 2, trees=20, bag=4, **s),
+    "conjugate": lambda **s: bb.Bandit(
+        ["a", "b", "c"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=2, **s
+    ),
+    "tree": lambda **s: bb.PolicyTreeTS(["a", "b", "c"], 2, seed=0, **s),
+}
+every_kind = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+
+
+def log(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    return x, np.array(["a", "b", "c"])[rng.integers(3, size=n)], 1.0 * (x[:, 0] > 0)
+
+
+@every_kind
+def test_the_history_has_no_propensity(make, tmp_path):
+    bandit, (x, arm, reward) = make(), log()
+    bandit.update(x[:20], arm[:20], reward[:20])
+    bandit.update(x[20:40], arm[20:40], reward[20:40], propensity=0.25)
+    bandit.observe(bandit.choose(x[40]), reward[40])
+
+    def check(bandit):
+        p = bandit.history.to_frame()["propensity"]
+        assert p[:20].isna().all()
+        assert (p[20:40] == 0.25).all()
+        assert 0 < p[40] <= 1
+        assert (bandit.history.weight > 0).all()
+
+    check(bandit)
+    bandit.save(tmp_path / "b.npz")
+    again = bb.Bandit.load(tmp_path / "b.npz")
+    check(again)
+    for one in (bandit, again):
+        one.add_arm("d")
+        one.remove_arm("a")
+        check(one)
+        one.update(x[41:], ["b"] * 19, reward[41:])
+        assert np.isnan(one.history.propensity[41:]).all()
+    a, b = bandit.choose(x[0]), again.choose(x[0])
+    assert (a.arm, a.propensity) == (b.arm, b.propensity)
+
+
+@pytest.mark.parametrize("name", ["BLTS", "forest", "tree"])
+def test_their_weight_is_by_the_current_probabilities(name):
+    balance = bb.InversePropensity()
+    make = KINDS[name] if name != "forest" else lambda: bb.Bandit(
+        ["a", "b", "c"], Forest(trees=20, bag=4), bb.Thompson(), balance, n_features=2
+    )  # fmt: skip
+    x, arm, reward = log()
+    bandit = make()
+    for start in range(0, 60, 20):
+        part = slice(start, start + 20)
+        p = bandit.probabilities(x[part])[np.arange(20), [bandit.number(a) for a in arm[part]]]
+        bandit.update(x[part], arm[part], reward[part])
+        np.testing.assert_allclose(bandit.history.weight[part], 1 / np.maximum(0.1, p))
+    weight = bandit.history.weight
+    assert len(np.unique(weight)) > 3
+    np.testing.assert_array_equal(balance.weights(bandit.history, bandit.belief), weight)
+
+
+def test_an_unbalanced_bandit_needs_none():
+    x, arm, reward = log()
+    without, given = KINDS["LinTS"](), KINDS["LinTS"]()
+    without.update(x, arm, reward)
+    given.update(x, arm, reward, propensity=np.full(60, 0.2))
+    assert without.choose(x[0]).probabilities.tolist() == given.choose(x[0]).probabilities.tolist()
+
+
+def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
+    x, _, reward = log()
+    arm, all_arms = np.arange(60) % 3, np.stack([x, x, x], axis=1)
+    one, other = (bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2) for _ in "ab")
+    one.update(x, arm, reward)
+    other.update(all_arms, arm, reward)
+    np.testing.assert_array_equal(one.history.x, other.history.x)
+    for own, theirs in zip(
+        one.belief.moments(all_arms), other.belief.moments(all_arms), strict=True
+    ):
+        np.testing.assert_array_equal(own, theirs)
+    balance = bb.InversePropensity()
+    weighted = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), balance, n_features=2)
+    with pytest.raises(ValueError, match="give the propensities, or the features of all arms"):
+        weighted.update(x, arm, reward)
+    weighted.update(all_arms, arm, reward)
+    np.testing.assert_array_equal(weighted.history.weight, np.full(60, 3.0))
+
+
+def test_estimated_propensities_do_without():
+    x, arm, reward = log(300)
+    without, given = KINDS["estimated"](), KINDS["estimated"]()
+    without.update(x, arm, reward)
+    given.update(x, arm, reward, propensity=1 / 3)
+    np.testing.assert_array_equal(without.history.weight, given.history.weight)
+
+
+def test_a_balance_of_your_own_sees_that_there_is_none():
+    seen = []
+
+    class ByPropensity:
+        def weights(self, history, belief):
+            seen.append(history.propensity)
+            return np.where(np.isnan(history.propensity), 1.0, 2.0)
+
+    bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), ByPropensity(), n_features=1)
+    bandit.update([[1.0], [2.0]], ["a", "b"], [0.0, 1.0])
+    bandit.observe(bandit.choose([1.0]), 1.0)
+    assert np.isnan(seen[-1]).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("p", [np.nan, [0.5, np.nan], 0.0, [0.5], [[0.5, 0.5]], np.inf])
+def test_a_propensity_that_is_given_is_one(p):
+    bandit = KINDS["LinTS"]()
+    with pytest.raises(ValueError, match="propensities must"):
+        bandit.update([[1.0, 0.0], [0.0, 1.0]], ["a", "b"], [0.0, 1.0], propensity=p)
+    assert bandit.history.total == 0
+
+
+def test_frames_are_written_as_json():
+    bandit, (x, arm, reward) = KINDS["BLTS"](), log(3)
+    bandit.update(x, arm, reward)
+    rows = json.loads(bandit.history.to_frame().to_json(orient="records"))
+    assert [row["propensity"] for row in rows] == [None] * 3
