@@ -21,7 +21,7 @@ from bayesbandit.tables.recognition import Recognised, recognise
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesbandit.tables.formulas import Formula
+    from bayesbandit.tables.formulas.formula import Formula
 
 MAX_FEATURES = 100
 
@@ -102,7 +102,7 @@ class Encoder:
         first. A missing value is an error that names its column, at fit and in `transform`. Columns
         that the formula does not name are ignored.
         """
-        from bayesbandit.tables.formulas import learned
+        from bayesbandit.tables.formulas.formula import learned
 
         table, has_names = door.table(frame)
         if not has_names:
