@@ -149,8 +149,8 @@ class Encoder:
         return str(name) if self.named else f"x{name}"
 
     def transform(self, x: Any) -> np.ndarray:
-        """Contexts (n, d), float64, of a table with the columns of the fit, or of one row (1, d): a
-        dict, or a pandas Series with the columns as its index."""
+        """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
+        dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
         values = door.read(x, self.columns, self._ignored, self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)

@@ -117,10 +117,11 @@ def columns_of(expression: Expression) -> set[str]:
 
 
 def width(expression: Expression, levels: Mapping[Name, int]) -> int:
-    """How many features a factor gives at most. levels: how many each column has."""
+    """How many features a factor gives at most, 2 at least of one that may span the constant: then
+    their product bounds formulaic's work too. levels: how many each column has."""
     several = parts(expression)
     if several is not None:
-        return len(several)
+        return max(2, len(several))
     return max((levels[name] for name in columns_of(expression)), default=1)
 
 

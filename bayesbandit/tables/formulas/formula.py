@@ -125,7 +125,7 @@ def formula_of(stored: Any, inputs: Sequence[Used]) -> Formula:
 def check_size(text: str, terms: Terms, inputs: Sequence[Used]) -> None:
     """Raise a ValueError where there would be more than MOST_FEATURES, before there are any."""
     levels: dict[Name, int] = {
-        column.name: len(column.levels) + 1 if isinstance(column, Levels) else 1
+        column.name: max(2, len(_levels(column))) if isinstance(column, Levels) else 1
         for column in inputs
     }
     wide = {factor: width(computed, levels) for factor, computed in terms.factors.items()}
@@ -210,12 +210,9 @@ def typed(
     made: dict[Name, Any] = {}
     for column in columns:
         if isinstance(column, Levels):
-            levels = list(column.levels)
-            pooled = POOLED if POOLED not in levels else f"({POOLED})"
-            every = levels if column.pooled is None else [*levels, pooled]
             given = values[column.name]
             codes = np.array([0] if usual else _codes(column, given))
-            made[column.name] = pd.Categorical.from_codes(codes, pd.Index(every))
+            made[column.name] = pd.Categorical.from_codes(codes, pd.Index(_levels(column)))
         else:
             given = values[column.name]
             known = np.array(given, dtype=np.float64) if usual else column.known(given)
@@ -223,6 +220,13 @@ def typed(
                 raise ValueError(_gap(column.name, int(np.argmax(gaps)), int(gaps.sum())))
             made[column.name] = known
     return pd.DataFrame(made)
+
+
+def _levels(column: Levels) -> list[str]:
+    """The levels of the fit, and the pooled one where there is one."""
+    if column.pooled is None:
+        return [*column.levels]
+    return [*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})"]
 
 
 def _codes(column: Levels, values: Values) -> list[int]:

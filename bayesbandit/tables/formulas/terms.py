@@ -20,7 +20,7 @@ from bayesbandit.tables.formulas.expressions import Expression
 from bayesbandit.tables.formulas.reading import Reader, check_column
 
 LONGEST = 10_000  # characters of a formula
-MOST_FACTORS = 8  # of a term
+MOST_FACTORS = 6  # of a term
 MOST_WORK = 200_000  # terms that operators go through, all together
 PRODUCT = 10  # terms that one goes through in the time that a product of two takes
 LARGEST = 100  # of an exponent
