@@ -94,7 +94,7 @@ def _restored(
         from bayesbandit.tables.formulas.formula import formula_of
 
         demand(named and plain["components"] is None, "a formula has names and no components")
-        formula = formula_of(plain["formula"], used)
+        formula = formula_of(plain["formula"], used, names)
     elif plain["components"] is not None:
         width = sum(column.width if isinstance(column, Levels) else 1 for column in used)
         components = _components(plain["components"], width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -98,15 +98,16 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     return every, _whole(text, terms, stored, inputs)
 
 
-def formula_of(stored: Any, inputs: Sequence[Used]) -> Formula:
-    """The formula that `Formula.stored` describes; a ValueError for another."""
+def formula_of(stored: Any, inputs: Sequence[Used], names: Collection[Name]) -> Formula:
+    """Return the formula that `Formula.stored` describes; a ValueError for another. inputs: the
+    columns that it uses; names: all columns of the fit."""
     if not (isinstance(stored, dict) and stored.keys() == PARTS):
         raise ValueError(
             f"a formula's parts are {', '.join(sorted(PARTS))}; got {shown(stored)[:80]}"
         )
     text, terms, features = stored["text"], stored["terms"], stored["features"]
     columns = [column.name for column in inputs]
-    found = terms_of(text, columns)
+    found = terms_of(text, names)
     used = {name for factor in found.factors.values() for name in columns_of(factor)}
     if used != set(columns):
         raise ValueError(f"the formula {text!r} is broken: it uses {sorted(used)}, not {columns}")
