@@ -117,6 +117,8 @@ def formula_of(stored: Any, inputs: Sequence[Used], names: Collection[Name]) -> 
     if not (isinstance(stored["state"], dict) and all(type(key) is str for key in stored["state"])):
         raise ValueError(f"the formula {text!r} is broken: its state is of no terms")
     state = {call: restored(one) for call, one in stored["state"].items()}
+    if {call: plain(one) for call, one in state.items()} != stored["state"]:
+        raise ValueError(f"the formula {text!r} is broken: its state is not as it was saved")
     formula = _whole(text, found, state, inputs)
     if list(formula.features) != features:
         raise ValueError(f"the formula {text!r} is broken: its features are {formula.features}")
