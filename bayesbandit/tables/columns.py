@@ -223,7 +223,10 @@ class Levels:
     def encoded(self, values: Values) -> np.ndarray:
         """Features (n, width)."""
         codes = self.coded(objects(values))
-        return np.eye(self.width + 1)[codes, : self.width]
+        features = np.zeros((len(codes), self.width))
+        rows = np.flatnonzero(codes != ZEROS)
+        features[rows, codes[rows]] = 1.0
+        return features
 
     def names(self) -> list[str]:
         """What each feature stands for."""

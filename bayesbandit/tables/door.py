@@ -1,4 +1,4 @@
-"""Tables and rows as they come in: pandas, what narwhals reads, arrays; one row as a dict."""
+"""Tables and rows as they come in: pandas, what narwhals reads, arrays; rows as dicts."""
 
 from __future__ import annotations
 
@@ -41,6 +41,12 @@ def frame_of(x: Any) -> pd.DataFrame | None:
     return native.to_pandas() if isinstance(native, nw.DataFrame) else None
 
 
+def dicts(x: Any) -> list[Mapping[Any, Any]] | None:
+    """Return the rows of a list of dicts; None for anything else."""
+    listed = isinstance(x, list | tuple) and len(x) > 0
+    return list(x) if listed and all(isinstance(row, Mapping) for row in x) else None
+
+
 def table(x: Any) -> tuple[pd.DataFrame, bool]:
     """x as a DataFrame with a plain index, its shape and names checked; and whether its columns
     have names, which those of an array have not."""
@@ -50,7 +56,7 @@ def table(x: Any) -> tuple[pd.DataFrame, bool]:
         raise TypeError(
             "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
         )
-    frame = frame_of(x)
+    frame = _frame_of_dicts(rows) if (rows := dicts(x)) else frame_of(x)
     if frame is None:
         if isinstance(x, str | bytes | PathLike):
             raise TypeError(
@@ -68,6 +74,19 @@ def table(x: Any) -> tuple[pd.DataFrame, bool]:
     if 0 in frame.shape:
         raise ValueError(f"x must have rows and columns; got shape {frame.shape}")
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
+
+
+def _frame_of_dicts(rows: list[Mapping[Any, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    names = list(rows[0])
+    for i, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise ValueError(
+                f"all rows must have the same columns; the first has {named(names)}, and row "
+                f"{i + 1} has {named(list(row))}"
+            )
+    return pd.DataFrame({name: [row[name] for row in rows] for name in names})
 
 
 def array_of(x: Any) -> np.ndarray:
@@ -112,7 +131,7 @@ def is_row(x: Any) -> bool:
 def read(
     x: Any, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
 ) -> dict[Name, Values]:
-    """The columns that are needed, by name, each (n,): of a table, or of one row.
+    """The columns that are needed, by name, each (n,): of a table, a list of dicts, or one row.
 
     has_names: whether the fit was on columns with names; else arrays come by position.
     """
@@ -124,6 +143,10 @@ def read(
             raise ValueError(f"a row has a name more than once: {named(list(x.index))}")
         _check_names(list(row), needed, ignored)
         return {name: [row[name]] for name in needed}
+    if rows := dicts(x):
+        for row in rows:
+            _check_names(list(row), needed, ignored)
+        return {name: [row[name] for row in rows] for name in needed}
     frame = frame_of(x)
     if frame is None:
         if has_names:

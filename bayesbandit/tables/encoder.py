@@ -21,7 +21,7 @@ from bayesbandit.tables.recognition import Recognised, recognise
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesbandit.tables.formulas import Formula
+    from bayesbandit.tables.formulas.formula import Formula
 
 MAX_FEATURES = 100
 
@@ -102,7 +102,7 @@ class Encoder:
         first. A missing value is an error that names its column, at fit and in `transform`. Columns
         that the formula does not name are ignored.
         """
-        from bayesbandit.tables.formulas import learned
+        from bayesbandit.tables.formulas.formula import learned
 
         table, has_names = door.table(frame)
         if not has_names:
@@ -149,8 +149,8 @@ class Encoder:
         return str(name) if self.named else f"x{name}"
 
     def transform(self, x: Any) -> np.ndarray:
-        """Contexts (n, d), float64, of a table with the columns of the fit, or of one row (1, d): a
-        dict, or a pandas Series with the columns as its index."""
+        """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
+        dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
         values = door.read(x, self.columns, self._ignored, self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)

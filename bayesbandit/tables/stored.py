@@ -19,7 +19,7 @@ from bayesbandit.tables.words import UNITS
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
-    from bayesbandit.tables.formulas import Formula
+    from bayesbandit.tables.formulas.formula import Formula
 
 FORMAT, VERSION = "bayesbandit.Encoder", 1
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date, Levels, LeftOut)}
@@ -91,10 +91,10 @@ def _restored(
     demand(used, "it uses no column")
     formula, components = None, None
     if plain["formula"] is not None:
-        from bayesbandit.tables.formulas import formula_of
+        from bayesbandit.tables.formulas.formula import formula_of
 
         demand(named and plain["components"] is None, "a formula has names and no components")
-        formula = formula_of(plain["formula"], used)
+        formula = formula_of(plain["formula"], used, names)
     elif plain["components"] is not None:
         width = sum(column.width if isinstance(column, Levels) else 1 for column in used)
         components = _components(plain["components"], width)

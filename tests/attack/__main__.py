@@ -3,6 +3,7 @@
 uv run python -m tests.attack --minutes 5
 uv run python -m tests.attack --seed 1234 --turns 1     # a failure again
 uv run python -m tests.attack --only machine --kind "BLTS pooled"
+uv run python -m tests.attack --only formulas --turns 250 --minutes 30    # 100,000 formulas
 """
 
 import argparse

@@ -38,7 +38,7 @@ FIXED = [
     ("threads", "LinTS"), ("threads", "BLTS pooled"), ("threads", "shared"),
     ("interrupts", "BLTS"), ("forks", "BLTS"),
     ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
-    ("results", ""), ("priors", ""), ("CSV", ""), ("killed saves", "LinTS"),
+    ("results", ""), ("priors", ""), ("CSV", ""), ("formulas", ""), ("killed saves", "LinTS"),
     ("changed declarations", ""), ("foreign models", ""),
 ]  # fmt: skip
 SLOW = (  # others of their name are quick, or tests elsewhere

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.attack import flips, kills, scenes, tally, threads
+from tests.attack import flips, formulas, kills, scenes, tally, threads
 from tests.attack.kinds import KINDS
 from tests.attack.machine import Machine
 
@@ -36,6 +36,7 @@ ATTACKS = {
     "results": flips.flip_results,
     "priors": flips.flip_priors,
     "CSV": flips.odd_cell,
+    "formulas": formulas.formulas,
     "killed saves": kills.kill_save,
     "killed runs": kills.kill_run,
     "two runs": kills.two_runs,

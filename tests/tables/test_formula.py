@@ -1,7 +1,9 @@
 """Contexts by a formula: the state of the fit, and no code but what is allowed."""
 
+import builtins
 import json
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import polars as pl
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.tables.stored import digest
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -97,7 +100,8 @@ def test_missing_values_are_named():
     ("formula", "message"),
     [
         ("~ __import__('os').system('touch ran')", "cannot be read"),
-        ("~ I(__import__('os').system('touch ran'))", "is not allowed"),
+        ("~ I(__import__('os').system('touch ran'))", "cannot be read: ' is without another"),
+        ("~ I(__import__('os').system('ran'))", "is not allowed"),
         ("~ {open('ran', 'w')}", "is not allowed"),
         ("~ age.mean()", "is not allowed"),
         ("~ I(age.__class__)", "is not allowed"),
@@ -158,11 +162,133 @@ def test_a_function_without_a_state():
 
 
 def test_columns_whose_names_formulaic_takes_for_one():
-    """Their states were one, and the error said nothing of names."""
+    """Each has its own state."""
     frame = FRAME.assign(**{"my_age": FRAME["age"], "my age": FRAME["income"]})
-    for formula in ("~ scale(my_age) + scale(`my age`)", "~ my_age + bs(`my age`, df=4)"):
-        with pytest.raises(ValueError, match="'my age' and 'my_age' cannot be told apart"):
-            bb.Encoder.formula(formula, frame)
-    encoder = bb.Encoder.formula("~ scale(my_age) + log(`my age`)", frame)
-    np.testing.assert_allclose(encoder.transform(frame)[:, 1], np.log(frame["my age"]))
-    assert bb.Encoder.formula("~ scale(`my age`)", frame).columns == ("my age",)
+    for formula in ("~ scale(my_age) + scale(`my age`)", "~ bs(my_age, df=4) + bs(`my age`, df=4)"):
+        encoder = bb.Encoder.formula(formula, frame)
+        own = [formula[2:].split(" + ")[i] for i in (0, 1)]
+        alone = [bb.Encoder.formula(f"~ {one}", frame).transform(frame) for one in own]
+        same_bits(encoder.transform(frame), np.column_stack(alone))
+        assert bb.Encoder.from_dict(encoder.to_dict()) == encoder
+
+
+@pytest.mark.parametrize("name", ["it's", 'a "b', "a # b", "log(age)", "a:b", "f0", "1st", "{x}"])
+def test_names_of_any_kind_in_backticks(name):
+    frame = FRAME.assign(**{name: FRAME["income"]})
+    text = f"~ `{name}` + I(`{name}` * 2 + `{name}`) + scale(`{name}`):age"
+    encoder = bb.Encoder.formula(text, frame)
+    income, x = FRAME["income"].to_numpy(), encoder.transform(frame)
+    np.testing.assert_allclose(x[:, 0], income)
+    np.testing.assert_allclose(x[:, 1], 3 * income)
+    assert encoder.features[:2] == (name, f"I(`{name}` * 2 + `{name}`)")
+    assert bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+
+
+SHELLS = [
+    "I(age + 0*('`' == str(ran()) + '`'))",
+    'I(age + 0*("`" == str(ran()) + "`"))',
+    "{age + 0*('`' == str(ran()) + '`')}",
+    "bs(age, df=4, extrapolation='`' + ran() + '`')",
+    "I(`my col` + '`' + ran() + '`' + `my col`)",
+    "Q(ran())",
+    "I(ran()())",
+    "I(age, ran())",
+    "bs(age, df=ran())",
+    "bs(age, df=4, _state=ran())",
+    "bs(age, df=4, **{'_state': ran()})",
+    "(lambda: ran())()",
+    "I(ｒan())",
+]
+
+
+@pytest.mark.parametrize("text", SHELLS)
+def test_no_text_runs_through_any_door(text, monkeypatch, tmp_path):
+    """formulaic evaluates calls on the left of ~ as it reads them."""
+
+    def ran(*_):
+        raise AssertionError("the formula has run code")
+
+    monkeypatch.setattr(builtins, "ran", ran, raising=False)
+    for formula in (f"~ age + {text}", f"{text} ~ age", f"~ age | {text}", f"~ age:{text}"):
+        with pytest.raises(ValueError, match="formula"):
+            bb.Encoder.formula(formula, FRAME)
+    plain = bb.Encoder.formula("~ age + bs(income, df=4)", FRAME).to_dict()
+    changed = {"text": f"~ age + bs(income, df=4) + {text}"}
+    changed["terms"] = [*plain["formula"]["terms"], [text]]
+    crafted = plain | {"formula": plain["formula"] | changed}
+    crafted["digest"] = digest(crafted)
+    with pytest.raises(ValueError, match="formula"):
+        bb.Encoder.from_dict(crafted)
+
+
+COLUMNS = [f"c{i}" for i in range(40)]
+WIDE = pd.DataFrame(RNG.normal(size=(N, 40)), columns=COLUMNS).assign(
+    **{f"k{i}": RNG.choice(["u", "v"], N) for i in range(12)}
+)
+SUM = "+".join(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("~ I((((9*9)**100)**100)**100)", "cannot be computed|has the number"),
+        ("~ I(c1 + 9**9**9)", "has the exponent 387420489"),
+        ("~ I(c1 + 10**(10*10)**9)", "has the exponent 1e\\+18"),
+        ("~ I('a' * 1500000000)", "is not allowed"),
+        ("~ I(c1 * [0] * 1500000000)", "is not allowed"),
+        (f"~ ({SUM})**40", "too many terms"),
+        (f"~ ({SUM})**1000000", "an exponent must be a whole number from 1 to 100"),
+        ("~ (c1 + c2)**0", "cannot be read"),
+        ("~ (c1 + c2)**c3", "an exponent must be"),
+        ("~ " + "*".join(COLUMNS), "too many terms"),
+        ("~ " + "*".join([f"({SUM})"] * 20), "too many terms"),
+        ("~ " + ":".join(COLUMNS), "has 40 factors; at most 6"),
+        ("~ " + "*".join(f"k{i}" for i in range(12)), "too many terms|factors; at most"),
+        ("~ (" + "+".join(f"k{i}" for i in range(12)) + ")**4", "features; at most 5,000"),
+        ("~ bs(c1, df=100):bs(c2, df=100)", "may have 10,001 features"),
+        ("~ bs(bs(c1, df=100), df=100)", "of one feature"),
+        ("~ poly(c1, 2) + I(poly(c1, 1) + c1)", "computes with several features"),
+        ("~ poly(c1, 100)", "has the setting 100 for degree"),
+        (f"~ bs(c1, knots={list(range(200))})", "for knots; allowed are lists of 100"),
+        ("~ I(" + "-" * 900 + "c1)", "cannot be read|nested"),
+        ("~ I(" + "(" * 900 + "c1" + ")" * 900 + ")", "characters, over 1000"),
+        ("~ " + "scale(" * 120 + "c1" + ")" * 120, "nested over 100"),
+        ("~ " + "(" * 6000 + "c1", "at most 10,000|cannot be read"),
+        ("~ c1 " + "+ c1" * 5000, "characters; at most 10,000"),
+        ("~ c1 + " + "+-" * 4000 + "c1", "cannot be read"),
+    ],
+)
+def test_the_cost_of_a_formula_is_bounded(formula, message):
+    began = time.process_time()
+    with pytest.raises(ValueError, match=message):
+        bb.Encoder.formula(formula, WIDE)
+    assert time.process_time() - began < 2
+
+
+def test_powers_are_those_of_formulaic():
+    """Which forms all products first."""
+    from formulaic import model_matrix
+
+    frame = WIDE[["c0", "c1", "c2", "c3", "k0", "k1"]]
+    for inner, n in (("c0 + c1*c2", 3), ("c0:c1 + c2 + c0", 3), ("k0 + c0 + k1 + c1", 4)):
+        ours = bb.Encoder.formula(f"~ ({inner})**{n}", frame)
+        theirs = model_matrix(f"({inner})**{n}", frame)
+        assert list(ours.features) == list(theirs.columns[1:])
+        np.testing.assert_array_equal(ours.transform(frame), theirs.to_numpy()[:, 1:])
+    assert len(bb.Encoder.formula("~ (c0 + c1)**100", WIDE).features) == 3
+
+
+def test_rows_may_be_a_list_of_dicts():
+    rows = FRAME.to_dict("records")
+    for make in (bb.Encoder.fit, lambda x: bb.Encoder.formula("~ age * country", x)):
+        encoder = make(FRAME.drop(columns=["customer_id", "when"]))
+        rows = FRAME[list(encoder.columns)].to_dict("records")
+        assert make(rows) == make(FRAME[list(encoder.columns)])
+        same_bits(encoder.transform(rows), encoder.transform(FRAME[list(encoder.columns)]))
+        same_bits(encoder.transform(rows[:1]), encoder.transform(rows[0]))
+        bandit = bb.LinTS(2, encoder=encoder)
+        assert len(bandit.choose(rows[:3]).arm) == 3
+        with pytest.raises(ValueError, match="the table lacks the column 'age'"):
+            encoder.transform([rows[0], {"country": "DE"}])
+    with pytest.raises(ValueError, match=r"all rows must have the same columns; .* row 2 has 'b'"):
+        bb.Encoder.fit([{"a": 1}, {"b": 1}])

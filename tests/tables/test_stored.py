@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 
 import numpy as np
 import pandas as pd
@@ -108,8 +109,9 @@ def crafted(at, value, kind="table"):
         (MADE["table"] | {"digest": "0"}, "its values are not those that were saved"),
         (crafted(("components", "size"), 0.0, "components"), "size of its components is 0.0"),
         (crafted(("components", "center"), [0.0], "components"), "components are not of"),
-        (crafted(("formula", "terms"), [["open('x', 'w')"]], "formula"), "is not allowed"),
-        (crafted(("formula", "terms"), [["age"]], "formula"), "is broken: it uses"),
+        (crafted(("formula", "text"), "~ open('x', 'w')", "formula"), "is not allowed"),
+        (crafted(("formula", "text"), "~ age", "formula"), "is broken: it uses"),
+        (crafted(("formula", "terms"), [["age"]], "formula"), "is broken: its terms are"),
         (crafted(("formula", "state"), {}, "formula"), "is broken: its state is not whole|be comp"),
         (crafted(("formula", "features"), ["age"], "formula"), "is broken: its features are"),
     ],
@@ -136,3 +138,36 @@ def test_levels_have_features_of_their_own():
     ):  # fmt: skip
         with pytest.raises(ValueError, match="column 'a'"):
             bb.Encoder.from_dict(column(**parts))
+
+
+def test_what_a_formula_learned_has_the_sizes_that_it_implies():
+    """A spline of 10,000 knots would take 800 MB, from a file of 60 kB."""
+    frame = marketing().assign(age=np.random.default_rng(0).normal(size=200))
+    text = (
+        "~ cr(age, df=3) + cc(spend, df=4, constraints='center') + scale(bs(age, df=4)) + "
+        "bs(age, df=4) + scale(poly(age, 2)) + poly(age, 2) + standardize(spend, rescale=False)"
+    )
+    plain = json.loads(json.dumps(bb.Encoder.formula(text, frame).to_dict()))
+    assert bb.Encoder.from_dict(plain).to_dict() == plain
+    state = plain["formula"]["state"]
+    assert len(state) == 7
+    for at in places(state):
+        value = state
+        for key in at:
+            value = value[key]
+        longer = [*value, *value * 5000] if isinstance(value, list) else [value]
+        for other in (longer, [], {}, None, float("nan"), {"array": [1.0] * 9, "shape": [9, 1]}):
+            changed = put(plain, ("formula", "state", *at), other)
+            if not at or changed == plain:
+                continue
+            began = time.process_time()
+            with pytest.raises(ValueError, match=r"."):
+                bb.Encoder.from_dict(changed | {"digest": digest(changed)})
+            assert time.process_time() - began < 1
+
+
+def test_many_levels_take_memory_by_the_row():
+    """An identity matrix of 30,000 levels would be 7 GB."""
+    levels = [str(i) for i in range(30_000)]
+    encoder = bb.Encoder.from_dict(column(levels=levels, codes=list(range(30_000))))
+    assert encoder.transform({"a": "29999"}).argmax() == 29_999
