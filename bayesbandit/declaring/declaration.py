@@ -6,7 +6,9 @@ PyMC is imported when a model is declared, not with this file.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import numbers
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +28,8 @@ the declaration's observed variable, "arm" the dimension."""
 
 ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
 
-_TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
+_TAKEN = (*DATA, *(k for k in DATA.values() if k not in DATA), "mean_reward", "feature", "row")
+_CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,22 +136,31 @@ class Declaration:
             coords["arm"] = range(n_arms)
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
-                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
+                role: pm.Data(
+                    DATA[role], v, dims=("row", "feature")[: v.ndim], shape=(None, *v.shape[1:])
+                )
                 for role, v in rows.items()
             }
             for role, v in inputs.items():
                 setattr(v.tag, ROLE, role)
             try:
                 mean = self.declare(inputs, coords)
+                if isinstance(mean, numbers.Real):
+                    mean = pm.math.constant(float(mean))
             except Exception as error:
+                if (clash := _CLASH.search(str(error))) and clash[1] in _TAKEN:
+                    raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 raise
-            self._check_outcome(model, mean, rows["reward"])
+            self._check_outcome(model, mean, rows)
+            _tell_apart(model)
             mean = getattr(mean, "values", mean)  # of pymc.dims
             if mean.ndim == 0:
                 mean = pm.math.zeros_like(inputs["reward"]) + mean
+            if "mean_reward" in model.named_vars:
+                raise ValueError(f"{self.name}: {_reserved('mean_reward')}")
             pm.Deterministic("mean_reward", mean, dims="row")
         return model
 
@@ -195,12 +207,24 @@ class Declaration:
         rows["arm"] = k.astype(np.int32)  # as PyMC stores integers
         return rows, n_arms
 
-    def _check_outcome(self, model: pm.Model, mean: Any, reward: np.ndarray) -> None:
-        """A declaration has a likelihood and returns the mean reward; counts are whole numbers."""
-        if not (model.observed_RVs or model.potentials):
+    def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
+        """A declaration has a likelihood of the rewards and returns the mean reward."""
+        from pytensor.graph.basic import Constant
+        from pytensor.graph.traversal import ancestors
+
+        n, values = len(rows["reward"]), [model.rvs_to_values[v] for v in model.observed_RVs]
+        likelihood = [*model.observed_RVs, *values, *model.potentials]
+        if model[DATA["reward"]] not in ancestors(likelihood):
             raise ValueError(
-                f"{self.name} declares no likelihood: observe the rewards by observed=reward"
+                f"{self.name} declares no likelihood of the rewards: observe them by "
+                "observed=reward, or by a potential of them"
             )
+        for v, value in zip(model.observed_RVs, values, strict=True):
+            if isinstance(value, Constant) and value.type.ndim and len(value.data) != n:
+                raise ValueError(
+                    f"{self.name}: {v.name!r} has {len(value.data)} observed values of its own, "
+                    f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"
+                )
         for v, initial in model.rvs_to_initial_values.items():
             if initial is not None:
                 raise ValueError(
@@ -215,15 +239,69 @@ class Declaration:
                         f"{v.name!r} for each feature; got d = 0"
                     )
         shape = getattr(getattr(mean, "type", None), "shape", "not a PyMC expression")
-        if shape not in ((), (None,), (len(reward),)):
+        if shape not in ((), (None,), (n,)):
             raise ValueError(
-                f"{self.name} must return the mean reward of each of {len(reward)} rows; "
+                f"{self.name} must return the mean reward of each of {n} rows; "
                 f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
             )
-        whole = [v.name for v in model.observed_RVs if np.dtype(v.dtype).kind in "iub"]
-        broken = reward[reward != np.floor(reward)]
-        if whole and broken.size:
-            raise ValueError(f"{whole[0]!r} takes whole numbers; got a reward of {broken[0]:g}")
+        for name, made in made_whole(model):
+            plain = made is model[DATA["reward"]]
+            values = rows["reward"] if plain else made.eval(mode="FAST_COMPILE")
+            check_whole(name, rows["reward"], np.asarray(values))
+
+
+def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
+    """The observed variables of whole numbers, and what PyMC casts to such of the rewards."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.scalar import Cast
+    from pytensor.tensor.elemwise import Elemwise
+
+    reward = model[DATA["reward"]]
+    for v in model.observed_RVs:
+        for u in ancestors([model.rvs_to_values[v]]):
+            node = u.owner
+            if node is None or not isinstance(node.op, Elemwise):
+                continue
+            if isinstance(node.op.scalar_op, Cast) and np.dtype(u.dtype).kind in "iu":
+                [given] = node.inputs
+                if np.dtype(given.dtype).kind == "f" and reward in ancestors([given]):
+                    yield str(v.name), given
+
+
+def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
+    """Refuse what is `made` of rewards (n,), where a variable of whole numbers would cut it off."""
+    made = np.broadcast_to(made, reward.shape)
+    broken = np.flatnonzero(made != np.floor(made))
+    if not broken.size:
+        return
+    r, value = reward[broken[0]], made[broken[0]]
+    if r == value:
+        raise ValueError(f"{name!r} takes whole numbers; got a reward of {r:g}")
+    advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""
+    raise ValueError(f"{name!r} takes whole numbers; a reward of {r:g} makes it {value!s}{advice}")
+
+
+def _tell_apart(model: pm.Model) -> None:
+    """Give a second observed variable of the same data its own copy: PyMC gives no two variables
+    one name."""
+    import pytensor.tensor as pt
+
+    seen = set()
+    for v in model.observed_RVs:
+        value = model.rvs_to_values[v]
+        if value in seen:
+            model.rvs_to_values[v] = own = pt.tensor_copy(value)
+            model.values_to_rvs[own] = v
+        seen.add(value)
+    for v in model.observed_RVs:
+        model.values_to_rvs[model.rvs_to_values[v]] = v
+
+
+def _reserved(name: str) -> str:
+    return (
+        f"a variable cannot be called {name!r}; taken are {', '.join(_TAKEN)}, which name the data, "
+        "their dimensions and the mean reward"
+    )
 
 
 def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
@@ -239,7 +317,9 @@ def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} must take {needed!r}: declare it as (x, reward, weight, …)")
     for prior in priors:
         if prior in _TAKEN or prior not in arguments:
-            why = "is a name of the data" if prior in _TAKEN else "is not an argument"
+            why = "is not an argument"
+            if prior in _TAKEN:
+                why = f"is a name of the data (taken are {', '.join(_TAKEN)})"
             raise TypeError(f"prior {prior!r} {why} of {name}")
     for argument, p in arguments.items():
         if argument not in (*DATA, *priors) and p.default is p.empty:
