@@ -28,7 +28,8 @@ the declaration's observed variable, "arm" the dimension."""
 
 ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
 
-_TAKEN = (*DATA, *(k for k in DATA.values() if k not in DATA), "mean_reward", "feature", "row")
+_NAMES = (*DATA.values(), "mean_reward", "feature", "row")
+_TAKEN = tuple(dict.fromkeys((*DATA, *_NAMES)))  # of priors, which are arguments too
 _CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's words
 
 
@@ -148,7 +149,7 @@ class Declaration:
                 if isinstance(mean, numbers.Real):
                     mean = pm.math.constant(float(mean))
             except Exception as error:
-                if (clash := _CLASH.search(str(error))) and clash[1] in _TAKEN:
+                if (clash := _CLASH.search(str(error))) and clash[1] in _NAMES:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
@@ -246,8 +247,8 @@ class Declaration:
             )
         for name, made in made_whole(model):
             plain = made is model[DATA["reward"]]
-            values = rows["reward"] if plain else made.eval(mode="FAST_COMPILE")
-            check_whole(name, rows["reward"], np.asarray(values))
+            whole = rows["reward"] if plain else made.eval(mode="FAST_COMPILE")
+            check_whole(name, rows["reward"], np.asarray(whole))
 
 
 def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
@@ -258,13 +259,14 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
 
     reward = model[DATA["reward"]]
     for v in model.observed_RVs:
+        u: Any
         for u in ancestors([model.rvs_to_values[v]]):
             node = u.owner
             if node is None or not isinstance(node.op, Elemwise):
                 continue
-            if isinstance(node.op.scalar_op, Cast) and np.dtype(u.dtype).kind in "iu":
+            if isinstance(node.op.scalar_op, Cast) and np.dtype(u.type.dtype).kind in "iu":
                 [given] = node.inputs
-                if np.dtype(given.dtype).kind == "f" and reward in ancestors([given]):
+                if np.dtype(given.type.dtype).kind == "f" and reward in ancestors([given]):
                     yield str(v.name), given
 
 
@@ -299,8 +301,8 @@ def _tell_apart(model: pm.Model) -> None:
 
 def _reserved(name: str) -> str:
     return (
-        f"a variable cannot be called {name!r}; taken are {', '.join(_TAKEN)}, which name the data, "
-        "their dimensions and the mean reward"
+        f"a variable cannot be called {name!r}: {', '.join(_NAMES)} are names of the data, their "
+        "dimensions and the mean reward"
     )
 
 
@@ -317,10 +319,9 @@ def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} must take {needed!r}: declare it as (x, reward, weight, …)")
     for prior in priors:
         if prior in _TAKEN or prior not in arguments:
-            why = "is not an argument"
-            if prior in _TAKEN:
-                why = f"is a name of the data (taken are {', '.join(_TAKEN)})"
-            raise TypeError(f"prior {prior!r} {why} of {name}")
+            why = "is a name of the data" if prior in _TAKEN else "is not an argument"
+            taken = f"; taken are {', '.join(_TAKEN)}" if prior in _TAKEN else ""
+            raise TypeError(f"prior {prior!r} {why} of {name}{taken}")
     for argument, p in arguments.items():
         if argument not in (*DATA, *priors) and p.default is p.empty:
             raise TypeError(f"{name} has no prior for {argument!r}: reward_model({argument}=…)")

@@ -100,6 +100,14 @@ class NotThisEngine(ValueError):
         return type(self), (self.refusal,)
 
 
+class NotFinite(ValueError):
+    """The log density of rows is −∞ or NaN where an engine starts. A plan says of which rewards."""
+
+
+class NoElement(ValueError):
+    """Rows take an element that the model does not have: an index is out of its bounds."""
+
+
 class Improper(NotThisEngine):
     """The posterior given these rows is not a distribution; given more, it may be one."""
 
@@ -131,9 +139,9 @@ class Compiled:
             return [np.asarray(output) for output in function(*arguments)]
         except IndexError as error:
             what = str(error).splitlines()[0]
-            raise ValueError(
+            raise NoElement(
                 f"the model takes an element that it does not have ({what}): a column of the "
-                "contexts, or the arm, is an index, and has a level that was not declared"
+                "contexts, the arm or the reward is an index, and has a level that was not declared"
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:

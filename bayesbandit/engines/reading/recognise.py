@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph

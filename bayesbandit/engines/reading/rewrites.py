@@ -66,6 +66,13 @@ def unchecked(graph: Graph) -> Graph:
     return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
 
 
+def guarded(graphs: list[Graph]) -> list[Graph]:
+    """Some log densities that are −∞, and raise no error, where a parameter is out of its bounds."""
+    from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
+
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=dfs_rewriter(guard))
+
+
 def _rewritten(graphs: list[Graph], **by: Any) -> list[Graph]:
     """`rewrite_graph` of many graphs: in place."""
     found: Any = rewrite_graph(graphs, **by)
