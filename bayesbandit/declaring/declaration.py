@@ -248,7 +248,7 @@ class Declaration:
         for name, made in made_whole(model):
             plain = made is model[DATA["reward"]]
             whole = rows["reward"] if plain else made.eval(mode="FAST_COMPILE")
-            check_whole(name, rows["reward"], np.asarray(whole))
+            check_whole(repr(name), rows["reward"], np.asarray(whole))
 
 
 def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
@@ -278,9 +278,9 @@ def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
         return
     r, value = reward[broken[0]], made[broken[0]]
     if r == value:
-        raise ValueError(f"{name!r} takes whole numbers; got a reward of {r:g}")
+        raise ValueError(f"{name} takes whole numbers; got a reward of {r:g}")
     advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""
-    raise ValueError(f"{name!r} takes whole numbers; a reward of {r:g} makes it {value!s}{advice}")
+    raise ValueError(f"{name} takes whole numbers; a reward of {r:g} makes it {value!s}{advice}")
 
 
 def _tell_apart(model: pm.Model) -> None:

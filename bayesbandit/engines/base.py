@@ -104,6 +104,12 @@ class NotFinite(ValueError):
     """The log density of rows is −∞ or NaN where an engine starts. A plan says of which rewards."""
 
 
+def check_start(engine: str, value: Any) -> None:
+    """Refuse a log density of −∞ or NaN where an engine starts."""
+    if not value > -np.inf:
+        raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
+
+
 class NoElement(ValueError):
     """Rows take an element that the model does not have: an index is out of its bounds."""
 

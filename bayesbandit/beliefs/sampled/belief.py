@@ -105,7 +105,7 @@ class SampledBelief(ByDraws):
             if n == 0:
                 values = prior_draws(self.plan.built, spec.draws, number)
             elif self.plan.closed_form:
-                known = self.plan.method.posterior(**rows)
+                known = self.plan.posterior(rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
                 check_proper(self.plan, rows)

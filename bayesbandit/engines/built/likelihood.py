@@ -135,11 +135,13 @@ class Likelihood:
 
         name: the model's. The row in the message is that of `rows`, from 0.
         """
-        reward = rows["reward"]
+        reward, at = rows["reward"], np.empty(0, dtype=np.int64)
         for whole, made in self._whole:
-            plain = made is self.density.inputs["reward"]
-            check_whole(f"{name}: {whole}", reward, reward if plain else self._made(made, rows))
-        if len(at := self._impossible(rows, draws)):
+            if made is self.density.inputs["reward"]:
+                at = np.flatnonzero(reward != np.floor(reward))
+            else:
+                check_whole(f"{name}: {whole!r}", reward, self._made(made, rows))
+        if len(at := at if len(at) else self._impossible(rows, draws)):
             i = int(at[0])
             own = {role: v[[i]] for role, v in rows.items()}
             says = allowed(lambda rewards: self._open(own, rewards, draws))
@@ -180,7 +182,7 @@ class Likelihood:
         """The rows (m,) that are impossible; of equal rewards, perhaps the first."""
         reward = rows["reward"]
         at = np.arange(len(reward) if self.judged else 0)
-        if self._by_reward_alone:
+        if self._by_reward_alone and at.size:
             at = np.sort(np.unique(reward, return_index=True)[1])
             at = at[[r not in self._accepted for r in reward[at].tolist()]]
         if not at.size:

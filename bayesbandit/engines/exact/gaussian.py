@@ -15,12 +15,12 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.checks import finite
-from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal
 from bayesbandit.engines.exact.distributions import Gaussian, factor
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
 from bayesbandit.engines.reading.density import read
 from bayesbandit.engines.reading.quadratic import Data, Given, Natural, Quadratic, Rows
-from bayesbandit.engines.reading.recognise import TOLERANCE, Form, recognise
+from bayesbandit.engines.reading.recognise import TOLERANCE, Form, part, recognise
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -87,10 +87,12 @@ class GaussianBlock:
         precision = -curvature
         sound = np.isfinite(shift) & np.isfinite(precision)
         if not (sound.all() and np.isfinite(value)):
-            row = int(np.argmin(sound))
-            raise ValueError(
-                f"the log density of rows is not finite; the first that may be to blame: reward "
-                f"{data[1][row]:g} in context {data[0][row].tolist()}"
+            each = (part(data, slice(i, i + 1)) for i in range(len(sound)))
+            values = [self.quadratic.curvature(np.zeros(1), one, given)[2] for one in each]
+            row = int(np.argmin(sound & np.isfinite(values)))
+            raise NotFinite(
+                f"the log density of a row is not finite: reward {data[1][row]:g} in context "
+                f"{data[0][row].tolist()}"
             )
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")

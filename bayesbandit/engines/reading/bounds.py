@@ -16,7 +16,9 @@ import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
+from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.type import TensorType
 
 from bayesbandit.engines.reading.operations import (
     LINEAR,
@@ -130,10 +132,10 @@ def _visited(node: Apply, given: Sequence[Interval | None]) -> Sequence[Interval
 
 def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
     """A node's value; None where the operation fails or has no value of plain arrays."""
-    storage = {v: [np.asarray(a, v.type.dtype)] for v, a in zip(node.inputs, values, strict=True)
-               if hasattr(v.type, "dtype")}  # fmt: skip
-    if len(storage) < len(set(node.inputs)):
+    given = list(zip(node.inputs, values, strict=True))
+    if not all(isinstance(v.type, TensorType | ScalarType) for v in node.inputs):
         return None
+    storage: dict[Any, list[Any]] = {v: [np.asarray(a, v.type.dtype)] for v, a in given}
     storage |= {v: [None] for v in node.outputs}
     done = {v: [v in node.inputs] for v in storage}
     try:

@@ -67,7 +67,7 @@ def unchecked(graph: Graph) -> Graph:
 
 
 def guarded(graphs: list[Graph]) -> list[Graph]:
-    """Some log densities that are −∞, and raise no error, where a parameter is out of its bounds."""
+    """Some log densities that are −∞, not an error, where a parameter is out of its bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
 
     return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=dfs_rewriter(guard))
