@@ -44,8 +44,8 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
 
 
 AUGMENTED = (
-    "they take a Bernoulli, binomial or negative binomial reward, the logit, probit or log of whose "
-    "mean is linear, as x @ theta, without an offset, with normal priors of fixed scales"
+    "these take a Bernoulli, binomial or negative binomial reward whose logit, probit or log mean "
+    "is linear, as x @ theta, without an offset, under normal priors of fixed scales"
 )
 ANY = ("auto", "exact")  # whichever fits
 CLOSED = "the fastest: a closed form, no draws"
