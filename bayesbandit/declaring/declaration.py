@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import numbers
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,14 +17,12 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted
+from bayesbandit.declaring.observed import DATA as DATA
+from bayesbandit.declaring.observed import check_observed, tell_apart
 from bayesbandit.machine.compilation import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
-
-DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
-"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
-the declaration's observed variable, "arm" the dimension."""
 
 ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
 
@@ -137,9 +135,7 @@ class Declaration:
             coords["arm"] = range(n_arms)
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
-                role: pm.Data(
-                    DATA[role], v, dims=("row", "feature")[: v.ndim], shape=(None, *v.shape[1:])
-                )
+                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v))
                 for role, v in rows.items()
             }
             for role, v in inputs.items():
@@ -156,7 +152,7 @@ class Declaration:
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 raise
             self._check_outcome(model, mean, rows)
-            _tell_apart(model)
+            tell_apart(model)
             mean = getattr(mean, "values", mean)  # of pymc.dims
             if mean.ndim == 0:
                 mean = pm.math.zeros_like(inputs["reward"]) + mean
@@ -210,22 +206,8 @@ class Declaration:
 
     def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
         """A declaration has a likelihood of the rewards and returns the mean reward."""
-        from pytensor.graph.basic import Constant
-        from pytensor.graph.traversal import ancestors
-
-        n, values = len(rows["reward"]), [model.rvs_to_values[v] for v in model.observed_RVs]
-        likelihood = [*model.observed_RVs, *values, *model.potentials]
-        if model[DATA["reward"]] not in ancestors(likelihood):
-            raise ValueError(
-                f"{self.name} declares no likelihood of the rewards: observe them by "
-                "observed=reward, or by a potential of them"
-            )
-        for v, value in zip(model.observed_RVs, values, strict=True):
-            if isinstance(value, Constant) and value.type.ndim and len(value.data) != n:
-                raise ValueError(
-                    f"{self.name}: {v.name!r} has {len(value.data)} observed values of its own, "
-                    f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"
-                )
+        n = len(rows["reward"])
+        check_observed(model, self.name, rows["reward"])
         for v, initial in model.rvs_to_initial_values.items():
             if initial is not None:
                 raise ValueError(
@@ -245,58 +227,12 @@ class Declaration:
                 f"{self.name} must return the mean reward of each of {n} rows; "
                 f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
             )
-        for name, made in made_whole(model):
-            plain = made is model[DATA["reward"]]
-            whole = rows["reward"] if plain else made.eval(mode="FAST_COMPILE")
-            check_whole(repr(name), rows["reward"], np.asarray(whole))
 
 
-def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
-    """The observed variables of whole numbers, and what PyMC casts to such of the rewards."""
-    from pytensor.graph.traversal import ancestors
-    from pytensor.scalar import Cast
-    from pytensor.tensor.elemwise import Elemwise
-
-    reward = model[DATA["reward"]]
-    for v in model.observed_RVs:
-        u: Any
-        for u in ancestors([model.rvs_to_values[v]]):
-            node = u.owner
-            if node is None or not isinstance(node.op, Elemwise):
-                continue
-            if isinstance(node.op.scalar_op, Cast) and np.dtype(u.type.dtype).kind in "iu":
-                [given] = node.inputs
-                if np.dtype(given.type.dtype).kind == "f" and reward in ancestors([given]):
-                    yield str(v.name), given
-
-
-def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
-    """Refuse what is `made` of rewards (n,), where a variable of whole numbers would cut it off."""
-    made = np.broadcast_to(made, reward.shape)
-    broken = np.flatnonzero(made != np.floor(made))
-    if not broken.size:
-        return
-    r, value = reward[broken[0]], made[broken[0]]
-    if r == value:
-        raise ValueError(f"{name} takes whole numbers; got a reward of {r:g}")
-    advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""
-    raise ValueError(f"{name} takes whole numbers; a reward of {r:g} makes it {value!s}{advice}")
-
-
-def _tell_apart(model: pm.Model) -> None:
-    """Give a second observed variable of the same data its own copy: PyMC gives no two variables
-    one name."""
-    import pytensor.tensor as pt
-
-    seen = set()
-    for v in model.observed_RVs:
-        value = model.rvs_to_values[v]
-        if value in seen:
-            model.rvs_to_values[v] = own = pt.tensor_copy(value)
-            model.values_to_rvs[own] = v
-        seen.add(value)
-    for v in model.observed_RVs:
-        model.values_to_rvs[model.rvs_to_values[v]] = v
+def _known(rows: np.ndarray) -> tuple[int | None, ...]:
+    """A container's shape, but for the rows: without a width, x[:, :1] times a vector is an error.
+    A width of 1 is left open, since PyTensor would write x @ theta as another product."""
+    return None, *(k if k > 1 else None for k in rows.shape[1:])
 
 
 def _reserved(name: str) -> str:

@@ -8,8 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,8 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.engines.base import (
-    COMPILE,
-    Engine,
-    NotFinite,
-    NotThisEngine,
-    Refusal,
-    one_thread,
-)
+from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.engines.built.blamed import blamed
 from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.likelihood import Likelihood
@@ -163,30 +156,11 @@ class Plan:
 
         start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
         """
-        with self._named(data):
-            found = self.method.sample(
-                data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
-            )
+        known = {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
+        with blamed(self, data):
+            found = self.method.sample(data, **known, **knobs)
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
-
-    def posterior(self, data: Mapping[str, np.ndarray]) -> Any:
-        """What is `Known` of rows, by role, in closed form."""
-        with one_thread(), self._named(data):
-            return self.method.posterior(**data)
-
-    @contextmanager
-    def _named(self, data: Mapping[str, np.ndarray]) -> Iterator[None]:
-        """Say of which rewards the log density is not finite, where an engine finds that."""
-        try:
-            yield
-        except NotFinite as error:
-            at = self.likelihood.lost(data)
-            told = [f"{data['reward'][i]:g} (row {i})" for i in at[:5].tolist()]
-            more = [f"{len(at) - 5} more"] if len(at) > 5 else []
-            by = f", by the rewards {', '.join(told + more)}" if told else ""
-            advice = "; where a likelihood ends by its variables, they must start within it"
-            raise ValueError(f"{self.model.name}: {error}{by}{advice if told else ''}") from error
 
     def prepare(self) -> None:
         """Compile now what would otherwise delay the first decisions."""

@@ -12,7 +12,7 @@ from bayesbandit import checks
 from bayesbandit.engines.base import Engine, Improper, NotThisEngine
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, planned
-from bayesbandit.engines.proper import check_possible, check_proper
+from bayesbandit.engines.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -106,7 +106,7 @@ def _posterior(
     bear out refuses."""
     check_possible(plan, rows)
     if plan.closed_form:
-        return plan.posterior(rows)
+        return in_closed_form(plan, rows)
     check_proper(plan, rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 

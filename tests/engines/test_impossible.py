@@ -6,9 +6,9 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.engines.built.bounds import Bounds, between, point
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
-from bayesbandit.engines.reading.bounds import Bounds, between, point
 from bayesbandit.model import RewardModel
 from tests.bandits.test_sampled_door import quick
 from tests.cases import slow_but

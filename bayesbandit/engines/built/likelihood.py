@@ -6,7 +6,7 @@ leaves no posterior. It is looked for in two steps, by the model's own terms:
 1. by numbers: the variables' initial point and draws of the prior and of the posterior, some pulled
    towards that point, where nothing overflows. A row that has a likelihood there is possible.
 2. by proof, of a row that has none: its term is −∞ whatever the variables are, in interval
-   arithmetic (`reading/bounds`) or because the support ends by the reward alone. Without a proof
+   arithmetic (`bounds`) or because the support ends by the reward alone. Without a proof
    the support may move with the variables (a uniform noise about the mean), to where no draw was:
    the row is let in, and the engine says if it cannot start.
 """
@@ -21,15 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.traversal import ancestors
-from pytensor.scalar import basic as scalar
-from pytensor.tensor.elemwise import Elemwise
 
-from bayesbandit.declaring.declaration import check_whole, made_whole
+from bayesbandit.declaring.observed import check_whole, made_whole
 from bayesbandit.engines.base import COMPILE, Compiled, NoElement
 from bayesbandit.engines.built.allowed import allowed
-from bayesbandit.engines.built.prior import prior_draws
-from bayesbandit.engines.reading.bounds import Bounds, between, point, support
+from bayesbandit.engines.built.bounds import Bounds, between, edges_of, point, support
+from bayesbandit.engines.built.prior import SIZE, points
 from bayesbandit.engines.reading.density import Graph, containers, lengths, read, row_dimension
 from bayesbandit.engines.reading.quadratic import PYTHON
 from bayesbandit.engines.reading.rewrites import guarded
@@ -42,12 +39,6 @@ if TYPE_CHECKING:
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
 
-EDGES = (
-    scalar.LogicalComparison, scalar.FixedLogicalComparison, scalar.Maximum, scalar.Minimum,
-    scalar.Clip, scalar.Log, scalar.Log2, scalar.Log10, scalar.Log1p, scalar.Sqrt,
-)  # fmt: skip  # operations by which a support ends
-PULLED = (0.01, 0.1, 0.3, 1.0)  # shares of the way from the initial point to a draw
-SIZE = 20  # draws of the prior, and at most so many of the posterior
 KEPT = 1000  # rewards that are known to be possible
 
 
@@ -84,7 +75,7 @@ class Likelihood:
             k for k, g in self._terms.items()
             if k in self._on_data and Degrees([g], seeds).of(g) == math.inf
         )  # fmt: skip
-        edges = {k: _edges(self._terms[k], reward) for k in self.judged}
+        edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
         self._fixed = {k for k, e in edges.items() if e and all(map(free.isdisjoint, e))}
         decisive = set[Graph]().union(*(above for e in edges.values() for above in e))
         others = set(self._inputs) - {reward}
@@ -221,9 +212,9 @@ class Likelihood:
         """By each judged term, which rows (n,) have no likelihood at any point that is tried."""
         n = len(rows["reward"])
         dead, at = {k: np.ones(n, dtype=bool) for k in self.judged}, np.arange(n)
-        for points in self._tried(draws):
+        for values in self._tried(draws):
             part = {role: v[at] for role, v in rows.items()}
-            alive = self._alive(self.judged, part, points)
+            alive = self._alive(self.judged, part, values)
             for k, possible in zip(self.judged, alive, strict=True):
                 dead[k][at] &= ~possible
             at = np.flatnonzero(np.any(list(dead.values()), axis=0))
@@ -280,19 +271,7 @@ class Likelihood:
 
     @cached_property
     def _points(self) -> dict[str, np.ndarray]:
-        """The initial point and, where the prior is proper, points between it and draws of the
-        prior, by name, (S, *shape)."""
-        from pymc.initial_point import make_initial_point_fn
-
-        with COMPILE:
-            centre = make_initial_point_fn(model=self._model, return_transformed=False)(0)
-        drawn = prior_draws(self._model, SIZE, 0)
-        points = {}
-        for name in (str(v.name) for v in self._model.free_RVs):
-            middle = np.asarray(centre[name])[None]
-            way = drawn.get(name, middle) - middle
-            points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
-        return points
+        return points(self._model)
 
     def _arguments(self, draws: Draws, rows: Rows) -> list[np.ndarray]:
         n = len(rows["reward"])
@@ -311,15 +290,3 @@ class Likelihood:
         if axis is None or value.shape[axis + 1] == n:
             return value
         return np.take(value, np.arange(n) % value.shape[axis + 1], axis=axis + 1)
-
-
-def _edges(graph: Graph, reward: Graph) -> list[set[Graph]]:
-    """What each operation depends on by which a term's support may end, of those that the reward
-    enters."""
-    ends = (
-        v for v in ancestors([graph])
-        if v.owner is not None
-        and isinstance(v.owner.op, Elemwise)
-        and isinstance(v.owner.op.scalar_op, EDGES)
-    )  # fmt: skip
-    return [above for v in ends if reward in (above := set(ancestors([v])))]

@@ -90,10 +90,8 @@ class GaussianBlock:
             each = (part(data, slice(i, i + 1)) for i in range(len(sound)))
             values = [self.quadratic.curvature(np.zeros(1), one, given)[2] for one in each]
             row = int(np.argmin(sound & np.isfinite(values)))
-            raise NotFinite(
-                f"the log density of a row is not finite: reward {data[1][row]:g} in context "
-                f"{data[0][row].tolist()}"
-            )
+            said = f"reward {data[1][row]:g} in context {data[0][row].tolist()}"
+            raise NotFinite(f"the log density of a row is not finite: {said}")
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         if shift[precision == 0.0].any():

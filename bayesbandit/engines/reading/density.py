@@ -25,8 +25,7 @@ from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.declaring.declaration import DATA, ROLE
-from bayesbandit.engines.reading.rewrites import Graph, floating, lowered, unchecked
-from bayesbandit.engines.reading.scalar_mean import by_rows
+from bayesbandit.engines.reading.rewrites import Graph, by_rows, floating, lowered, unchecked
 
 if TYPE_CHECKING:
     import pymc as pm

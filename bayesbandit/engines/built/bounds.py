@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import toposort
+from pytensor.graph.traversal import ancestors, toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.scalar.basic import ScalarType
+from pytensor.scalar import basic as scalar
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import TensorType
 
@@ -42,6 +42,12 @@ MONOTONE = {  # +1: increasing in an argument, −1: decreasing; the last holds 
 ARITHMETIC = {"Add", "Sub", "Mul", "TrueDiv", "Neg", "Sqr", "Abs", "Exp", "Log", "Log1p", "Pow"}
 MOVED = (LINEAR | TAKES | PUTS | {"CumOp"}) - {"SpecifyAssumptions"}
 ARRAYS = {"Join": None, "MakeVector": None} | dict.fromkeys(PUTS, 2)  # arguments that are values
+
+
+EDGES = (
+    scalar.LogicalComparison, scalar.FixedLogicalComparison, scalar.Maximum, scalar.Minimum,
+    scalar.Clip, scalar.Log, scalar.Log2, scalar.Log10, scalar.Log1p, scalar.Sqrt,
+)  # fmt: skip  # operations by which a support ends
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ def _visited(node: Apply, given: Sequence[Interval | None]) -> Sequence[Interval
 def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
     """A node's value; None where the operation fails or has no value of plain arrays."""
     given = list(zip(node.inputs, values, strict=True))
-    if not all(isinstance(v.type, TensorType | ScalarType) for v in node.inputs):
+    if not all(isinstance(v.type, TensorType | scalar.ScalarType) for v in node.inputs):
         return None
     storage: dict[Any, list[Any]] = {v: [np.asarray(a, v.type.dtype)] for v, a in given}
     storage |= {v: [None] for v in node.outputs}
@@ -249,3 +255,15 @@ def support(variable: Any, transform: Any) -> tuple[float, float]:
     return {"log": (0.0, np.inf), "logodds": (0.0, 1.0), "simplex": (0.0, 1.0)}.get(
         name, (-np.inf, np.inf)
     )
+
+
+def edges_of(graph: Any, reward: Any) -> list[set[Any]]:
+    """What each operation depends on by which a term's support may end, of those that the reward
+    enters."""
+    ends = (
+        v for v in ancestors([graph])
+        if v.owner is not None
+        and isinstance(v.owner.op, Elemwise)
+        and isinstance(v.owner.op.scalar_op, EDGES)
+    )  # fmt: skip
+    return [above for v in ends if reward in (above := set(ancestors([v])))]
