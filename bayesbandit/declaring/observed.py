@@ -28,8 +28,10 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
             f"{declared} declares no likelihood of the rewards: observe them by "
             "observed=reward, or by a potential of them"
         )
+    rows = {model[name] for name in DATA.values() if name in model.named_vars}
     for v, value in zip(model.observed_RVs, values, strict=True):
-        if isinstance(value, Constant) and value.type.ndim and len(value.data) != n:
+        of_rows = isinstance(value, Constant) and not rows.isdisjoint(ancestors([v]))
+        if of_rows and value.type.ndim and len(value.data) != n:
             raise ValueError(
                 f"{declared}: {v.name!r} has {len(value.data)} observed values of its own, "
                 f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"

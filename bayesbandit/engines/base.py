@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from bayesbandit.checks import finite
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.machine.compilation import COMPILE
 
@@ -108,6 +109,14 @@ def check_start(engine: str, value: Any) -> None:
     """Refuse a log density of −∞ or NaN where an engine starts."""
     if not value > -np.inf:
         raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
+
+
+def sound(array: np.ndarray, what: str) -> np.ndarray:
+    """The array itself, where all of it is finite."""
+    try:
+        return finite(array, what)
+    except ValueError as error:
+        raise NotFinite(str(error)) from error
 
 
 class NoElement(ValueError):

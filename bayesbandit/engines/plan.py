@@ -153,12 +153,10 @@ class Plan:
         seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
-
-        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
-        """
-        known = {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
         with blamed(self, data):
-            found = self.method.sample(data, **known, **knobs)
+            found = self.method.sample(data, **knobs)
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -92,6 +93,20 @@ def below(x, reward, theta):
     return theta / 2
 
 
+def inverse(x, reward, theta):
+    pm.Logistic("reward", x @ theta, 1, observed=1 / reward)
+    return x @ theta
+
+
+def scanned(x, reward, theta):
+    def step(r, m):
+        return pt.switch(r < 0, -np.inf, -((r - m) ** 2))
+
+    mu = x @ theta
+    pm.Potential("fit", pytensor.scan(step, sequences=[reward, mu], return_updates=False))
+    return mu
+
+
 def trials(x, reward, theta):
     """As many trials as the context says."""
     p = pm.math.sigmoid(theta)
@@ -111,6 +126,8 @@ CASES = {
     "mixture": (mixture, THETA, [0.1, 9], [-1], "rewards ≥ 0"),
     "logarithm": (logarithm, THETA, [0.1, 9], [0, -1], "rewards > 0"),
     "custom": (custom, THETA, [1, 9], [0], "rewards ≥ 1"),
+    "inverse": (inverse, THETA, [1, -9], [0], ""),
+    "scanned": (scanned, THETA, [0, 9], [-1], "rewards ≥ 0"),
     "below a bound": (below, U5, [4.999, 0.1], [5.1, -1], "rewards ≥ 0 and ≤ 5"),
     "below no bound": (below, HALF, [40, 0.1], [-1], "rewards ≥ 0"),
 }
@@ -136,6 +153,17 @@ def test_the_trials_of_a_context_bound_its_rewards():
     found.check("m", of([3, 9], x))
     with pytest.raises(ValueError, match=r"reward of 4 .*row 0.*allows 0, 1, 2, 3$"):
         found.check("m", of([4, 9], x))
+
+
+def test_a_level_of_the_context_is_not_blamed_on_the_reward():
+    def levels(x, reward, theta):
+        mu = theta[x[:, 0].astype("int64")]
+        pm.StudentT("reward", nu=3, mu=mu, sigma=1, observed=reward)
+        return mu
+
+    found = Likelihood(template(RewardModel(levels, {"theta": THETA}), 2, None))
+    with pytest.raises(ValueError, match="the arm or the reward is an index, and has a level"):
+        found.check("m", of([0.3, 0.1], np.array([[1.0, 0], [5, 0]])))
 
 
 def of(reward, x=None):
@@ -180,10 +208,16 @@ def test_an_exact_engine_names_the_reward(rng):
         pm.Potential("cap", pt.switch(reward > 5, -np.inf, 0.0))
         return x @ theta
 
+    def logarithmic(x, reward, theta):
+        pm.Normal("reward", x @ theta, 1, observed=pt.log(reward))
+        return x @ theta
+
     model = RewardModel(capped, {"theta": THETA})
     x = rng.normal(size=(3, 2))
     with pytest.raises(ValueError, match=r"not finite, by the rewards 7 \(row 1\)"):
         bb.fit(model, x, [0.1, 7, 0.2])
+    with pytest.raises(ValueError, match=r"finite.*, by the rewards -7 \(row 1\)"):
+        bb.fit(RewardModel(logarithmic, {"theta": THETA}), x, [0.1, -7, 0.2])
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
     with pytest.raises(ValueError, match="not finite: reward 7 in context"):
         bandit.update(x, [0, 1, 0], [0.1, 7, 0.2])

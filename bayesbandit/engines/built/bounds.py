@@ -23,6 +23,7 @@ from pytensor.tensor.type import TensorType
 from bayesbandit.engines.reading.operations import (
     LINEAR,
     PUTS,
+    SHAPES,
     TAKES,
     elementwise_name,
     number,
@@ -169,8 +170,8 @@ def _elementwise(node: Any, given: list[Interval]) -> Interval | None:
     low, high = np.where(odd, loose.low, low), np.where(odd, loose.high, high)
     if name in ("Add", "Sub"):
         for v, sign in zip(given, (1, -1 if name == "Sub" else 1, *[1] * len(given)), strict=False):
-            gone = (v.high if sign > 0 else -v.low) == -np.inf
-            low, high = np.where(gone, -np.inf, low), np.where(gone, -np.inf, high)
+            sure = v.known & np.isinf(v.low)  # and the others are finite
+            low, high = (np.where(sure, sign * v.low, end) for end in (low, high))
     if name in ARITHMETIC:
         lost = np.logical_or.reduce(np.broadcast_arrays(*(v.lost for v in given)))
         low, high = np.where(lost, np.nan, low), np.where(lost, np.nan, high)
@@ -266,4 +267,6 @@ def edges_of(graph: Any, reward: Any) -> list[set[Any]]:
         and isinstance(v.owner.op, Elemwise)
         and isinstance(v.owner.op.scalar_op, EDGES)
     )  # fmt: skip
-    return [above for v in ends if reward in (above := set(ancestors([v])))]
+    shapes = {v for v in ancestors([graph]) if v.owner and operation(v.owner)[1] in SHAPES}
+    above = (set(ancestors([v], blockers=shapes)) for v in ends)
+    return [each for each in above if reward in each]

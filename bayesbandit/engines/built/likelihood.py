@@ -76,10 +76,11 @@ class Likelihood:
             if k in self._on_data and Degrees([g], seeds).of(g) == math.inf
         )  # fmt: skip
         edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
-        self._fixed = {k for k, e in edges.items() if e and all(map(free.isdisjoint, e))}
+        self._fixed = {k for k, e in edges.items() if all(map(free.isdisjoint, e))}
         decisive = set[Graph]().union(*(above for e in edges.values() for above in e))
         others = set(self._inputs) - {reward}
-        self._by_reward_alone = len(self._fixed) == len(edges) and decisive.isdisjoint(others)
+        alone = len(self._fixed) == len(edges) and all(edges.values())
+        self._by_reward_alone = alone and decisive.isdisjoint(others)
         self._accepted: set[float] = set()  # rewards, if nothing else decides
         swap = {v: density.inputs[role] for role, v in containers(model).items()}
         self._whole = [
@@ -137,7 +138,7 @@ class Likelihood:
             own = {role: v[[i]] for role, v in rows.items()}
             says = allowed(lambda rewards: self._open(own, rewards, draws))
             if not says:
-                self._alive(self.judged, own, next(self._tried(draws)))  # an index of the context
+                list(self._alive(self.judged, own, next(self._tried(draws))))  # raises NoElement
             raise ValueError(
                 f"{name} gives a reward of {reward[i]:g} the likelihood 0, whatever its variables "
                 f"are: row {i}, the context {np.array2string(rows['x'][i], threshold=6)}{says}"

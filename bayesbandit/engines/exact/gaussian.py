@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.checks import finite
-from bayesbandit.engines.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal, sound
 from bayesbandit.engines.exact.distributions import Gaussian, factor
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
 from bayesbandit.engines.reading.density import read
@@ -183,7 +182,7 @@ class GaussianBlock:
 
         Under a flat prior that is an improper posterior, under another one lost digits.
         """
-        L = factor(finite(precision, "the posterior precision"))
+        L = factor(sound(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
             if label.endswith("Flat"):
@@ -191,7 +190,7 @@ class GaussianBlock:
                 raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
             reason = f"{label}: the posterior precision is singular to rounding"
             raise self.quadratic.refusal(reason, of_rows=True)
-        half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
+        half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
 
