@@ -5,10 +5,10 @@ leaves no posterior. It is looked for in two steps, by the model's own terms:
 
 1. by numbers: the variables' initial point and draws of the prior and of the posterior, some pulled
    towards that point, where nothing overflows. A row that has a likelihood there is possible.
-2. by proof, of a row that has none: its term is −∞ whatever the variables are, in interval
-   arithmetic (`bounds`) or because the support ends by the reward alone. Without a proof
-   the support may move with the variables (a uniform noise about the mean), to where no draw was:
-   the row is let in, and the engine says if it cannot start.
+2. of a row that has none: it is impossible where its term is −∞ whatever the variables are, in
+   interval arithmetic (`bounds`), or where no operation by which a support ends has both the reward
+   and variables in it. Else the support may move with the variables (a uniform noise about the
+   mean) to where no draw was: the row is let in, and the engine says if it cannot start.
 """
 
 from __future__ import annotations
