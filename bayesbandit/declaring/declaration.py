@@ -6,6 +6,8 @@ PyMC is imported when a model is declared, not with this file.
 from __future__ import annotations
 
 import inspect
+import numbers
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,18 +17,18 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted
+from bayesbandit.declaring.observed import DATA as DATA
+from bayesbandit.declaring.observed import check_observed, tell_apart
 from bayesbandit.machine.compilation import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
 
-DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
-"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
-the declaration's observed variable, "arm" the dimension."""
-
 ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
 
-_TAKEN = (*DATA, *DATA.values(), "mean_reward", "feature", "row")
+_NAMES = (*DATA.values(), "mean_reward", "feature", "row")
+_TAKEN = tuple(dict.fromkeys((*DATA, *_NAMES)))  # of priors, which are arguments too
+_CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,22 +135,29 @@ class Declaration:
             coords["arm"] = range(n_arms)
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
-                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim])
+                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v))
                 for role, v in rows.items()
             }
             for role, v in inputs.items():
                 setattr(v.tag, ROLE, role)
             try:
                 mean = self.declare(inputs, coords)
+                if isinstance(mean, numbers.Real):
+                    mean = pm.math.constant(float(mean))
             except Exception as error:
+                if (clash := _CLASH.search(str(error))) and clash[1] in _NAMES:
+                    raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
                 raise
-            self._check_outcome(model, mean, rows["reward"])
+            self._check_outcome(model, mean, rows)
+            tell_apart(model)
             mean = getattr(mean, "values", mean)  # of pymc.dims
             if mean.ndim == 0:
                 mean = pm.math.zeros_like(inputs["reward"]) + mean
+            if "mean_reward" in model.named_vars:
+                raise ValueError(f"{self.name}: {_reserved('mean_reward')}")
             pm.Deterministic("mean_reward", mean, dims="row")
         return model
 
@@ -195,12 +204,10 @@ class Declaration:
         rows["arm"] = k.astype(np.int32)  # as PyMC stores integers
         return rows, n_arms
 
-    def _check_outcome(self, model: pm.Model, mean: Any, reward: np.ndarray) -> None:
-        """A declaration has a likelihood and returns the mean reward; counts are whole numbers."""
-        if not (model.observed_RVs or model.potentials):
-            raise ValueError(
-                f"{self.name} declares no likelihood: observe the rewards by observed=reward"
-            )
+    def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
+        """A declaration has a likelihood of the rewards and returns the mean reward."""
+        n = len(rows["reward"])
+        check_observed(model, self.name, rows["reward"])
         for v, initial in model.rvs_to_initial_values.items():
             if initial is not None:
                 raise ValueError(
@@ -215,15 +222,24 @@ class Declaration:
                         f"{v.name!r} for each feature; got d = 0"
                     )
         shape = getattr(getattr(mean, "type", None), "shape", "not a PyMC expression")
-        if shape not in ((), (None,), (len(reward),)):
+        if shape not in ((), (None,), (n,)):
             raise ValueError(
-                f"{self.name} must return the mean reward of each of {len(reward)} rows; "
+                f"{self.name} must return the mean reward of each of {n} rows; "
                 f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
             )
-        whole = [v.name for v in model.observed_RVs if np.dtype(v.dtype).kind in "iub"]
-        broken = reward[reward != np.floor(reward)]
-        if whole and broken.size:
-            raise ValueError(f"{whole[0]!r} takes whole numbers; got a reward of {broken[0]:g}")
+
+
+def _known(rows: np.ndarray) -> tuple[int | None, ...]:
+    """A container's shape, but for the rows: without a width, x[:, :1] times a vector is an error.
+    A width of 1 is left open, since PyTensor would write x @ theta as another product."""
+    return None, *(k if k > 1 else None for k in rows.shape[1:])
+
+
+def _reserved(name: str) -> str:
+    return (
+        f"a variable cannot be called {name!r}: {', '.join(_NAMES)} are names of the data, their "
+        "dimensions and the mean reward"
+    )
 
 
 def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
@@ -240,7 +256,8 @@ def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
     for prior in priors:
         if prior in _TAKEN or prior not in arguments:
             why = "is a name of the data" if prior in _TAKEN else "is not an argument"
-            raise TypeError(f"prior {prior!r} {why} of {name}")
+            taken = f"; taken are {', '.join(_TAKEN)}" if prior in _TAKEN else ""
+            raise TypeError(f"prior {prior!r} {why} of {name}{taken}")
     for argument, p in arguments.items():
         if argument not in (*DATA, *priors) and p.default is p.empty:
             raise TypeError(f"{name} has no prior for {argument!r}: reward_model({argument}=…)")

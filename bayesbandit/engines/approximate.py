@@ -23,8 +23,8 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from bayesbandit.engines.base import COMPILE, Compiled, Refusal
-from bayesbandit.engines.built.data import set_rows
+from bayesbandit.engines.base import COMPILE, Compiled, Refusal, check_start
+from bayesbandit.engines.built.data import at_start, set_rows
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.reading.density import distribution, lengths
 from bayesbandit.engines.reading.quadratic import PYTHON
@@ -118,6 +118,7 @@ class Advi:
         fit, sample = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
         with COMPILE, silenced():
             set_rows(self.model, data)
+            check_start(self.engine, at_start(self.model))
             n = ADVI_STEPS if tune is None else tune
             rate = pytensor.shared(ADVI_RATE)
 
@@ -166,6 +167,7 @@ def peak(
         value = -float(value)
         return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
 
+    check_start("laplace", density(start)[0])
     z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
     for _ in range(STEPS):
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from bayesbandit.checks import finite
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.machine.compilation import COMPILE
 
@@ -100,6 +101,28 @@ class NotThisEngine(ValueError):
         return type(self), (self.refusal,)
 
 
+class NotFinite(ValueError):
+    """The log density of rows is −∞ or NaN where an engine starts. A plan says of which rewards."""
+
+
+def check_start(engine: str, value: Any) -> None:
+    """Refuse a log density of −∞ or NaN where an engine starts."""
+    if not value > -np.inf:
+        raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
+
+
+def sound(array: np.ndarray, what: str) -> np.ndarray:
+    """The array itself, where all of it is finite."""
+    try:
+        return finite(array, what)
+    except ValueError as error:
+        raise NotFinite(str(error)) from error
+
+
+class NoElement(ValueError):
+    """Rows take an element that the model does not have: an index is out of its bounds."""
+
+
 class Improper(NotThisEngine):
     """The posterior given these rows is not a distribution; given more, it may be one."""
 
@@ -131,9 +154,9 @@ class Compiled:
             return [np.asarray(output) for output in function(*arguments)]
         except IndexError as error:
             what = str(error).splitlines()[0]
-            raise ValueError(
+            raise NoElement(
                 f"the model takes an element that it does not have ({what}): a column of the "
-                "contexts, or the arm, is an index, and has a level that was not declared"
+                "contexts, the arm or the reward is an index, and has a level that was not declared"
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:

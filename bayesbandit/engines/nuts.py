@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.declaring.declaration import DATA
-from bayesbandit.engines.base import COMPILE, Refusal
-from bayesbandit.engines.built.data import set_rows
+from bayesbandit.engines.base import COMPILE, Refusal, check_start
+from bayesbandit.engines.built.data import at_start, set_rows
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.reading.density import containers, distribution, row_dimension
 
@@ -103,6 +103,9 @@ class Nuts:
             if start is not None:
                 log.info("nuts: a cold start, since a warm one failed: %s", _first_line(error))
                 return self.sample(data, draws, chains, None, seed, None, cores, target_accept)
+            with COMPILE:
+                set_rows(self.model, data)
+                check_start(ENGINE, at_start(self.model))
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
         stats, posterior = tree["sample_stats"], tree["posterior"]
         return SampledDraws(

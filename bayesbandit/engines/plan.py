@@ -20,6 +20,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.engines.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.engines.built.blamed import blamed
 from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.likelihood import Likelihood
@@ -152,12 +153,10 @@ class Plan:
         seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
-
-        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own.
-        """
-        found = self.method.sample(
-            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
-        )
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
+        with blamed(self, data):
+            found = self.method.sample(data, **knobs)
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
 

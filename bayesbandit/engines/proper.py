@@ -8,6 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bayesbandit.engines.base import one_thread
+from bayesbandit.engines.built.blamed import blamed
 from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.plan import Plan
 
@@ -21,6 +23,12 @@ def check_possible(
     of these are more points to try. Of a Gaussian closed form none have."""
     if not plan.closed_form or getattr(plan.method, "judges", False):
         plan.likelihood.check(plan.model.name, rows, draws)
+
+
+def in_closed_form(plan: Plan, rows: Mapping[str, np.ndarray]) -> Any:
+    """What is `Known` given rows, by role."""
+    with one_thread(), blamed(plan, rows):
+        return plan.method.posterior(**rows)
 
 
 def check_proper(plan: Plan, rows: Mapping[str, np.ndarray]) -> None:

@@ -10,6 +10,8 @@ A sampler's method has `sample(data, draws, chains, tune, seed, start) -> Sample
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import one_of
@@ -18,6 +20,8 @@ from bayesbandit.engines.base import Engine, Method, Refusal
 from bayesbandit.engines.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.engines.gibbs import sampler as gibbs
 from bayesbandit.engines.glm import augmented
+from bayesbandit.engines.reading.density import read
+from bayesbandit.engines.reading.structure import Degrees
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -29,9 +33,20 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
     if not isinstance(found, Refusal):
         return found
     other = augmented.match(model)
-    return found if isinstance(other, Refusal) else other
+    if not isinstance(other, Refusal):
+        return other
+    density = read(model)
+    degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
+    if degree < math.inf:
+        return found
+    why = f"{found.reason}; by Pólya–Gamma or Albert–Chib variables: {other.reason} ({AUGMENTED})"
+    return replace(found, reason=why)
 
 
+AUGMENTED = (
+    "these take a Bernoulli, binomial or negative binomial reward whose logit, probit or log mean "
+    "is linear, as x @ theta, without an offset, under normal priors of fixed scales"
+)
 ANY = ("auto", "exact")  # whichever fits
 CLOSED = "the fastest: a closed form, no draws"
 engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/engines.py` measures

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.base import Engine, Improper, NotThisEngine, one_thread
+from bayesbandit.engines.base import Engine, Improper, NotThisEngine
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.plan import Plan, planned
-from bayesbandit.engines.proper import check_possible, check_proper
+from bayesbandit.engines.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.engines.reading.density import containers
 from bayesbandit.engines.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -106,8 +106,7 @@ def _posterior(
     bear out refuses."""
     check_possible(plan, rows)
     if plan.closed_form:
-        with one_thread():
-            return plan.method.posterior(**rows)
+        return in_closed_form(plan, rows)
     check_proper(plan, rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 

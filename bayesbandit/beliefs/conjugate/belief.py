@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.conjugate.widened import widened_best
+from bayesbandit.engines.built.allowed import allowed
 from bayesbandit.engines.exact.conjugate import Conjugate
 from bayesbandit.engines.exact.one_number import Beta
 from bayesbandit.engines.plan import Plan
@@ -115,13 +116,14 @@ class ConjugateBelief(Belief):
 
     def check_rewards(self, x: np.ndarray, reward: np.ndarray) -> None:
         """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""
-        broken = np.flatnonzero(self.plan.method.door.broken(np.asarray(reward)))
+        door = self.plan.method.door
+        broken = np.flatnonzero(door.broken(np.asarray(reward)))
         if len(broken):
             i = int(broken[0])
             raise ValueError(
                 f"{self.plan.model.name} gives a reward of {reward[i]:g} the likelihood 0, "
                 f"whatever its variables are: row {i}, the context "
-                f"{np.array2string(x[i], threshold=6)}"
+                f"{np.array2string(x[i], threshold=6)}{allowed(lambda r: ~door.broken(r))}"
             )
 
     def reweigh(

@@ -21,7 +21,7 @@ from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.gibbs.sampler import TESTED
 from bayesbandit.engines.plan import Plan, plan
-from bayesbandit.engines.proper import check_possible, check_proper
+from bayesbandit.engines.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -105,7 +105,7 @@ class SampledBelief(ByDraws):
             if n == 0:
                 values = prior_draws(self.plan.built, spec.draws, number)
             elif self.plan.closed_form:
-                known = self.plan.method.posterior(**rows)
+                known = in_closed_form(self.plan, rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
                 check_proper(self.plan, rows)

@@ -10,6 +10,7 @@ import pymc as pm
 from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA
+from bayesbandit.engines.reading.quadratic import PYTHON
 
 
 def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
@@ -18,3 +19,8 @@ def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
         pm.set_data(known)
+
+
+def at_start(model: pm.Model) -> float:
+    """The log density at the variables' initial point."""
+    return float(model.compile_logp(mode=PYTHON)(model.initial_point()))

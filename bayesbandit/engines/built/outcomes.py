@@ -45,7 +45,7 @@ class Outcomes:
             for v in model.free_RVs
             for dims in [model.named_vars_to_dims.get(v.name) or ()]
         }
-        inputs = {role: pt.tensor(role, shape=(None,) * v.ndim) for role, v in found.items()}
+        inputs = {role: pt.tensor(role, shape=v.type.shape) for role, v in found.items()}
         swap: dict[Any, Any] = {v: _like(v, values[v.name]) for v in model.free_RVs}
         for role, v in found.items():
             x = inputs[role] if role != "arm" else pt.tensor("arm", shape=(None,), dtype=v.dtype)

@@ -21,7 +21,14 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.engines.base import COMPILE, Compiled, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.base import (
+    COMPILE,
+    Compiled,
+    Improper,
+    NotFinite,
+    NotThisEngine,
+    Refusal,
+)
 from bayesbandit.engines.exact.door import Door, telling, uncast
 from bayesbandit.engines.exact.exponents import (
     Coefficients,
@@ -121,7 +128,7 @@ class Conjugate:
         points = points[inside & np.isfinite(points)]
         [values] = self._whole_density(points, *self.density.arguments(data))
         if not np.isfinite(values).all():
-            raise ValueError(f"the log density of the rows is not finite; got {values[0]}")
+            raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         closed = known.log_kernel(points)
         gap = (values - values[0]) - (closed - closed[0])
         least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
@@ -134,7 +141,7 @@ class Conjugate:
     def distribution(self, found: Coefficients) -> OneNumber:
         """The distribution that has these coefficients; refused where there is none."""
         if not math.isfinite(found.constant):
-            raise ValueError(f"the log density of the rows is not finite; got {found.constant}")
+            raise NotFinite(f"the log density of the rows is not finite; got {found.constant}")
         a = found.log + 1.0
         b = found.log1m + 1.0 if self.family is Beta else -found.slope
         if self.family is Beta and found.slope != 0.0:

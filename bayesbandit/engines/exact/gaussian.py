@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.checks import finite
-from bayesbandit.engines.base import COMPILE, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal, sound
 from bayesbandit.engines.exact.distributions import Gaussian, factor
 from bayesbandit.engines.reading.admission import eligible, on_own_rows
 from bayesbandit.engines.reading.density import read
 from bayesbandit.engines.reading.quadratic import Data, Given, Natural, Quadratic, Rows
-from bayesbandit.engines.reading.recognise import TOLERANCE, Form, recognise
+from bayesbandit.engines.reading.recognise import TOLERANCE, Form, part, recognise
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -87,11 +86,11 @@ class GaussianBlock:
         precision = -curvature
         sound = np.isfinite(shift) & np.isfinite(precision)
         if not (sound.all() and np.isfinite(value)):
-            row = int(np.argmin(sound))
-            raise ValueError(
-                f"the log density of rows is not finite; the first that may be to blame: reward "
-                f"{data[1][row]:g} in context {data[0][row].tolist()}"
-            )
+            each = (part(data, slice(i, i + 1)) for i in range(len(sound)))
+            values = [self.quadratic.curvature(np.zeros(1), one, given)[2] for one in each]
+            row = int(np.argmin(sound & np.isfinite(values)))
+            said = f"reward {data[1][row]:g} in context {data[0][row].tolist()}"
+            raise NotFinite(f"the log density of a row is not finite: {said}")
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         if shift[precision == 0.0].any():
@@ -183,7 +182,7 @@ class GaussianBlock:
 
         Under a flat prior that is an improper posterior, under another one lost digits.
         """
-        L = factor(finite(precision, "the posterior precision"))
+        L = factor(sound(precision, "the posterior precision"))
         if isinstance(L, int):
             label = self.quadratic.density.label(self.quadratic.owner(L))
             if label.endswith("Flat"):
@@ -191,7 +190,7 @@ class GaussianBlock:
                 raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
             reason = f"{label}: the posterior precision is singular to rounding"
             raise self.quadratic.refusal(reason, of_rows=True)
-        half = solve_triangular(L, finite(shift, "the posterior shift"), lower=True)
+        half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
         return L, half, solve_triangular(L, half, lower=True, trans=1)
 
 

@@ -19,7 +19,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.engines.algebra.interpreter import Algebra
 from bayesbandit.engines.algebra.monomials import Sum, constant, positive, real
 from bayesbandit.engines.algebra.terms import Leaves
-from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal
+from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal, check_start
 from bayesbandit.engines.gibbs.layout import Layout, layout
 from bayesbandit.engines.gibbs.moves import Candidate, candidates, moves
 from bayesbandit.engines.gibbs.propriety import vanishing
@@ -265,6 +265,7 @@ class Problem:
             values = self.named(theta, u)
             ordered = [values[name] for name in self.reading.density.values]
             [model] = self.reading.log_density(*ordered, *rows)
+            check_start(self.reading.engine, model)
             ours = self.layout.log_density(theta, u)
             gaps.append(float(model) - ours)
             largest = max(largest, abs(float(model)), abs(ours))

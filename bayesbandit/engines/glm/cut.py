@@ -52,7 +52,7 @@ class Cut:
         ]
         for label, graph, allowed, mixed in given:
             if not set(self.density.values.values()).isdisjoint(ancestors([graph])):
-                raise refuse(engine, f"{label}: depends on more than one linear predictor")
+                raise refuse(engine, f"{label}: depends on more than the mean's linear predictor")
             if more := Influence([graph], names).of(graph) - allowed:
                 what = " and ".join(sorted(more))
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")

@@ -25,7 +25,7 @@ from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.declaring.declaration import DATA, ROLE
-from bayesbandit.engines.reading.rewrites import Graph, floating, lowered, unchecked
+from bayesbandit.engines.reading.rewrites import Graph, by_rows, floating, lowered, unchecked
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -208,14 +208,14 @@ def _read(model: pm.Model) -> Density:
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
     cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(list(whole))
-    cut = lowered(list(cut))
+    cut = by_rows(lowered(list(cut))[:-1], mean, m, list(inputs.values()))
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
     labels += [f"potential '{p.name}'" for p in model.potentials]
     names = [v.name for v in (*variables, *model.potentials)]
     data = set(inputs.values())
     terms = tuple(
         Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
-        for name, label, graph, given_mean in zip(names, labels, whole, cut[:-1], strict=True)
+        for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True)
     )
     n_arms = None
     if "arm" in inputs:

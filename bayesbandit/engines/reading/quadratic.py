@@ -21,7 +21,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.engines.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.engines.base import Compiled, NotFinite, NotThisEngine, Refusal
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.structure import Degrees
 
@@ -129,10 +129,10 @@ class Quadratic:
         """The engine's refusal, ready to be raised."""
         return NotThisEngine(Refusal(self.engine, reason, of_rows))
 
-    def not_finite(self, value: float) -> ValueError:
+    def not_finite(self, value: float) -> NotFinite:
         """That rows are impossible whatever the variables are, ready to be raised."""
         terms = ", ".join(term.label for term in self.density.terms if term.on_data)
-        return ValueError(f"{terms}: the log density of these rows is {value:g}, not finite")
+        return NotFinite(f"{terms}: the log density of these rows is {value:g}, not finite")
 
     @cached_property
     def takes_weight(self) -> bool:

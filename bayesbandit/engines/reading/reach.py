@@ -68,16 +68,16 @@ def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """A reshape that leaves the rows, the first axis, alone."""
+    """A reshape that leaves the rows, the first axis but for axes of length 1, alone."""
     array, shape = reach
     if array.kind == SUM and shape.kind == CONSTANT:
         return TOTAL
-    if array.kind != ALONG or array.axis != 0:
+    if array.kind != ALONG or any(k != 1 for k in node.inputs[0].type.shape[: array.axis]):
         return None
     if shape.kind == SHAPE:
         return Reach(ALONG, 0) if shape.axis == 0 else None
     target = node.outputs[0].type.shape[1:]
-    source = node.inputs[0].type.shape[1:]
+    source = node.inputs[0].type.shape[array.axis + 1 :]
     if shape.kind != CONSTANT or not isinstance(node.inputs[1], Constant):
         return None
     sizes = [int(k) for k in node.inputs[1].data]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
@@ -146,7 +145,7 @@ class RowNoise:
         cut: Any = quadratic.through_mean
         m, inputs = density.given_mean, density.inputs
         reward, weight = inputs["reward"], inputs.get("weight")
-        slope: Any = pt.grad(cut, m)
+        slope = gradient(cut, m)
         both = {m: 1.0, reward: 1.0}
         self.curvature, self.of_rewards = simplified(
             gradient(slope.sum(), m), gradient(slope.sum(), reward)

@@ -153,6 +153,10 @@ def _elementwise(node: Apply, reach: Sequence[Reach]) -> Reach | None:
         return _aligned(node.inputs, reach)
     if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
         return reach[0]
+    if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
+        lengths = [r.kind == LENGTH for r in reach]
+        rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
+        return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
     if kinds == {SUM} and name in ADDS:
         return TOTAL
     if kinds == {SUM, CONSTANT}:

@@ -1,0 +1,90 @@
+"""What a declaration observes: a likelihood of the rewards, and whole numbers made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
+"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
+the declaration's observed variable, "arm" the dimension."""
+
+
+def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
+    """Refuse a declaration, by name, whose likelihood is not of the rewards (n,), or which cuts off
+    what it makes of them."""
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+
+    n, values = len(reward), [model.rvs_to_values[v] for v in model.observed_RVs]
+    likelihood = [*model.observed_RVs, *values, *model.potentials]
+    if model[DATA["reward"]] not in ancestors(likelihood):
+        raise ValueError(
+            f"{declared} declares no likelihood of the rewards: observe them by "
+            "observed=reward, or by a potential of them"
+        )
+    rows = {model[name] for name in DATA.values() if name in model.named_vars}
+    for v, value in zip(model.observed_RVs, values, strict=True):
+        of_rows = isinstance(value, Constant) and not rows.isdisjoint(ancestors([v]))
+        if of_rows and value.type.ndim and len(value.data) != n:
+            raise ValueError(
+                f"{declared}: {v.name!r} has {len(value.data)} observed values of its own, "
+                f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"
+            )
+    for name, made in made_whole(model):
+        plain = made is model[DATA["reward"]]
+        whole = reward if plain else made.eval(mode="FAST_COMPILE")
+        check_whole(repr(name), reward, np.asarray(whole))
+
+
+def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
+    """The observed variables of whole numbers, and what PyMC casts to such of the rewards."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.scalar import Cast
+    from pytensor.tensor.elemwise import Elemwise
+
+    reward = model[DATA["reward"]]
+    for v in model.observed_RVs:
+        u: Any
+        for u in ancestors([model.rvs_to_values[v]]):
+            node = u.owner
+            if node is None or not isinstance(node.op, Elemwise):
+                continue
+            if isinstance(node.op.scalar_op, Cast) and np.dtype(u.type.dtype).kind in "iu":
+                [given] = node.inputs
+                if np.dtype(given.type.dtype).kind == "f" and reward in ancestors([given]):
+                    yield str(v.name), given
+
+
+def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
+    """Refuse what is `made` of rewards (n,), where a variable of whole numbers would cut it off."""
+    made = np.broadcast_to(made, reward.shape)
+    broken = np.flatnonzero(made != np.floor(made))
+    if not broken.size:
+        return
+    r, value = reward[broken[0]], made[broken[0]]
+    if r == value:
+        raise ValueError(f"{name} takes whole numbers; got a reward of {r:g}")
+    advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""
+    raise ValueError(f"{name} takes whole numbers; a reward of {r:g} makes it {value!s}{advice}")
+
+
+def tell_apart(model: pm.Model) -> None:
+    """Give a second observed variable of the same data its own copy: PyMC gives no two variables
+    one name."""
+    import pytensor.tensor as pt
+
+    seen = set()
+    for v in model.observed_RVs:
+        value = model.rvs_to_values[v]
+        if value in seen:
+            model.rvs_to_values[v] = own = pt.tensor_copy(value)
+            model.values_to_rvs[own] = v
+        seen.add(value)
+    for v in model.observed_RVs:
+        model.values_to_rvs[model.rvs_to_values[v]] = v
