@@ -316,7 +316,9 @@ def settle(arm, z, r, w, settings, v, work):
     rooted = rough and kept
     if rooted and arm[ROOTED] == 0.0:
         rooted = take_root(arm, z, weight, v, work[D : 2 * D])
-    if not (rooted and rank_one_of_root(arm, z, r, weight, v)):
+    if rooted and rank_one_of_root(arm, z, r, weight, v):
+        arm[DUE] = min(arm[DUE], 2.0 * arm[N])
+    else:
         invert_and_solve(arm, settings, work)
 
 
