@@ -21,6 +21,7 @@ COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
 STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # which NumPy would take for numbers
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
+SIZES = {"largest": 1e100, "smallest": 1e-100}  # of settings > 0: squares of the largest reward
 
 
 def floats(values: Any, what: str) -> np.ndarray:
@@ -185,9 +186,10 @@ def propensities(values: Any, n: int) -> np.ndarray:
 def number(
     value: Any, what: str, *, above: float = -math.inf, least: float = -math.inf,
     below: float = math.inf, most: float = math.inf, largest: float = math.inf,
+    smallest: float = 0.0,
 ) -> float:  # fmt: skip
     """A finite real number within the bounds given (`above`, `below` strict), and of no more than
-    the `largest` size with which we can still compute."""
+    the `largest` and no less than the `smallest` size with which we can still compute."""
     allowed = [
         f"{sign} {bound:g}"
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
@@ -201,6 +203,8 @@ def number(
         )
     if abs(float(value)) > largest:
         raise ValueError(f"{what} must be at most {largest:g}; got {value!r}")
+    if abs(float(value)) < smallest:
+        raise ValueError(f"{what} must be at least {smallest:g}; got {value!r}")
     return float(value)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bayesbandit.balance.by_arm import ByArm, standardised
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.engines.base import one_thread
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
@@ -52,11 +52,11 @@ class KernelBalance(ByArm):
     refit_every: float | int = 0.25
 
     def __post_init__(self) -> None:
-        number(self.noise, "noise", above=0)
+        number(self.noise, "noise", above=0, largest=LARGEST, smallest=1 / LARGEST)
         number(self.least, "least", above=0, most=1)
         one_of(self.kernel, "kernel", KERNELS)
         if self.gamma is not None:
-            number(self.gamma, "gamma", above=0)
+            number(self.gamma, "gamma", above=0, largest=LARGEST)
         integer(self.landmarks, "landmarks", least=1)
         Schedule(self.refit_every)
 

@@ -12,7 +12,7 @@ from bayesbandit.balance.estimated import Estimated
 from bayesbandit.balance.pooled import Pooled
 from bayesbandit.balance.reweighting import Inverse
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
 from bayesbandit.schedule import Schedule
@@ -67,7 +67,7 @@ class InversePropensity:
     compiled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number(self.clip, "clip", above=0, most=1)
+        number(self.clip, "clip", above=0, most=1, smallest=1 / LARGEST)
         one_of(self.propensity, "propensity", ("decision", "pooled", "estimated"))
         one_of(self.normalize, "normalize", (True, False))
         Schedule(self.refit_every)

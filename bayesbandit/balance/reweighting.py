@@ -14,7 +14,7 @@ import numpy as np
 from bayesbandit.balance.base import Balance, is_known, schedule_of
 from bayesbandit.balance.by_arm import ByArm
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import Name, column, shown
+from bayesbandit.checks import LARGEST, Name, column, shown
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
@@ -153,6 +153,8 @@ class Weighed:
         found = column(weights, n, f"what {what} gives as `{method}`")
         if not (found > 0.0).all():
             raise ValueError(f"{what} must give `{method}` > 0; got {found.min():g}")
+        if found.min(initial=1.0) < 1 / LARGEST:
+            raise ValueError(f"{what} must give `{method}` ≥ {1 / LARGEST:g}; got {found.min():g}")
         return found
 
     def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:

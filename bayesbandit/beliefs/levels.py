@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
 
 Array = np.ndarray
 
@@ -59,8 +59,8 @@ class Levels:
     def __post_init__(self) -> None:
         integer(self.horizon, "horizon", least=2)
         if self.alpha is not None:
-            number(self.alpha, "alpha", above=0)
-        number(self.ridge, "ridge", above=0)
+            number(self.alpha, "alpha", above=0, largest=LARGEST)
+        number(self.ridge, "ridge", above=0, **SIZES)
         one_of(self.intercept, "intercept", (True, False))
 
     def belief(

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import arm_row
 from bayesbandit.schedule import Schedule
 
-LARGEST_SETTING = 1e100  # the greatest setting: a square of the largest reward
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 RULES = {
     "empirical_bayes": arm_row.EMPIRICAL_BAYES,
@@ -64,20 +63,18 @@ class Ridge:
         if isinstance(self.ridge, str):
             one_of(self.ridge, "ridge, where it is not a number > 0,", ("cv",))
         else:
-            number(self.ridge, "ridge", above=0, largest=LARGEST_SETTING)
+            number(self.ridge, "ridge", above=0, **SIZES)
         if isinstance(self.variance, str):
             one_of(self.variance, "variance", tuple(RULES))
         else:
-            number(self.variance, "a known variance", above=0, largest=LARGEST_SETTING)
+            number(self.variance, "a known variance", above=0, **SIZES)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
         if self.floor is not None:
-            number(self.floor, "floor", least=0, largest=LARGEST_SETTING)
-        number(self.prior_rows, "prior_rows", above=0, largest=LARGEST_SETTING)
+            number(self.floor, "floor", least=0, largest=SIZES["largest"])
+        number(self.prior_rows, "prior_rows", above=0, **SIZES)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
-        grid = tuple(
-            number(lam, "each λ of the grid", above=0, largest=LARGEST_SETTING) for lam in self.grid
-        )
+        grid = tuple(number(lam, "each λ of the grid", above=0, **SIZES) for lam in self.grid)
         if not grid:
             raise ValueError("the grid of λ must not be empty")
         object.__setattr__(self, "grid", grid)
@@ -91,8 +88,8 @@ class Ridge:
             self,
             "prior",
             (
-                number(shape, "prior shape", above=0, largest=LARGEST_SETTING),
-                number(scale, "prior scale", above=0, largest=LARGEST_SETTING),
+                number(shape, "prior shape", above=0, **SIZES),
+                number(scale, "prior scale", above=0, **SIZES),
             ),
         )
 

@@ -165,6 +165,8 @@ class LinearBelief(Belief):
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = arm_row.matrix(arm_row.P_of(arm, D), D)[:, :D], arm[arm_row.SIGMA2]
+        if arm[arm_row.ROOTED]:
+            P = P.T @ P
         return LinearPosterior(
             arm_row.theta_of(arm, D).copy(),
             np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone

@@ -1,7 +1,8 @@
 """What stands where in the row of numbers of one arm, and in the settings that all arms share.
 
 A row holds, after a head of scalars, θ and b = X'Wr (D each), P and G = X'WX (D × D each), and for
-cross-validation each fold's (n, Σwr², b, G).
+cross-validation each fold's (n, Σwr², b, G). Where P's largest and smallest directions differ by
+more than float64 can tell in one matrix, a root R of P = R'R stands in its place (ROOTED).
 """
 
 from numba import njit
@@ -10,8 +11,10 @@ from numba import njit
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
 # shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
 # the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
-# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`.
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W = range(13)
+# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`; whether R stands for P.
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
+    range(14)
+)
 HEAD = 16  # a whole number of cache lines
 
 # The settings shared by all arms, one array: columns, penalised columns, variance rule, its number

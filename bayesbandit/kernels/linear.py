@@ -1,7 +1,7 @@
 """One arm's weighted ridge regression, kept in one row of numbers (`kernels/arm_row.py`).
 
-B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. Arguments are trusted: who calls these functions has checked
-them.
+B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. How an update keeps its digits: `kernels/rank_one.py`.
+Arguments are trusted: who calls these functions has checked them.
 """
 
 import numpy as np
@@ -10,11 +10,11 @@ from numba import njit
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
     add_scaled,
+    copy_into,
     dot,
     factor_by,
     invert,
     solve,
-    symmetric_times,
 )
 from bayesbandit.kernels.arm_row import (
     D_,
@@ -34,6 +34,7 @@ from bayesbandit.kernels.arm_row import (
     PENALISED,
     PRIOR_W,
     RESIDUAL,
+    ROOTED,
     RSS,
     RULE,
     SCALE0,
@@ -57,8 +58,9 @@ from bayesbandit.kernels.arm_row import (
 )
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.kernels.rank_one import rank_one, rank_one_of_root, take_root
 
-STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
+ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
 
 
 @njit(cache=True)
@@ -69,7 +71,9 @@ def initialise(arm, settings):
     arm[LAM] = settings[GRID]
     arm[W_BAR] = 1.0
     if has_prior(settings):
-        factorise(arm, settings, np.empty(scratch(settings)))
+        work = np.empty(scratch(settings))
+        factorise(arm, settings, work)
+        invert_and_solve(arm, settings, work)
         arm[LOSS], arm[DUE] = 0.0, settings[SCHEDULE] if settings[NORMALIZE] == 0 else 1.0
         set_noise(arm, settings)
         return
@@ -146,45 +150,25 @@ def accumulate(arm, z, r, w, settings):
     add_outer(G_of(arm, D), stride(D), w, z)
 
 
-@njit(cache=True)
-def rank_one(arm, z, r, w, v):
-    """Sherman–Morrison update of P, θ and the loss by a row of weight w; v (stride,) is scratch.
-
-    False, and nothing is done, where the update would lose more than 4 of the 16 digits: it loses
-    as many as s = 1 + w z'Pz has, and s is large when a large context shows a new direction.
-    """
-    D = z.size
-    theta, P = theta_of(arm, D), P_of(arm, D)
-    symmetric_times(P, z, v)
-    error = r - dot(z, theta)
-    s = 1.0 + w * dot(z, v)
-    if not 0.5 < s < STEEP:
-        return False
-    arm[LOSS] += w * error * error / s
-    add_scaled(theta, w * error / s, v)
-    add_outer(P, v.size, -w / s, v)
-    return True
-
-
 @njit(cache=True, inline="always")
-def refactor(arm, settings, work):
-    """Settle the weights' divisor and λ, then factorise; set when this is next due."""
+def settle_weights(arm, settings, work):
+    """Settle the weights' divisor and λ; set when this is next due."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / n
     if settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings, work)
-    factorise(arm, settings, work)
     schedule = settings[SCHEDULE]
     arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
 
 
 @njit(cache=True)
 def factorise(arm, settings, work):
-    """P, θ and the loss afresh from the statistics, given λ."""
+    """The Cholesky factor of B and its right-hand side into work, from the statistics, given λ.
+    Returns the least pivot: see `factor_by`."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     b, diagonal, U = work[:D], work[D : 2 * D], work[2 * D : 2 * D + D * D].reshape(D, D)
-    G, rhs, rr = matrix(G_of(arm, D), D), b_of(arm, D), arm[SUM_WRR] / arm[W_BAR]
+    G, rhs = matrix(G_of(arm, D), D), b_of(arm, D)
     for i in range(D):
         b[i] = rhs[i] / arm[W_BAR]
         for j in range(D):
@@ -196,9 +180,19 @@ def factorise(arm, settings, work):
         for i in range(D):
             add_scaled(U[i], 1.0, prior[i * D : (i + 1) * D])
         add_scaled(b, 1.0, prior[D * D : D * D + D])
-        rr += prior[D * D + D]
-    factor_by(U, diagonal)
+    return factor_by(U, diagonal)
+
+
+@njit(cache=True)
+def invert_and_solve(arm, settings, work):
+    """P, θ and the loss by what `factorise` left in work."""
+    D = int(settings[D_])
+    b, U = work[:D], work[2 * D : 2 * D + D * D].reshape(D, D)
+    rr = arm[SUM_WRR] / arm[W_BAR]
+    if has_prior(settings):
+        rr += settings[GRID + 1 + D * D + D]
     invert(U, matrix(P_of(arm, D), D))
+    arm[ROOTED] = 0.0
     theta = theta_of(arm, D)
     solve(U, b, theta)
     arm[LOSS] = max(rr - dot(theta, b), 0.0)
@@ -221,7 +215,7 @@ def update(arm, z, r, w, settings, v):
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
-        settle(arm, z, r, w, settings, np.empty(scratch(settings)))
+        settle(arm, z, r, w, settings, v, np.empty(scratch(settings)))
     set_noise(arm, settings)
 
 
@@ -231,18 +225,45 @@ def update_with(arm, z, r, w, settings, v, work):
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
-        settle(arm, z, r, w, settings, work)
+        settle(arm, z, r, w, settings, v, work)
     set_noise(arm, settings)
 
 
 @njit(cache=True, inline="always")
-def settle(arm, z, r, w, settings, work):
-    """An observation by a factorisation, and whatever else is due."""
+def settle(arm, z, r, w, settings, v, work):
+    """An observation by a factorisation or by the root of P, and whatever else is due."""
     accumulate(arm, z, r, w, settings)
+    D, kept = z.size, True  # λ and the weights' divisor
     if arm[N] >= arm[DUE]:
-        refactor(arm, settings, work)
+        settle_weights(arm, settings, work)
+        kept = settings[FOLDS] == 0 and settings[NORMALIZE] == 0
+    rough, weight = factorise(arm, settings, work) < ROUGH, w / arm[W_BAR]
+    rooted = rough and kept
+    if rooted and arm[ROOTED] == 0.0:
+        rooted = take_root(arm, z, weight, v, work[D : 2 * D])
+    if rooted and rank_one_of_root(arm, z, r, weight, v):
+        arm[DUE] = min(arm[DUE], 2.0 * arm[N])
     else:
-        factorise(arm, settings, work)
+        invert_and_solve(arm, settings, work)
+
+
+@njit(cache=True)
+def replay(arm, z, r, w, settings):
+    """P's root, θ and the loss from all rows, one by one; False, and nothing is done, where a row
+    is too steep."""
+    D = z.shape[1]
+    fresh, v, diagonal = np.empty(arm.size), np.empty(stride(D)), np.empty(D)
+    initialise(fresh, settings)
+    for i in range(r.size):
+        weight = w[i] / arm[W_BAR]
+        if i == 0 and not take_root(fresh, z[i], weight, v, diagonal):
+            return False
+        if not rank_one_of_root(fresh, z[i], r[i], weight, v):
+            return False
+    copy_into(theta_of(arm, D), theta_of(fresh, D))
+    copy_into(P_of(arm, D), P_of(fresh, D))
+    arm[LOSS], arm[ROOTED] = fresh[LOSS], 1.0
+    return True
 
 
 @njit(cache=True)
@@ -253,5 +274,8 @@ def rebuild(arm, z, r, w, settings):
     for i in range(r.size):
         accumulate(arm, z[i], r[i], w[i], settings)
     if r.size > 0:
-        refactor(arm, settings, work)
+        settle_weights(arm, settings, work)
+        rough = factorise(arm, settings, work) < ROUGH
+        if not (rough and settings[FOLDS] == 0 and replay(arm, z, r, w, settings)):
+            invert_and_solve(arm, settings, work)
     set_noise(arm, settings)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from bayesbandit.kernels.algebra.dense import dot, half_times
-from bayesbandit.kernels.arm_row import SIGMA2, P_of, matrix, theta_of
+from bayesbandit.kernels.arm_row import ROOTED, SIGMA2, P_of, matrix, theta_of
 
 
 @njit(cache=True)
@@ -13,8 +13,27 @@ def moments(arm, z, D, v):
     mean = dot(z, theta_of(arm, D))
     if arm[SIGMA2] == np.inf:
         return mean, np.inf
+    if arm[ROOTED] > 0.0:
+        return mean, scale_of(arm[SIGMA2], by_root(arm, z, D))
     half_times(P_of(arm, D), z, v)
-    return mean, np.sqrt(max(arm[SIGMA2] * dot(z, v), 0.0))
+    return mean, scale_of(arm[SIGMA2], dot(z, v))
+
+
+@njit(cache=True, inline="always")
+def scale_of(sigma2, q):
+    """√(σ² q), also where the product is beyond float64."""
+    product = sigma2 * q
+    return np.sqrt(max(product, 0.0)) if product < np.inf else np.sqrt(sigma2) * np.sqrt(q)
+
+
+@njit(cache=True)
+def by_root(arm, z, D):
+    """z'Pz = ‖Rz‖² by the root R that stands in the place of P."""
+    R, q = matrix(P_of(arm, D), D), 0.0
+    for j in range(D):
+        u = dot(z, R[j])
+        q += u * u
+    return q
 
 
 @njit(cache=True)
@@ -33,6 +52,10 @@ def moments_of_block(arm, zt, means, scales, work):
             into[b] += zt[i, b] * theta[i]
     for b in range(B):
         means[b] = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
+    if arm[ROOTED] > 0.0 and arm[SIGMA2] < np.inf:
+        for b in range(B):
+            scales[b] = scale_of(arm[SIGMA2], by_root(arm, np.ascontiguousarray(zt[:, b]), D))
+        return
     sums[:] = 0.0
     for i in range(D):
         v[:] = 0.0
@@ -54,4 +77,4 @@ def moments_of_block(arm, zt, means, scales, work):
     sigma2 = arm[SIGMA2]
     for b in range(B):
         q = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
-        scales[b] = np.inf if sigma2 == np.inf else np.sqrt(max(sigma2 * q, 0.0))
+        scales[b] = np.inf if sigma2 == np.inf else scale_of(sigma2, q)

@@ -19,7 +19,7 @@ from bayesbandit.beliefs.ensemble.replicates import (
     penalties,
     standardised,
 )
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.engines.base import one_thread
 from bayesbandit.schedule import Schedule
 
@@ -56,7 +56,7 @@ class Bootstrap:
         if isinstance(self.lam, str):
             one_of(self.lam, "lam, where it is not a number > 0,", ("cv",))
         else:
-            number(self.lam, "lam", above=0)
+            number(self.lam, "lam", above=0, **SIZES)
         one_of(self.draw, "draw", ("replicate", "normal"))
         one_of(self.degree, "degree", (1, 2))
         integer(self.n_lams, "n_lams", least=2)

@@ -13,6 +13,7 @@ import math
 
 from numba import njit
 
+from bayesbandit.kernels.algebra.dense import LOST
 from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
 
 PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
@@ -40,11 +41,12 @@ def finish_rows(W, k, floor):
             c, above = W[q, r], W[q, start:]
             for i in range(row.size):
                 row[i] -= c * above[i]
-        pivot = math.sqrt(max(W[r, r], floor[r], 1e-300))
-        W[r, r] = pivot * pivot
-        scale = 1.0 / pivot
+        lifted = max(floor[r], 1e-300)
+        pivot = math.sqrt(max(W[r, r], lifted))
+        scale = 1.0 / pivot if W[r, r] > lifted else 0.0
         for i in range(row.size):
             row[i] *= scale
+        W[r, r] = pivot * pivot * (1.0 / pivot)
 
 
 @kernel
@@ -52,12 +54,12 @@ def factor(A, shift, W):
     """W = [U U'⁻¹B] with U'U = A + diag(shift), from the upper triangle of [A B]; A may be W.
 
     `shift` (rows,) must be 1 where the rows are padding. A pivot that rounding has brought to zero
-    is lifted to D·ε of its diagonal entry, so that copied columns keep a finite, tiny precision.
+    is lifted as by `dense.factor_by`, so that copied columns keep a finite, tiny precision.
     """
     D, M = W.shape
     floor = shift.copy()
     for j in range(D):
-        floor[j] = 2.3e-16 * D * (A[j, j] + shift[j])
+        floor[j] = LOST * D * (A[j, j] + shift[j])
     base = A
     for start in range(0, D, PANEL):
         stop = min(start + PANEL, D)

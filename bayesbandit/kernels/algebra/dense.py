@@ -7,6 +7,8 @@ function gives the same bits wherever it is compiled in.
 import numpy as np
 from numba import njit
 
+LOST = 1e-13  # times D: the share of a diagonal entry below which a Cholesky pivot is rounding
+
 
 @njit(cache=True)
 def dot(a, b):
@@ -100,23 +102,32 @@ def add_outer(A, M, scale, z):
 @njit(cache=True)
 def factor(A):
     """`factor_by`, with scratch of its own."""
-    factor_by(A, np.empty(A.shape[0]))
+    return factor_by(A, np.empty(A.shape[0]))
 
 
 @njit(cache=True)
 def factor_by(A, diagonal):
     """Cholesky factor U of A = U'U, in place in the upper triangle; diagonal (D,) is scratch.
 
-    A pivot that rounding has brought to zero is lifted to D·ε of its diagonal entry: columns that
-    are copies of each other at a scale that swamps λ keep a finite, tiny precision.
+    Returns the least pivot as a share of its diagonal entry. A pivot below the share LOST·D is
+    rounding, as is the rest of its row: it is lifted to that share, and the rest is set to 0.
+    (Divided by so small a pivot, rounding would grow from row to row without bound.) So columns
+    that are copies of each other at a scale that swamps λ keep a finite, tiny precision.
     """
     D = A.shape[0]
-    eps = 2.3e-16 * D
+    lost, least = LOST * D, 1.0
     for j in range(D):
         diagonal[j] = A[j, j]
     for j in range(D):
         row = A[j]
-        pivot = np.sqrt(max(row[j], eps * diagonal[j], 1e-300))
+        lifted = max(lost * diagonal[j], 1e-300)
+        least = min(least, row[j] / max(diagonal[j], 1e-300))
+        if row[j] <= lifted:
+            row[j] = np.sqrt(lifted)
+            for i in range(j + 1, D):
+                row[i] = 0.0
+            continue
+        pivot = np.sqrt(row[j])
         row[j] = pivot
         for i in range(j + 1, D):
             row[i] /= pivot
@@ -125,6 +136,7 @@ def factor_by(A, diagonal):
             below = A[k]
             for i in range(k, D):
                 below[i] -= c * row[i]
+    return least
 
 
 @njit(cache=True)

@@ -5,7 +5,7 @@ each other, so that a loop over lanes vectorises where one along a short row wou
 import numpy as np
 from numba import njit
 
-from bayesbandit.kernels.algebra.dense import copy_into
+from bayesbandit.kernels.algebra.dense import LOST, copy_into
 
 
 @njit(cache=True)
@@ -17,20 +17,23 @@ def lanes(A, i, L):
 @njit(cache=True)
 def factor(A, diagonal, L):
     """Cholesky factors U of L matrices A = U'U, in place in the upper triangles of A (D·D·L,),
-    with 1/pivot on their diagonals; diagonal (D·L,) is scratch. Pivots are lifted as by
+    with 1/pivot on their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in
     `dense.factor_by`."""
     D = diagonal.size // L
-    eps = 2.3e-16 * D
+    lost = LOST * D
     for j in range(D):
         copy_into(lanes(diagonal, j, L), lanes(A, j * D + j, L))
     for j in range(D):
         pivot, own = lanes(A, j * D + j, L), lanes(diagonal, j, L)
         for p in range(L):
-            pivot[p] = 1.0 / np.sqrt(max(pivot[p], eps * own[p], 1e-300))
+            lifted = max(lost * own[p], 1e-300)
+            inverse = 1.0 / np.sqrt(max(pivot[p], lifted))
+            own[p] = inverse if pivot[p] > lifted else 0.0
+            pivot[p] = inverse
         for i in range(j + 1, D):
             entry = lanes(A, j * D + i, L)
             for p in range(L):
-                entry[p] *= pivot[p]
+                entry[p] *= own[p]
         for k in range(j + 1, D):
             c = lanes(A, j * D + k, L)
             for i in range(k, D):

@@ -19,6 +19,7 @@ from bayesbandit.kernels.algebra.dense import (
 )
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
+from bayesbandit.kernels.moments import by_root
 
 STEPS, HALVINGS = 100, 40
 CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
@@ -145,13 +146,21 @@ def observe(
         if normalize:
             w *= total[g, 1] / total[g, 0]
         eta = dot(z[i], arm_row.theta_of(arm, D)) + offset[i]
-        symmetric_times(arm_row.P_of(arm, D), z[i], scratch)
-        x = settled(eta, dot(z[i], scratch), kind, number, reward[i], w)
+        x = settled(eta, variance(arm, z[i], D, scratch), kind, number, reward[i], w)
         y, v = pseudo(x, kind, number, reward[i], w)
         linear.update(arm, z[i], y - offset[i], v, settings, scratch)
         if total[g, 1] >= due[g]:
             return i + 1
     return reward.size
+
+
+@kernel
+def variance(arm, z, D, scratch):
+    """z'Pz of a group."""
+    if arm[arm_row.ROOTED] > 0.0:
+        return by_root(arm, z, D)
+    symmetric_times(arm_row.P_of(arm, D), z, scratch)
+    return dot(z, scratch)
 
 
 @kernel

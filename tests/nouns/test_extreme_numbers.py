@@ -1,0 +1,402 @@
+"""The laws of numbers, for every belief, policy and balance at any scale.
+
+What is accepted leads to probabilities between 0 and 1 that sum to 1 and respect their floor, to
+finite means and standard deviations, and to a file that loads. What is refused is named, and
+changes nothing.
+"""
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.bandits.saved import storage
+from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
+from bayesbandit.beliefs.forest.belief import Forest
+from bayesbandit.beliefs.levels import Levels
+from bayesbandit.beliefs.tree.belief import PolicyTree
+from bayesbandit.kernels import arm_row
+
+K = 3
+POLICIES = {
+    "Thompson": bb.Thompson,
+    "Thompson of 0": lambda **floor: bb.Thompson(0.0, **floor),
+    "Thompson of 1e50": lambda **floor: bb.Thompson(1e50, **floor),
+    "UCB": bb.UCB,
+    "UCB of 1e50": lambda **floor: bb.UCB(1e50, **floor),
+    "Greedy": bb.Greedy,
+    "EpsilonGreedy": bb.EpsilonGreedy,
+    "Boltzmann": bb.Boltzmann,
+    "Boltzmann of 1e-300": lambda **floor: bb.Boltzmann(1e-300, **floor),
+    "TopTwo": bb.TopTwo,
+}
+BALANCES = {
+    "Unweighted": bb.Unweighted(),
+    "decision": bb.InversePropensity(),
+    "clip of 1e-12": bb.InversePropensity(clip=1e-12),
+    "normalised": bb.InversePropensity(normalize=True),
+    "estimated": bb.InversePropensity(propensity="estimated"),
+    "pooled": bb.InversePropensity(propensity="pooled"),
+    "ResidualBalance": bb.ResidualBalance(),
+    "as they are": bb.ResidualBalance(scale=False),
+    "rbf": bb.KernelBalance(),
+    "polynomial": bb.KernelBalance(kernel="polynomial"),
+}
+OTHERS = {
+    "Levels": Levels(),
+    "Levels, λ of 1e-16": Levels(ridge=1e-16),
+    "LASSO": Bootstrap(replicates=4),
+    "ridge": Bootstrap("ridge", replicates=4, draw="normal"),
+    "squares": Bootstrap("ridge", lam=1e-12, replicates=4, degree=2),
+    "Forest": Forest(trees=8),
+    "covariate": Forest(trees=8, weights="covariate"),
+    "PolicyTree": PolicyTree(),
+    "PolicyTree, cv": PolicyTree(base=bb.Ridge("cv"), prior_rows=0),
+}
+SCALES = [1e-300, 1e-160, 1e-8, 1.0, 1e5, 1e8, 1e12, 1e20, 1e49]
+REWARDS = [1e-300, 1e-160, 1.0, 1e10, 1e49, 1e100]
+
+
+def ridges():
+    """`Ridge` with any of its rules."""
+    return st.builds(
+        bb.Ridge,
+        ridge=st.sampled_from([1e-16, 1.0, 1e16, "cv"]),
+        variance=st.sampled_from(["empirical_bayes", "rss/n", "rss", "nig", 1.0]),
+        intercept=st.sampled_from([True, False, "unpenalised"]),
+    )
+
+
+def contexts(shape, scale, n, d, rng):
+    """Contexts (n, d) of a shape, at a scale."""
+    x = rng.normal(size=(n, d))
+    match shape:
+        case "copies":
+            x = x[np.arange(n) // 4]
+        case "collinear":
+            x = x[:, :1] * np.ones(d)
+        case "zeros":
+            x[rng.random(x.shape) < 0.6] = 0.0
+        case "one-hot":
+            x = np.eye(d)[rng.integers(d, size=n)]
+        case "mixed":
+            return x * 10.0 ** (np.log10(scale) * rng.uniform(-1, 1, size=d))
+        case "one is large":
+            x[np.arange(n) != n // 2] /= scale
+    with np.errstate(under="ignore", over="ignore"):
+        return np.clip(x * scale, -1e50, 1e50)
+
+
+SHAPES = ["plain", "copies", "collinear", "zeros", "one-hot", "mixed", "one is large"]
+
+
+def state(bandit):
+    meta, arrays = storage.state(bandit)
+    return repr(meta), {name: array.tobytes() for name, array in arrays.items()}
+
+
+def is_taken(bandit, decision, reward):
+    """Observe a reward; False where it is refused by name, which changes nothing."""
+    before = state(bandit)
+    try:
+        bandit.observe(decision, reward)
+    except ValueError as error:
+        refusal = str(error)
+    else:
+        return True
+    assert "must be" in refusal
+    assert state(bandit) == before
+    return False
+
+
+def lawful(bandit, decision, floor):
+    p = np.atleast_2d(decision.probabilities)
+    assert ((p >= 0.0) & (p <= 1.0 + 1e-12)).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    assert (p >= floor * (1.0 - 1e-9)).all()
+    assert (np.atleast_1d(decision.propensity) > 0.0).all()
+    mean, sd = np.atleast_2d(decision.mean), np.atleast_2d(decision.sd)
+    assert np.isfinite(mean).all()
+    assert (sd >= 0.0).all()
+    if isinstance(bandit.spec, bb.Ridge) and bandit.spec.variance != "nig":
+        assert np.isfinite(sd[:, bandit.belief.n > 0]).all()
+
+
+def obeys(bandit, x, reward, floor, path):
+    """A bandit obeys the laws through contexts x (n, d) and all arms' rewards (n, K)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        twin, whole = bandit.copy(), True
+        for context, rewards in zip(x, reward, strict=True):
+            decision = bandit.choose(context)
+            lawful(bandit, decision, floor)
+            told = float(rewards[bandit.arms.index(decision.arm)])
+            whole = is_taken(bandit, decision, told) and whole
+        batch = bandit.choose(x)
+        lawful(bandit, batch, floor)
+        is_taken(bandit, batch, reward[:, 0])
+        lawful(bandit, bandit.choose(x[0]), floor)
+        bandit.save(path)
+        loaded = bb.Bandit.load(path)
+        np.testing.assert_array_equal(loaded.probabilities(x), bandit.probabilities(x))
+        if whole and (np.abs(reward) <= 1e50).all():
+            one = twin.copy()
+            twin.play(x, reward)
+            for context, rewards in zip(x, reward, strict=True):
+                decision = one.choose(context)
+                one.observe(decision, float(rewards[one.arms.index(decision.arm)]))
+            assert one.history.total == twin.history.total
+            np.testing.assert_array_equal(one.probabilities(x), twin.probabilities(x))
+
+
+def worlds(columns):
+    """The shape of contexts and their scale, rows, columns; the rewards' scale; a floor; a seed."""
+    return st.tuples(
+        st.sampled_from(SHAPES), st.sampled_from(SCALES), st.sampled_from([3, 8, 20]),
+        st.sampled_from(columns), st.sampled_from(REWARDS), st.sampled_from([0.0, 0.1, 1 / K]),
+        st.integers(0, 2**32 - 1),
+    )  # fmt: skip
+
+
+def plays(model, policy, balance, world, path):
+    shape, scale, n, d, unit, floor, seed = world
+    rng = np.random.default_rng(seed)
+    x, reward = contexts(shape, scale, n, d, rng), unit * rng.normal(size=(n, K))
+    bandit = bb.Bandit(K, model, policy(min_probability=floor), balance, n_features=d, seed=1)
+    obeys(bandit, x, reward, floor, path)
+
+
+def combined(model, policies, balances):
+    return st.tuples(model, st.sampled_from(policies), st.sampled_from(balances)).filter(
+        lambda it: it[2] != "pooled" or not it[1].startswith(("Boltzmann", "TopTwo"))
+    )
+
+
+linear = given(combined(ridges(), list(POLICIES), list(BALANCES)), worlds([1, 2, 5, 40]))
+others = given(
+    combined(st.sampled_from(list(OTHERS)), list(POLICIES), ["Unweighted", "decision", "rbf"]),
+    worlds([1, 2, 5]),
+)
+
+
+def a_linear_bandit_obeys(it, world, path):
+    model, policy, balance = it
+    plays(model, POLICIES[policy], BALANCES[balance], world, path)
+
+
+def another_obeys(it, world, path):
+    model, policy, balance = it
+    plays(OTHERS[model], POLICIES[policy], BALANCES[balance], world, path)
+
+
+@linear
+@settings(max_examples=80)
+def test_linear_bandits(tmp_path_factory, it, world):
+    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
+
+
+@others
+@settings(max_examples=40)
+def test_other_bandits(tmp_path_factory, it, world):
+    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
+
+
+@pytest.mark.slow
+@linear
+@settings(max_examples=2000)
+def test_many_linear_bandits(tmp_path_factory, it, world):
+    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
+
+
+@pytest.mark.slow
+@others
+@settings(max_examples=1000)
+def test_many_other_bandits(tmp_path_factory, it, world):
+    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
+
+
+@pytest.mark.parametrize("balance", ["Unweighted", "decision", "normalised", "estimated"])
+@pytest.mark.parametrize("policy", ["Thompson", "UCB", "EpsilonGreedy", "TopTwo"])
+@pytest.mark.parametrize(
+    ("scale", "d", "ridge"), [(1e8, 40, 1.0), (1.0, 40, 1e-16), (1e49, 40, 1.0)]
+)
+def test_fewer_rounds_than_columns(policy, balance, scale, d, ridge, tmp_path):
+    """Where λ is below the rounding of contexts' squares, no arm is lost and nothing is NaN."""
+    plays(
+        bb.Ridge(ridge), POLICIES[policy], BALANCES[balance],
+        ("plain", scale, 20, d, 1.0, 0.1, 0), tmp_path / "bandit",
+    )  # fmt: skip
+
+
+# ---- accuracy ----------------------------------------------------------------------------------
+
+
+def solved(A, B):
+    """A⁻¹B in rational arithmetic, by elimination."""
+    rows = [[*a, *b] for a, b in zip(A, B, strict=True)]
+    for j in range(len(rows)):
+        rows[j] = [value / rows[j][j] for value in rows[j]]
+        for i in range(len(rows)):
+            if i != j and rows[i][j]:
+                c = rows[i][j]
+                rows[i] = [a - c * b for a, b in zip(rows[i], rows[j], strict=True)]
+    return [row[len(rows) :] for row in rows]
+
+
+def exactly(x, r, w, lam, at):
+    """Posterior means and sds (m,) at contexts (m, d), σ² = 1, rounded once at the end."""
+    x, at = ([[Fraction(value) for value in row] for row in rows.tolist()] for rows in (x, at))
+    r, w, d = [Fraction(v) for v in r.tolist()], [Fraction(v) for v in w.tolist()], len(x[0])
+    B = [[sum(v * z[i] * z[j] for v, z in zip(w, x, strict=True)) for j in range(d)]
+         for i in range(d)]  # fmt: skip
+    for i in range(d):
+        B[i][i] += Fraction(lam)
+    b = [sum(v * z[i] * y for v, z, y in zip(w, x, r, strict=True)) for i in range(d)]
+    found = solved(B, [[b[i], *(z[i] for z in at)] for i in range(d)])
+    mean = [float(sum(z[i] * found[i][0] for i in range(d))) for z in at]
+    sd = [math.sqrt(sum(z[i] * found[i][1 + k] for i in range(d))) for k, z in enumerate(at)]
+    return np.array(mean), np.array(sd)
+
+
+def learned(x, r, w, ridge=1.0, way="update", **settings):
+    """A belief about one arm that has learned rows in one of two ways."""
+    model = bb.Ridge(ridge, variance=1.0, intercept=False, **settings)
+    belief, arm = model.belief(1, x.shape[1]), np.zeros(len(x), np.int64)
+    if way == "update":
+        belief.update(x, arm, r, w)
+    else:
+        belief.reweigh([0], x, arm, r, w)
+    return belief
+
+
+@pytest.mark.parametrize("way", ["update", "reweigh"])
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e5, 1e6, 1e8, 1e10])
+@pytest.mark.parametrize(("n", "copies"), [(3, 1), (6, 2), (12, 1)])
+def test_posteriors_are_exact_up_to_a_ratio_of_1e20(scale, n, copies, way):
+    """Against rational arithmetic, where n is fewer and more than 5 columns: sds to 1e-4, and means
+    to 1e-4 of an sd; to 1e-6 up to contexts of 1e8."""
+    rng = np.random.default_rng(int(scale % 97) + n)
+    x = scale * np.repeat(rng.normal(size=(n // copies, 5)), copies, axis=0)
+    r, w = rng.normal(size=n), rng.uniform(0.5, 10.0, n)
+    at = np.vstack([x, scale * rng.normal(size=(2, 5)), rng.normal(size=(1, 5))])
+    mean, sd = learned(x, r, w, way=way).moments(at)
+    wanted, width = exactly(x, r, w, 1.0, at)
+    tolerance = 1e-6 if scale <= 1e8 else 1e-4
+    np.testing.assert_allclose(sd[:, 0] / width, 1.0, atol=tolerance)
+    np.testing.assert_allclose(mean[:, 0] / width, wanted / width, atol=tolerance)
+
+
+@given(
+    st.sampled_from(SHAPES), st.sampled_from([1.0, 1e5, 1e9, 1e14]), st.integers(1, 15),
+    st.integers(1, 9), st.integers(-150, 150), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
+    """Contexts times 2^k under a ridge times 4^k predict the same."""
+    rng, c = np.random.default_rng(seed), 2.0**power
+    x, r, w = contexts(shape, scale, n, d, rng), rng.normal(size=n), rng.uniform(1, 10, n)
+    x = np.where(np.abs(x) < 1e-20, 0.0, x)  # whose squares stay where float64 is even
+    one, other = learned(x, r, w), learned(c * x, r, w, ridge=c * c)
+    for ours, theirs in zip(one.moments(x), other.moments(c * x), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_root_gives_way_to_p_when_a_factorisation_is_good():
+    """Before there are as many rounds as columns a root stands for P, and later P itself."""
+    rng = np.random.default_rng(0)
+    x, r, w = 1e8 * rng.normal(size=(40, 6)), rng.normal(size=40), np.ones(40)
+    assert learned(x[:3], r[:3], w[:3]).arms[0, arm_row.ROOTED] == 1.0
+    assert learned(x, r, w).arms[0, arm_row.ROOTED] == 0.0
+
+
+@pytest.mark.parametrize("n", [1, 3, 7])
+def test_a_covariance_by_a_root(n):
+    """`posterior` has the covariance that predictions have, also where a root stands for P."""
+    rng = np.random.default_rng(n)
+    x, r, w = 1e6 * rng.normal(size=(n, 8)), rng.normal(size=n), np.ones(n)
+    belief = learned(x, r, w)
+    assert belief.arms[0, arm_row.ROOTED] == 1.0
+    at = rng.normal(size=(5, 8))
+    known = belief.posterior(0)
+    np.testing.assert_allclose(known.sd(at), belief.moments(at)[1][:, 0], rtol=1e-9)
+    one = [belief.moments(row[None])[1][0, 0] for row in at]
+    np.testing.assert_array_equal(one, belief.moments(at)[1][:, 0])
+
+
+# ---- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: bb.Ridge(1e-101), "ridge must be at least 1e-100; got 1e-101"),
+        (lambda: bb.Ridge(1e101), r"ridge must be at most 1e\+100; got 1e\+101"),
+        (lambda: bb.Ridge("cv", grid=(1e-200, 1.0)), "each λ of the grid must be at least 1e-100"),
+        (lambda: bb.Ridge(variance=5e-324), "a known variance must be at least 1e-100; got 5e-324"),
+        (lambda: bb.Ridge(prior=(1.0, 1e-300)), "prior scale must be at least 1e-100; got 1e-300"),
+        (lambda: Levels(ridge=1e-310), "ridge must be at least 1e-100; got 1e-310"),
+        (lambda: Levels(alpha=1e300), r"alpha must be at most 1e\+50; got 1e\+300"),
+        (lambda: Bootstrap(lam=1e300), r"lam must be at most 1e\+100; got 1e\+300"),
+        (lambda: bb.InversePropensity(1e-60), "clip must be at least 1e-50; got 1e-60"),
+        (lambda: bb.KernelBalance(noise=1e-300), "noise must be at least 1e-50; got 1e-300"),
+        (lambda: bb.Thompson(1e300), r"alpha must be at most 1e\+50; got 1e\+300"),
+    ],
+)
+def test_settings_that_float64_cannot_hold(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan, 2e50, 10**400, -(10**400)])
+def test_numbers_that_float64_cannot_hold(bad):
+    """As a context or a reward, alone or the last of a batch."""
+    bandit = bb.LinTS(2, 2)
+    decision, batch = bandit.choose([1.0, 2.0]), bandit.choose([[1.0, 2.0], [0.0, 1.0]])
+    before = state(bandit)
+    for call in (
+        lambda: bandit.choose([1.0, bad]),
+        lambda: bandit.choose([[1.0, 2.0], [1.0, bad]]),
+        lambda: bandit.observe(decision, bad),
+        lambda: bandit.observe(batch, [1.0, bad]),
+        lambda: bandit.update([[1.0, 2.0], [1.0, bad]], [0, 1], [0.0, 1.0], [0.5, 0.5]),
+        lambda: bandit.update([[1.0, 2.0], [1.0, 0.0]], [0, 1], [0.0, bad], [0.5, 0.5]),
+        lambda: bandit.play([[1.0, 2.0], [1.0, bad]], np.ones((2, 2))),
+        lambda: bandit.play(np.ones((2, 2)), [[1.0, 2.0], [1.0, bad]]),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            call()
+        assert state(bandit) == before
+
+
+class Featherweight:
+    """A balance whose weights are too small."""
+
+    def weights(self, history, belief):
+        return np.full(len(history), 1e-60)
+
+
+def test_weights_that_are_too_small():
+    bandit = bb.Bandit(2, bb.Ridge(), bb.Thompson(), Featherweight(), n_features=1)
+    decision = bandit.choose([1.0])
+    before = state(bandit)
+    with pytest.raises(ValueError, match="must give `weights` ≥ 1e-50; got 1e-60"):
+        bandit.observe(decision, 1.0)
+    assert state(bandit) == before
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_thousand_arms(policy):
+    """A floor of next to 1/K among a thousand arms, with means far apart."""
+    arms = 1000
+    floor = (1.0 - 1e-9) / arms
+    bandit = bb.Bandit(
+        arms, bb.Ridge(), POLICIES[policy](min_probability=floor), n_features=2, seed=0
+    )
+    rng = np.random.default_rng(0)
+    x, k = 1e8 * rng.normal(size=(2 * arms, 2)), np.arange(2 * arms) % arms
+    bandit.update(x, k, 10.0 ** rng.uniform(-300, 49, 2 * arms), np.full(2 * arms, 0.5))
+    lawful(bandit, bandit.choose(x[0]), floor)
