@@ -133,8 +133,12 @@ def restore(
     return bandit
 
 
-def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any) -> Any:
+def load(
+    make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any, fresh: Any
+) -> Any:
     """The bandit of a file, all of which is checked."""
+    if not isinstance(fresh, bool | np.random.SeedSequence):
+        raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
     meta, arrays = read(path)
     try:
         intact.check(meta, arrays, Path(path).stat().st_size)
@@ -146,6 +150,8 @@ def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, b
         raise ValueError(f"{path} is broken: {said}") from error
     except intact.Broken as error:
         raise ValueError(f"{path} is broken: {error}") from error
+    if fresh is not False:
+        forks.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
 
 
