@@ -1,53 +1,62 @@
-"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process."""
+"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process.
+
+First, `check` holds all of a file against one schema, `HEADER` and `ARRAYS`, which says plain types
+and sizes. Then it checks what the numbers mean, before a kernel takes one for an index.
+"""
 
 from __future__ import annotations
 
-import math
-import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.lib import format as npy
 
+from bayesbandit.balance.reweighting import Reweighting
+from bayesbandit.bandits.saved import schema
+from bayesbandit.bandits.saved.archive import Broken
+from bayesbandit.bandits.saved.schema import NAME, Array, OneOf, Row, Whole
+from bayesbandit.bandits.saved.settings import PART
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.belief import SharedBelief
-from bayesbandit.checks import COUNT, LARGEST
+from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.kernels import arm_row, rules
 
-KINDS = {"<f8", "<i8", "|u1"}  # of arrays
 Shapes = Mapping[str, tuple[int | None, ...]]
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
-
-
-class Broken(ValueError):
-    """A file that does not hold a whole bandit."""
-
-
-def arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file, which may not become larger than it is."""
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        names = [entry.filename.removesuffix(".npy") for entry in entries]
-        if len(set(names)) < len(names) or any(e.compress_type for e in entries):
-            raise Broken("its entries repeat or are compressed")
-        if sum(entry.file_size for entry in entries) > path.stat().st_size:
-            raise Broken("its entries are larger than the file")
-        return {n: _array(archive, e) for n, e in zip(names, entries, strict=True)}
-
-
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    with archive.open(entry) as file:
-        if npy.read_magic(file) != (1, 0):
-            raise Broken(f"{entry.filename} is not an array")
-        shape, fortran, dtype = npy.read_array_header_1_0(file)
-        data = file.read()
-    if fortran or dtype.str not in KINDS or math.prod(shape) * dtype.itemsize != len(data):
-        raise Broken(f"{entry.filename} is not the array that it says")
-    return np.frombuffer(data, dtype).reshape(shape).copy()
+SEED = Whole(0, LONGEST)
+HEADER = {
+    "format": str,
+    "version": int,
+    "names": [NAME],
+    "retired": [NAME],
+    "n_features": Whole(),
+    "encoder": OneOf(None, dict),
+    **dict.fromkeys(("model", "policy", "balance"), PART),
+    "seed": Row(OneOf(SEED, [SEED]), [SEED]),
+    "t": Whole(),
+    "rng": {
+        "bit_generator": "PCG64",
+        "state": {"state": Whole(0, 2**128 - 1), "inc": Whole(0, 2**128 - 1)},
+        "has_uint32": Whole(0, 1),
+        "uinteger": Whole(0, 2**32 - 1),
+    },
+    "limit": OneOf(None, Whole()),
+    "total": Whole(),
+    "belief": dict,
+    "reweighting": dict,
+    "digest?": OneOf(None, str),
+    "arrays": [str],
+}
+REWEIGHTING = {
+    "due": [Row(NAME, Whole())],
+    "periods?": [Whole()],
+    "rules?": [Row(Whole(0, rules.TABULATED - 1), float, float)],
+    "arms?": [OneOf(NAME, [NAME])],
+    ...: object,
+}
+ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray}
 
 
 def demand(truth: Any, what: str) -> None:
@@ -55,52 +64,19 @@ def demand(truth: Any, what: str) -> None:
         raise Broken(what)
 
 
-def is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value <= COUNT
-
-
-def are_names(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) in (str, int) for v in values)
-
-
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
-    """Counters, names, the stream and the history, before anything is made of them."""
-    demand(are_names(meta["names"]) and meta["names"], "its arms have no names")
-    demand(are_names(meta["retired"]), "its removed arms have no names")
-    for key in ("n_features", "t", "total"):
-        demand(is_count(meta[key]), f"{key} is {meta[key]!r}")
-    demand(meta["limit"] is None or is_count(meta["limit"]), f"limit is {meta['limit']!r}")
+    """All of a file, before anything is made of it."""
+    schema.check_plain(meta)
+    schema.check(meta, HEADER)
+    schema.check(arrays, ARRAYS)
+    demand(meta["names"], "its arms have no names")
     demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
-    for key in ("model", "policy", "balance", "rng", "belief", "reweighting"):
-        demand(isinstance(meta[key], dict), f"{key} is {meta[key]!r}")
-    demand(meta["encoder"] is None or isinstance(meta["encoder"], dict), "its encoder is none")
-    for key in ("model", "policy", "balance"):
-        demand(isinstance(meta[key].get("kind"), str), f"{key} is {meta[key]!r}")
-    _check_seed(meta["seed"])
-    _check_rng(meta["rng"])
     stream = arrays["stream"]
-    demand(
-        stream.ndim == 1 and stream.dtype == np.float64 and len(stream) >= 3, "no random numbers"
-    )
+    demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]
-    demand(np.isfinite(stream).all(), "its random numbers are not finite")
     demand(0 <= used <= len(stream) - 2 and used == int(used), f"stream[0] is {used}")
     demand(stream[-1] == meta["t"], f"t is {stream[-1]} and {meta['t']}")
     _check_history(meta, arrays["history"])
-
-
-def _check_seed(seed: Any) -> None:
-    demand(isinstance(seed, list) and len(seed) == 2, f"seed is {seed!r}")
-    entropy, key = seed
-    words = [*(entropy if isinstance(entropy, list) else [entropy]), *key]
-    demand(all(type(word) is int and word >= 0 for word in words), f"seed is {seed!r}")
-
-
-def _check_rng(rng: dict[str, Any]) -> None:
-    state = rng.get("state")
-    numbers = [*state.values(), rng.get("has_uint32"), rng.get("uinteger")] if state else [None]
-    demand(rng.get("bit_generator") == "PCG64", f"rng is {rng!r}")
-    demand(all(type(n) is int and 0 <= n < 2**128 for n in numbers), f"rng is {rng!r}")
 
 
 def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
@@ -138,6 +114,17 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
+
+
+def check_state(own: Any, state: dict[str, Any]) -> None:
+    """That a state has the types that a new belief's state has, or a new balance's."""
+    if not type(own).__module__.startswith("bayesbandit."):
+        return  # what a class of the user's consists of is its own affair
+    schema.check(state, REWEIGHTING if isinstance(own, Reweighting) else {...: object})
+    for name, value in own.state().items():
+        array = isinstance(value, np.ndarray)
+        form = Array(value.dtype.str, value.ndim) if array else type(value)
+        schema.check(state, {name: form, ...: object})
 
 
 def check_ridge(model: Ridge, n_features: int, K: int, found: tuple[int, ...]) -> None:
@@ -235,13 +222,12 @@ def _check_pool(bandit: BanditState, known: dict[str, Any]) -> None:
     """Snapshots of a linear belief."""
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")
-    demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
     width = arm_row.core_width(bandit.layout.n_columns)
     for i, (arms, (kind, param, floor)) in enumerate(
         zip(known["arms"], known["rules"], strict=True)
     ):
         found = known[f"{i}.arms"]
-        demand(are_names(arms) and found.shape == (len(arms), width), f"snapshot {i} is not whole")
+        demand(found.shape == (len(arms), width), f"snapshot {i} is not whole")
         demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
         demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
         demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")

@@ -11,8 +11,9 @@ import numpy as np
 
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits import door, forks
-from bayesbandit.bandits.saved import intact
-from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
+from bayesbandit.bandits.saved import archive, intact
+from bayesbandit.bandits.saved.schema import PLAIN, Misfit, check
+from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.shared.belief import Shared
@@ -26,6 +27,10 @@ FORMAT = "bayesbandit.Bandit"
 VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
 PARTS = ("belief", "reweighting")  # which have a state of their own
+RAW = (  # what values of no use make of code that trusts them
+    *(archive.Broken, Misfit, TypeError, AttributeError, LookupError, ArithmeticError),
+    *(MemoryError, RecursionError),
+)
 
 
 def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -94,7 +99,7 @@ def _keyed_by_text(value: Any, name: str) -> Any:
 
 def _storable(array: np.ndarray, name: str) -> np.ndarray:
     """An array as files hold them."""
-    if array.dtype.str not in intact.KINDS:
+    if array.dtype.str not in archive.KINDS:
         raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
     return np.asarray(array, order="C")
 
@@ -123,10 +128,13 @@ def restore(
     for part in PARTS:
         own = f"{part}."
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
+        state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
-            bandit.belief.restore({**meta[part], **saved})
+            intact.check_state(bandit.belief, state)
+            bandit.belief.restore(state)
         elif bandit.reweighting is not None:
-            bandit.reweighting.restore({**meta[part], **saved}, bandit.belief)
+            intact.check_state(bandit.reweighting, state)
+            bandit.reweighting.restore(state, bandit.belief)
     door.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     forks.obey(bandit, policy)
     forks.publish(bandit)
@@ -139,17 +147,19 @@ def load(
     """The bandit of a file, all of which is checked."""
     if not isinstance(fresh, bool | np.random.SeedSequence):
         raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
+    if policy is not None:
+        door.check_policy(policy)
+    if balance is not None:
+        door.check_balance(balance)
     meta, arrays = read(path)
     try:
         intact.check(meta, arrays, Path(path).stat().st_size)
         _check_room(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
         intact.check_whole(bandit)
-    except (KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+    except RAW as error:
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is broken: {said}") from error
-    except intact.Broken as error:
-        raise ValueError(f"{path} is broken: {error}") from error
     if fresh is not False:
         forks.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
@@ -158,7 +168,7 @@ def load(
 def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """That a ridge regression has room for what it needs, before that is asked for."""
     encoded, K, key = meta["model"], len(meta["names"]), "belief.arms"
-    if encoded["kind"] == Shared.__name__ and isinstance(encoded["model"], dict):
+    if encoded["kind"] == Shared.__name__ and isinstance(encoded.get("model"), dict):
         encoded, K, key = encoded["model"], 1, "belief.common.arms"
     if encoded.get("kind") == Ridge.__name__:
         intact.check_ridge(decode(encoded, "model"), meta["n_features"], K, arrays[key].shape)
@@ -178,8 +188,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no saved bandit at {path}")
     try:
-        arrays = intact.arrays(path)
-        meta = json.loads(arrays.pop("meta").tobytes())
+        arrays = archive.arrays(path)
+        meta = archive.plain(arrays.pop("meta").tobytes())
         kind, version = meta["format"], meta["version"]
         complete = sorted(arrays) == meta.get("arrays")
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
@@ -206,7 +216,7 @@ def _plain(value: Any) -> Any:
 def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
     """What the bandit believes by; of a declared model the file holds name, priors and digest, by
     which it is found in the running program or the gallery, unless it is given."""
-    if encoded["kind"] == Shared.__name__ and encoded["model"].get("kind") == DECLARED:
+    if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
         return Shared(_model(encoded["model"], meta, getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
@@ -215,6 +225,7 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
 
     if isinstance(model, Declared):
         return model
+    check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
         found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
@@ -232,7 +243,11 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
             "code, its priors or what it refers to has changed; give the model as it was: "
             "load(path, model=…)"
         )
-    return Declared(found, **settings)
+    return made(Declared, {"declared": found, **settings})
+
+
+def _kind(encoded: Any) -> Any:
+    return encoded.get("kind") if isinstance(encoded, dict) else None
 
 
 def _digest(model: Any, meta: dict[str, Any]) -> str | None:
