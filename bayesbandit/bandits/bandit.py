@@ -260,14 +260,14 @@ class Bandit(BanditState):
         return deepcopy(self, {id(part): part for part in parts})
 
     @forks.alone
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The whole state, arrays copied."""
-        meta, arrays = storage.state(self)
-        return meta, {name: array.copy() for name, array in arrays.items()}
+    def _saved(self) -> tuple[str, dict[str, np.ndarray]]:
+        """What a file of the bandit holds."""
+        return storage.checked(self, *storage.state(self))
 
     def save(self, path: str | Path) -> None:
-        """Write the whole state to one file, replacing what was there in one step."""
-        storage.write(path, *self._state())
+        """Write the whole state to one file, replacing what was there in one step. A bandit that
+        `load` would refuse is refused here, and the old file stays."""
+        storage.write(path, *self._saved())
 
     @staticmethod
     def load(

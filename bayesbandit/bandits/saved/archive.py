@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.bandits.saved.schema import Broken
+
 KINDS = ("<f8", "<i8", "|u1")  # of arrays
 HEADER = re.compile(  # of an array: NumPy's own reader has Python parse it
     rb"\x93NUMPY\x01\x00..\{'descr': '(<f8|<i8|\|u1)', 'fortran_order': False, "
@@ -18,10 +20,6 @@ HEADER = re.compile(  # of an array: NumPy's own reader has Python parse it
     re.DOTALL,
 )
 DIMENSIONS = 32  # that an array has at most
-
-
-class Broken(ValueError):
-    """A file that does not hold a whole bandit."""
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:

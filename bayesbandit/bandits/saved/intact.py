@@ -13,8 +13,7 @@ import numpy as np
 
 from bayesbandit.balance.reweighting import Reweighting
 from bayesbandit.bandits.saved import schema
-from bayesbandit.bandits.saved.archive import Broken
-from bayesbandit.bandits.saved.schema import NAME, Array, OneOf, Row, Whole
+from bayesbandit.bandits.saved.schema import NAME, Array, Broken, OneOf, Row, Whole
 from bayesbandit.bandits.saved.settings import PART
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
@@ -64,12 +63,17 @@ def demand(truth: Any, what: str) -> None:
         raise Broken(what)
 
 
-def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
-    """All of a file, before anything is made of it."""
+def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
+    """All of a file, by its form alone."""
     schema.check_plain(meta)
     schema.check(meta, HEADER)
     schema.check(arrays, ARRAYS)
     demand(meta["names"], "its arms have no names")
+
+
+def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
+    """All of a file, before anything is made of it."""
+    check_form(meta, arrays)
     demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
     stream = arrays["stream"]
     demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
@@ -185,13 +189,13 @@ def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> No
 
 
 def _check_arms(arms: np.ndarray) -> None:
-    demand(not np.isnan(arms).any(), "its belief has NaN")
     head = arms[:, : arm_row.HEAD]
-    demand(
-        (head[:, arm_row.N] == np.floor(head[:, arm_row.N])).all(), "its arms' rounds are no counts"
-    )
-    learned = np.delete(arms[head[:, arm_row.N] > 0], arm_row.DF, axis=1)
-    demand(np.isfinite(learned).all(), "its belief is not finite")
+    n = head[:, arm_row.N]
+    demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
+    for part in (arms[:, : arm_row.DF], arms[:, arm_row.DF + 1 :]):  # without a copy of all of it
+        ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
+        demand(not np.isnan(ends).any(), "its belief has NaN")
+        demand(np.isfinite(ends[:, n > 0]).all(), "its belief is not finite")
     sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")

@@ -8,7 +8,7 @@ A form is
     [form]: a list of such values; Row(form, …): a list with one value for each form;
     {key: form}: a dict with these keys, "key?" where it may lack; ...: the form of all other keys;
     Array(dtype, n): a NumPy array of this dtype and of n dimensions;
-    a function (value, where): it calls `check`, or raises `Misfit`.
+    a function (value, where): it calls `check`, or raises `Broken`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from bayesbandit.checks import COUNT, LONGEST
 DEPTH = 100  # levels of lists and dicts in each other
 
 
-class Misfit(ValueError):
-    """A value that is not of its form."""
+class Broken(ValueError):
+    """A file that does not hold a whole bandit: it has a value that is not of its form."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ NUMBER = OneOf(float, Whole(-LONGEST, LONGEST))
 
 
 def check(value: Any, form: Any, where: str = "it") -> None:
-    """Raise `Misfit`, with the place and the value seen, unless the value is of this form."""
+    """Raise `Broken`, with the place and the value seen, unless the value is of this form."""
     if isinstance(form, OneOf):
         if not any(fits(value, one) for one in form):
-            raise Misfit(f"{where} is {brief(value)}")
+            raise Broken(f"{where} is {brief(value)}")
     elif isinstance(form, list | Row):
         length = len(value) if type(value) is list else -1
         if length < 0 or (isinstance(form, Row) and length != len(form)):
-            raise Misfit(f"{where} is {brief(value)}")
+            raise Broken(f"{where} is {brief(value)}")
         forms = form if isinstance(form, Row) else form * length
         for i, (one, its) in enumerate(zip(value, forms, strict=True)):
             check(one, its, f"{where}[{i}]")
@@ -71,18 +71,20 @@ def check(value: Any, form: Any, where: str = "it") -> None:
     elif isinstance(form, Array):
         own = isinstance(value, np.ndarray) and (value.dtype.str, value.ndim)
         if own != (form.dtype, form.ndim):
-            raise Misfit(f"{where} is no array {form.dtype} of {form.ndim} dimensions")
+            raise Broken(f"{where} is no array {form.dtype} of {form.ndim} dimensions")
     elif callable(form) and not isinstance(form, type):
         form(value, where)
     elif not _is(value, form):
-        raise Misfit(f"{where} is {brief(value)}")
+        raise Broken(f"{where} is {brief(value)}")
 
 
 def fits(value: Any, form: Any) -> bool:
     """Whether the value is of this form."""
+    if isinstance(form, type | Whole) or form is None:
+        return _is(value, form)
     try:
         check(value, form)
-    except Misfit:
+    except Broken:
         return False
     return True
 
@@ -97,14 +99,14 @@ def _is(value: Any, form: Any) -> bool:
 
 def _check_keys(value: Any, form: Mapping[Any, Any], where: str) -> None:
     if type(value) is not dict:
-        raise Misfit(f"{where} is {brief(value)}")
+        raise Broken(f"{where} is {brief(value)}")
     of = {key.removesuffix("?"): its for key, its in form.items() if key is not ...}
     for key in form:
         if key is not ... and not key.endswith("?") and key not in value:
-            raise Misfit(f"{where} lacks {key!r}")
+            raise Broken(f"{where} lacks {key!r}")
     for key, one in value.items():
         if key not in of and ... not in form:
-            raise Misfit(f"{where} has the unknown key {brief(key)}")
+            raise Broken(f"{where} has the unknown key {brief(key)}")
         check(one, of.get(key, form.get(...)), key if where == "it" else f"{where}[{brief(key)}]")
 
 
@@ -116,19 +118,19 @@ def brief(value: Any) -> str:
 
 
 def check_plain(value: Any) -> None:
-    """Raise `Misfit` unless a value is what JSON holds: of plain types, with keys of text, and
+    """Raise `Broken` unless a value is what JSON holds: of plain types, with keys of text, and
     neither too deep nor with integers that are too large to read."""
     level = [value]
     for _ in range(DEPTH):
         if any(type(one) is dict and any(type(k) is not str for k in one) for one in level):
-            raise Misfit("it has a key that is no text")
+            raise Broken("it has a key that is no text")
         inner = [list(one.values()) if type(one) is dict else one for one in level if _holds(one)]
         if odd := [one for one in level if not _holds(one) and not fits(one, PLAIN)]:
-            raise Misfit(f"it has {brief(odd[0])[:40]}, which is no plain value")
+            raise Broken(f"it has {brief(odd[0])[:40]}, which is no plain value")
         level = [one for many in inner for one in many]
         if not level:
             return
-    raise Misfit(f"its lists are more than {DEPTH} levels deep")
+    raise Broken(f"its lists are more than {DEPTH} levels deep")
 
 
 def _holds(value: Any) -> bool:

@@ -47,7 +47,7 @@ LARGEST_ARRAY = 2**26  # bytes of an array of texts, each of which has room for 
 
 
 def setting(value: Any, where: str) -> None:
-    """Raise `Misfit` unless a value is what `_stored` gives."""
+    """Raise `Broken` unless a value is what `_stored` gives."""
     kind = value.get("kind") if type(value) is dict else None
     form = STORED.get(kind, PART) if isinstance(kind, str) else PART
     check(value, form if isinstance(value, dict) else OneOf(PLAIN, [setting]), where)

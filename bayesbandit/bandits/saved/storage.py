@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.balance.base import Balance
 from bayesbandit.bandits import door, forks
 from bayesbandit.bandits.saved import archive, intact
-from bayesbandit.bandits.saved.schema import PLAIN, Misfit, check
+from bayesbandit.bandits.saved.schema import PLAIN, Broken, check
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.linear import Ridge
@@ -28,8 +28,7 @@ VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
 PARTS = ("belief", "reweighting")  # which have a state of their own
 RAW = (  # what values of no use make of code that trusts them
-    *(archive.Broken, Misfit, TypeError, AttributeError, LookupError, ArithmeticError),
-    *(MemoryError, RecursionError),
+    *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
 )
 
 
@@ -174,9 +173,23 @@ def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         intact.check_ridge(decode(encoded, "model"), meta["n_features"], K, arrays[key].shape)
 
 
-def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """One npz file, complete or not there at all: written beside and moved into place."""
+def checked(
+    bandit: BanditState, meta: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[str, dict[str, np.ndarray]]:
+    """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
+    try:
+        intact.check_form(archive.plain(text), arrays)
+        intact.check_whole(bandit)
+    except Broken as error:
+        raise ValueError(
+            f"this bandit cannot be saved, no file of it would load: {error}"
+        ) from error
+    return text, {name: array.copy() for name, array in arrays.items()}
+
+
+def write(path: str | Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+    """One npz file, complete or not there at all: written beside and moved into place."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
     with replacing(path) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, meta=header, **arrays)
