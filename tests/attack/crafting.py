@@ -9,10 +9,14 @@ from copy import deepcopy
 import numpy as np
 
 MARK = "\N{SNOWMAN}"  # stands for a text that is put in as it is
-VALUES = (
-    *("null", "true", "false", "-1", "0", "1", "2", "0.5", "-0.0", "3", "1e308", "-1e308"),
-    *("5e-324", "1e999", "NaN", "Infinity", "-Infinity", "2147483648", "9007199254740993"),
+DIGITS = (
+    *("-1", "0", "1", "2", "0.5", "-0.0", "3", "7", "100000", "1e308", "-1e308", "5e-324", "1e999"),
+    *("NaN", "Infinity", "-Infinity", "2147483648", "9007199254740991", "9007199254740993"),
     *("1" + "0" * 30, "1" + "0" * 400, "-1" + "0" * 400, "1" + "0" * 5000),
+)
+VALUES = (
+    *DIGITS,
+    *("null", "true", "false"),
     *('""', '"x"', f'"{"x" * 10_000}"', '"\\ud800"', '"\\u0000"', '"1"', '"__class__"', '"list"'),
     *("[]", "{}", "[[]]", "[0]", '["a"]', "[null]", "[" * 1000 + "]" * 1000, '{"a":' * 99 + "1"),
     *('{"a": 1, "a": 2}', '{"kind": "Ridge"}', '{"kind": "Thompson"}', '{"kind": "os:system"}'),
@@ -64,6 +68,17 @@ def found(value, at):
 
 def pick(rng, values):
     return values[int(rng.integers(len(values)))]
+
+
+def another_number(text, rng):
+    """The text of plain values with one number another one; and what it is."""
+    meta = json.loads(text)
+    numbers = [at for at in places(meta) if type(found(meta, at)) in (bool, int, float)]
+    top = pick(rng, sorted({at[0] for at in numbers}))
+    at = pick(rng, [at for at in numbers if at[0] == top])
+    now = found(meta, at)
+    put = pick(rng, [*map(json.dumps, (now + 1, now - 1, 2 * now, 0.5 * now, not now)), *DIGITS])
+    return json.dumps(replaced(meta, at, MARK)).replace(json.dumps(MARK), put), f"{at}: {put:.40}"
 
 
 def said_otherwise(text, rng):
@@ -154,7 +169,8 @@ def crafted(text, arrays, rng):
         how = rng.random()
         if how < 0.5:
             try:
-                text, what = said_otherwise(text, rng)
+                change = pick(rng, (another_number, said_otherwise))
+                text, what = change(text, rng)
             except (ValueError, RecursionError):  # it is no JSON any more
                 continue
         elif how < 0.93:

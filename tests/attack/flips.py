@@ -1,5 +1,6 @@
 """Bytes flipped and files cut short, of every file that is written: refused, or it is the same."""
 
+import re
 import warnings
 
 import numpy as np
@@ -174,7 +175,8 @@ def plays(bandit, name, rng):
             except (ValueError, FloatingPointError):
                 count(name, "refusals")
             except (TypeError, RuntimeError) as error:  # in a sentence of the belief's own
-                assert "no posterior" in str(error) or "mode was not found" in str(error), error
+                if not re.search("no posterior|mode was not found", str(error)):
+                    raise
                 count(name, "refusals")
             else:
                 count(name, "operations")

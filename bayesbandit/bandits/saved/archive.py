@@ -31,15 +31,15 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
             raise Broken("its entries repeat or are compressed")
         if sum(entry.file_size for entry in entries) > size:
             raise Broken("its entries are larger than the file")
-        return {n: _array(file.read(e), n) for n, e in zip(names, entries, strict=True)}
+        return {n: _array(file.read(e), n, size) for n, e in zip(names, entries, strict=True)}
 
 
-def _array(held: bytes, name: str) -> np.ndarray:
+def _array(held: bytes, name: str, most: int) -> np.ndarray:
     said = HEADER.match(held)
     if said is None or said.end() != 10 + int.from_bytes(held[8:10], "little"):
         raise Broken(f"{name!r} is not an array of {', '.join(KINDS)}")
     dtype, shape = np.dtype(said[1].decode()), tuple(map(int, re.findall(rb"\d+", said[2])))
-    whole = len(shape) <= DIMENSIONS and max(shape, default=0) <= len(held)
+    whole = len(shape) <= DIMENSIONS and max(shape, default=0) <= most
     if not whole or math.prod(shape) * dtype.itemsize != len(held) - said.end():
         raise Broken(f"{name!r} is not the array that it says")
     return np.frombuffer(held, dtype, offset=said.end()).reshape(shape).copy()

@@ -6,6 +6,7 @@ and sizes. Then it checks what the numbers mean, before a kernel takes one for a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from bayesbandit.bandits.saved import schema
 from bayesbandit.bandits.saved.schema import NAME, Array, Broken, OneOf, Row, Whole
 from bayesbandit.bandits.saved.settings import PART
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.belief import SharedBelief
@@ -131,11 +133,18 @@ def check_state(own: Any, state: dict[str, Any]) -> None:
         schema.check(state, {name: form, ...: object})
 
 
-def check_ridge(model: Ridge, n_features: int, K: int, found: tuple[int, ...]) -> None:
+def check_room(model: Any, n_features: int, K: int, found: tuple[int, ...]) -> None:
     """That the belief about K arms has the shape that its model needs."""
-    D = model.n_columns(n_features)
-    width = arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)
-    demand(found == (K, width), f"its belief has the shape {found}")
+    if isinstance(model, Ridge):
+        D = model.n_columns(n_features)
+        needed = [K, arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)]
+    elif isinstance(model, Levels):
+        D = n_features + bool(model.intercept)
+        needed = [1 + max(1, math.ceil(math.log(model.horizon))), K, D, D]
+    else:
+        d = n_features
+        needed = [K, model.replicates, 1 + (d if model.degree == 1 else d * (d + 3) // 2)]
+    demand(list(found) == needed, f"its belief has the shape {found}")
 
 
 def check_whole(bandit: BanditState) -> None:

@@ -15,7 +15,6 @@ from bayesbandit.bandits.saved import archive, intact
 from bayesbandit.bandits.saved.schema import PLAIN, Broken, check
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
@@ -27,6 +26,8 @@ FORMAT = "bayesbandit.Bandit"
 VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
 PARTS = ("belief", "reweighting")  # which have a state of their own
+INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # models of a model
+FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
 RAW = (  # what values of no use make of code that trusts them
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
 )
@@ -165,12 +166,13 @@ def load(
 
 
 def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That a ridge regression has room for what it needs, before that is asked for."""
-    encoded, K, key = meta["model"], len(meta["names"]), "belief.arms"
-    if encoded["kind"] == Shared.__name__ and isinstance(encoded.get("model"), dict):
-        encoded, K, key = encoded["model"], 1, "belief.common.arms"
-    if encoded.get("kind") == Ridge.__name__:
-        intact.check_ridge(decode(encoded, "model"), meta["n_features"], K, arrays[key].shape)
+    """That the file holds all that a belief asks memory for, before it does."""
+    encoded, K, d, at = meta["model"], len(meta["names"]), meta["n_features"], "belief."
+    while (place := INSIDE.get(encoded["kind"])) and _kind(encoded.get(place[0])):
+        K = 1 if encoded["kind"] == Shared.__name__ else K
+        encoded, at = encoded[place[0]], at + place[1]
+    if (name := FULL.get(encoded["kind"])) is not None:
+        intact.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
 
 
 def checked(
