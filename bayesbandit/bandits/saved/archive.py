@@ -45,7 +45,7 @@ def _array(held: bytes, name: str, most: int) -> np.ndarray:
     return np.frombuffer(held, dtype, offset=said.end()).reshape(shape).copy()
 
 
-def plain(text: str | bytes) -> Any:
+def plain(text: str) -> Any:
     """The values of a JSON text, in which no key comes twice."""
     return json.loads(text, object_pairs_hook=_once)
 

@@ -57,6 +57,7 @@ REWEIGHTING = {
     "arms?": [OneOf(NAME, [NAME])],
     ...: object,
 }
+CHAIN = Row(Whole(-1), Whole(), Whole())  # its rounds (−1: none), decisions from it, and runs
 ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray}
 
 
@@ -179,8 +180,7 @@ def check_whole(bandit: BanditState) -> None:
 def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> None:
     """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
     its draws, and in such a state, None where a length is the rows' affair."""
-    whole = all(type(n) is int for n in (chain.fitted, chain.served, chain.runs))
-    demand(whole and min(chain.fitted + 1, chain.served, chain.runs) >= 0, "its chains' counts")
+    schema.check([chain.fitted, chain.served, chain.runs], CHAIN, "a chain of its draws")
     states = chain.state if isinstance(chain.state, list) else []
     drawings = [(chain.values, drawn)] if chain.values else []
     for values, shapes in (*drawings, *((state, held(state)) for state in states)):

@@ -204,7 +204,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise FileNotFoundError(f"there is no saved bandit at {path}")
     try:
         arrays = archive.arrays(path)
-        meta = archive.plain(arrays.pop("meta").tobytes())
+        meta = archive.plain(arrays.pop("meta").tobytes().decode("utf-8"))
         kind, version = meta["format"], meta["version"]
         complete = sorted(arrays) == meta.get("arrays")
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
