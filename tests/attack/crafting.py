@@ -77,7 +77,7 @@ def another_number(text, rng):
     top = pick(rng, sorted({at[0] for at in numbers}))
     at = pick(rng, [at for at in numbers if at[0] == top])
     now = found(meta, at)
-    put = pick(rng, [*map(json.dumps, (now + 1, now - 1, 2 * now, 0.5 * now, not now)), *DIGITS])
+    put = pick(rng, [*map(json.dumps, (now + 1, now - 1, 2 * now, now // 2, not now)), *DIGITS])
     return json.dumps(replaced(meta, at, MARK)).replace(json.dumps(MARK), put), f"{at}: {put:.40}"
 
 
@@ -128,7 +128,7 @@ def otherwise(array, rng):
             dtype = pick(rng, DTYPES)
             try:
                 return np.asarray(array).astype(dtype), dtype
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return np.zeros(array.shape, dtype), dtype
         shapes = (
             array[:-1] if array.ndim else array.reshape(1), array.ravel(), array[None],

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import zipfile
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandits import forks
-from bayesbandit.bandits.saved import storage
+from bayesbandit.bandits.saved import schema, settings, storage
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
 
@@ -294,3 +295,43 @@ def test_what_fresh_may_be(fresh, path):
     grown("LinTS").save(path)
     with pytest.raises(TypeError, match="fresh must be True, False or a SeedSequence; got"):
         bb.Bandit.load(path, fresh=fresh)
+
+
+def test_what_could_not_be_loaded_is_not_saved(path):
+    """And the file that was there stays."""
+    bandit = grown("LinTS")
+    bandit.save(path)
+    before = path.read_bytes()
+    bandit.belief.arms[0, -1] = np.inf
+    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*: its belief is not f"):
+        bandit.save(path)
+    deep = ()
+    for _ in range(schema.DEPTH):
+        deep = (deep,)
+    bandit = bb.Bandit(2, bb.Ridge(), Deep(deep), n_features=1)
+    with pytest.raises(ValueError, match=r"cannot be saved, .*: its lists are more than 100"):
+        bandit.save(path)
+    assert path.read_bytes() == before
+
+
+@dataclass(frozen=True)
+class Deep:
+    setting: tuple
+
+    def probabilities(self, belief, x, t=1):
+        return np.full((len(x), 2), 0.5)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
+    bb.savable(Deep)
+
+
+@pytest.mark.parametrize(
+    "make", [bb.LinTS, bb.LinUCB, bb.ForestTS, bb.BootstrapRidgeTS, bb.ILTCB, bb.PolicyTreeTS]
+)
+def test_a_bandit_of_many_features_and_no_rounds(make, path):
+    bandit = make(2, 300)
+    bandit.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)

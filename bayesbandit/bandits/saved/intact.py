@@ -26,6 +26,7 @@ from bayesbandit.kernels import arm_row, rules
 
 Shapes = Mapping[str, tuple[int | None, ...]]
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
+PARTS = ("belief", "reweighting")  # which have a state of their own
 SEED = Whole(0, LONGEST)
 HEADER = {
     "format": str,
@@ -45,8 +46,7 @@ HEADER = {
     },
     "limit": OneOf(None, Whole()),
     "total": Whole(),
-    "belief": dict,
-    "reweighting": dict,
+    **dict.fromkeys(PARTS, dict),
     "digest?": OneOf(None, str),
     "arrays": [str],
 }
@@ -72,6 +72,9 @@ def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
     schema.check(meta, HEADER)
     schema.check(arrays, ARRAYS)
     demand(meta["names"], "its arms have no names")
+    for name in arrays.keys() - {"stream", "history"}:
+        part, _, key = name.partition(".")
+        demand(part in PARTS and key not in meta[part], f"it has an unknown array {name!r}")
 
 
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
@@ -123,15 +126,25 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 
-def check_state(own: Any, state: dict[str, Any]) -> None:
+def check_types(own: Any, state: dict[str, Any]) -> None:
     """That a state has the types that a new belief's state has, or a new balance's."""
-    if not type(own).__module__.startswith("bayesbandit."):
+    if not _is_ours(own):
         return  # what a class of the user's consists of is its own affair
     schema.check(state, REWEIGHTING if isinstance(own, Reweighting) else {...: object})
     for name, value in own.state().items():
         array = isinstance(value, np.ndarray)
         form = Array(value.dtype.str, value.ndim) if array else type(value)
         schema.check(state, {name: form, ...: object})
+
+
+def check_names(own: Any, state: dict[str, Any]) -> None:
+    """That all of a state has been taken up."""
+    if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
+        raise Broken(f"it has {min(unknown)!r}, which is unknown")
+
+
+def _is_ours(part: Any) -> bool:
+    return type(part).__module__.startswith("bayesbandit.")
 
 
 def check_room(model: Any, n_features: int, K: int, found: tuple[int, ...]) -> None:
@@ -154,8 +167,8 @@ def check_whole(bandit: BanditState) -> None:
     n = np.asarray(belief.n)
     demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")
     demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
-    if not type(belief).__module__.startswith("bayesbandit."):
-        return  # what one's own consists of is its own affair: it has been restored
+    if not _is_ours(belief):
+        return
     total, width = bandit.history.total, bandit.history.rows.shape[1]
     demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
     demand(width == bandit.layout.width, f"its history has {width} columns")
@@ -180,7 +193,7 @@ def check_whole(bandit: BanditState) -> None:
 def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> None:
     """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
     its draws, and in such a state, None where a length is the rows' affair."""
-    schema.check([chain.fitted, chain.served, chain.runs], CHAIN, "a chain of its draws")
+    schema.check([chain.fitted, chain.served, chain.runs], CHAIN, "its chains' counts")
     states = chain.state if isinstance(chain.state, list) else []
     drawings = [(chain.values, drawn)] if chain.values else []
     for values, shapes in (*drawings, *((state, held(state)) for state in states)):

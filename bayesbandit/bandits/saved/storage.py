@@ -10,11 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit.balance.base import Balance
+from bayesbandit.balance.reweighting import Reweighting
 from bayesbandit.bandits import door, forks
 from bayesbandit.bandits.saved import archive, intact
 from bayesbandit.bandits.saved.schema import PLAIN, Broken, check
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
@@ -25,7 +27,6 @@ from bayesbandit.tables.encoder import Encoder
 FORMAT = "bayesbandit.Bandit"
 VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
-PARTS = ("belief", "reweighting")  # which have a state of their own
 INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # models of a model
 FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
 RAW = (  # what values of no use make of code that trusts them
@@ -40,7 +41,7 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
-    for part in PARTS:
+    for part in intact.PARTS:
         parts[part], whole = {}, getattr(bandit, part)
         for key, value in (whole.state() if whole is not None else {}).items():
             if isinstance(value, np.ndarray):
@@ -125,20 +126,26 @@ def restore(
     bandit.stream = arrays["stream"]
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
-    for part in PARTS:
+    for part in intact.PARTS:
         own = f"{part}."
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
         state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
-            intact.check_state(bandit.belief, state)
-            bandit.belief.restore(state)
+            _restore(bandit.belief, state)
         elif bandit.reweighting is not None:
-            intact.check_state(bandit.reweighting, state)
-            bandit.reweighting.restore(state, bandit.belief)
+            _restore(bandit.reweighting, state, bandit.belief)
     door.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     forks.obey(bandit, policy)
     forks.publish(bandit)
     return bandit
+
+
+def _restore(part: Belief | Reweighting, state: dict[str, Any], *more: Any) -> None:
+    """Go on from a state in which nothing is missing, of another type or unknown."""
+    own: Any = part
+    intact.check_types(own, state)
+    own.restore(state, *more)
+    intact.check_names(own, state)
 
 
 def load(
