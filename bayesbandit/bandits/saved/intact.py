@@ -25,6 +25,7 @@ from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.kernels import arm_row, rules
 
 Shapes = Mapping[str, tuple[int | None, ...]]
+ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 PARTS = ("belief", "reweighting")  # which have a state of their own
 SEED = Whole(0, LONGEST)
@@ -179,7 +180,7 @@ def check_whole(bandit: BanditState) -> None:
     inner: Any = belief
     while inner is not None:
         if isinstance(inner, LinearBelief):
-            _check_arms(inner.arms)
+            _check_arms(inner.arms, inner.n_columns)
         inner = getattr(inner, "inner", None)
     if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
         _check_rounds(rounds.of(), K)
@@ -210,14 +211,16 @@ def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> No
         demand(chain.state.ndim == 2 and np.isfinite(chain.state).all(), "its sampler's state")
 
 
-def _check_arms(arms: np.ndarray) -> None:
+def _check_arms(arms: np.ndarray, D: int) -> None:
     head = arms[:, : arm_row.HEAD]
     n = head[:, arm_row.N]
     demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
     for part in (arms[:, : arm_row.DF], arms[:, arm_row.DF + 1 :]):  # without a copy of all of it
         ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
         demand(not np.isnan(ends).any(), "its belief has NaN")
-        demand(np.isfinite(ends[:, n > 0]).all(), "its belief is not finite")
+        demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
+    theta = arms[n > 0, arm_row.HEAD : arm_row.HEAD + D]
+    demand((np.abs(theta) <= FAR**2).all(), "its coefficients are too large")
     sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")
