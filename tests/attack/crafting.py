@@ -128,7 +128,7 @@ def otherwise(array, rng):
             dtype = pick(rng, DTYPES)
             try:
                 return np.asarray(array).astype(dtype), dtype
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError, OverflowError, RuntimeError):
                 return np.zeros(array.shape, dtype), dtype
         shapes = (
             array[:-1] if array.ndim else array.reshape(1), array.ravel(), array[None],

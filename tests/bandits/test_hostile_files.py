@@ -245,6 +245,20 @@ def test_what_a_load_may_do(event, args, fine):
     assert watch.harmless(event, args) is fine
 
 
+@pytest.mark.parametrize(
+    "kind", ["antigravity:fly", "antigravity", "this.is:no", "bayesbandit.cli"]
+)
+@pytest.mark.parametrize("part", ["model", "policy", "balance"])
+def test_a_name_in_a_file_imports_nothing(part, kind, tmp_path):
+    path = tmp_path / "b"
+    meta, arrays = saved(path)
+    for encoded in ({"kind": kind}, {"kind": kind, "foreign": True}):
+        rewrite(path, meta | {part: encoded}, arrays)
+        with watch.watched() as did, pytest.raises(ValueError, match=kind):
+            bb.Bandit.load(path)
+        assert [event for event, _ in did] == ["open"]
+
+
 def test_the_watch_sees():
     with watch.watched() as did:
         eval(compile("1 + 1", "evil.py", "eval"))
