@@ -18,6 +18,7 @@ Name = str | int
 
 HUGEST = int(sys.float_info.max)
 COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
+MANY = 2**20 - 1  # the most draws, replicates or trees that stand for one belief
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
 STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # which NumPy would take for numbers
 LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bayesbandit.checks import integer, number
+from bayesbandit.checks import COUNT, integer, number
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Schedule:
         if n == 0:
             return 1
         if isinstance(self.every, float):
-            return max(n + 1, math.ceil(n * (1.0 + self.every)))
-        return n + self.every
+            return max(n + 1, math.ceil(min(n * (1.0 + self.every), COUNT)))
+        return min(n + self.every, COUNT)
 
     def latest(self, done: int, n: int, least: int) -> int:
         """After a computation at `done` rounds (0: none), the last number of rounds up to n, and

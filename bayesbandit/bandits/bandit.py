@@ -257,14 +257,10 @@ class Bandit(BanditState):
 
     @forks.alone
     def reseed(self, key: Name) -> Bandit:
-        """Other random numbers from here on, told apart by `key`: for a copy, a second load of one
-        file or a forked worker, which would else make the same decisions. Returns the bandit."""
-        twin = forks.fork(self)
-        twin.seed = forks.another(self.seed, checks.arm_name(key))
-        twin.rng = np.random.Generator(np.random.PCG64(twin.seed))
-        twin.belief.reseed(forks.samplers(twin.seed))
-        forks.refill(twin)
-        forks.become(self, twin)
+        """Take other random numbers from here on, which follow from the bandit's seed and `key`; a
+        copy or a forked worker would else make the same decisions. The same key gives the same
+        numbers again, also after another load of the file. Returns the bandit."""
+        forks.reseed(self, forks.another(self.seed, checks.arm_name(key)))
         return self
 
     def copy(self) -> Bandit:
@@ -273,14 +269,14 @@ class Bandit(BanditState):
         return deepcopy(self, {id(part): part for part in parts})
 
     @forks.alone
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The whole state, arrays copied."""
-        meta, arrays = storage.state(self)
-        return meta, {name: array.copy() for name, array in arrays.items()}
+    def _saved(self) -> tuple[str, dict[str, np.ndarray]]:
+        """What a file of the bandit holds."""
+        return storage.checked(self, *storage.state(self))
 
     def save(self, path: str | Path) -> None:
-        """Write the whole state to one file, replacing what was there in one step."""
-        storage.write(path, *self._state())
+        """Write the whole state to one file, replacing what was there in one step. A bandit that
+        `load` would refuse is refused here, and the old file stays."""
+        storage.write(path, *self._saved())
 
     @staticmethod
     def load(
@@ -288,9 +284,16 @@ class Bandit(BanditState):
         policy: Policy | None = None,
         model: Any = None,
         balance: Balance | None = None,
+        *,
+        fresh: bool | np.random.SeedSequence = False,
     ) -> Bandit:
-        """A saved bandit, going on bit for bit as if it had not been. What is not in the file must
-        be given again: a policy whose α is a function, a model, policy or balance of one's own that
-        is not `savable`, and a declared model that is neither in the running program nor in the
-        gallery."""
-        return storage.load(Bandit, path, policy, model, balance)
+        """Return a saved bandit, which goes on bit for bit as if it had not been saved.
+
+        policy, model, balance: what the file does not hold must be given again: a policy whose α is
+        a function, a class of yours that is not `savable`, and a declared model that is neither in
+        the running program nor in the gallery.
+        fresh: True: with new random numbers, from the operating system, for a worker that takes the
+        file of another process. `bandit.seed` records them, and `fresh=` of that seed gives them
+        again.
+        """
+        return storage.load(Bandit, path, policy, model, balance, fresh)

@@ -58,18 +58,28 @@ def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) 
     return model
 
 
-def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
-    """A policy and a balance, and a model that can be balanced so."""
+def check_policy(policy: Any) -> None:
+    """Raise TypeError unless this is a policy."""
     if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
         raise TypeError(
             "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
             f"have a method probabilities(belief, x, t) -> (n, K); got {shown(policy)}"
         )
+
+
+def check_balance(balance: Any) -> None:
+    """Raise TypeError unless this is a balance."""
     if isinstance(balance, type) or not callable(getattr(balance, "weights", None)):
         raise TypeError(
             "balance must be Unweighted(), InversePropensity() or have a method "
             f"weights(history, belief) -> (n,); got {shown(balance)}"
         )
+
+
+def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
+    """A policy and a balance, and a model that can be balanced so."""
+    check_policy(policy)
+    check_balance(balance)
     if not isinstance(schedule := schedule_of(balance), Schedule):
         raise TypeError(f"the schedule of {shown(balance)} must be a Schedule(…); got {schedule!r}")
     if isinstance(spec, Shared) and not weighs_by_decision(balance):

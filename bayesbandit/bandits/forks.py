@@ -207,6 +207,15 @@ def refill(bandit: BanditState) -> None:
         publish(bandit)
 
 
+def reseed(bandit: BanditState, seed: np.random.SeedSequence) -> None:
+    """Other random numbers from here on: those of decisions, and those of a belief that samples."""
+    twin = fork(bandit)
+    twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
+    twin.belief.reseed(samplers(seed))
+    refill(twin)
+    become(bandit, twin)
+
+
 def params(bandit: BanditState, n: int) -> np.ndarray:
     """The number and the least probability of the policy at the next n rounds (n, 2); (1, 2) where
     they are always the same."""

@@ -204,7 +204,8 @@ class LevelsBelief(Belief):
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, array in state.items():
+        for name in self.state():
+            array = state[name]
             wanted = getattr(self, name).shape if name != "level" else (int(state["n"].sum()),)
             lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
             if not (array.shape == wanted or lost) or not np.isfinite(array).all():

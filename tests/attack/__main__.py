@@ -14,7 +14,7 @@ import traceback
 import numpy as np
 
 from tests.attack import tally
-from tests.attack.kinds import KINDS
+from tests.attack.kinds import SAVED
 from tests.attack.turns import ATTACKS, alone, turn
 
 
@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--turns", type=int, default=sys.maxsize)
     parser.add_argument("--only", choices=ATTACKS)
-    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--kind", choices=SAVED)
     parser.add_argument("--keep-going", action="store_true", help="past failures")
     options = parser.parse_args()
     end, seed, failed = time.monotonic() + 60 * options.minutes, options.seed, []

@@ -1,13 +1,16 @@
 """Bytes flipped and files cut short, of every file that is written: refused, or it is the same."""
 
-import json
+import contextlib
+import re
 import warnings
 
 import numpy as np
 
 import bayesbandit as bb
-from tests.attack.kinds import KINDS, contexts, rewards
+from tests.attack import crafting
+from tests.attack.kinds import SAVED, contexts, rewards
 from tests.attack.tally import count
+from tests.attack.watch import harmless, watched
 from tests.players import anatomy
 
 
@@ -23,11 +26,12 @@ def broken(whole, rng):
 
 def trained(name, seed, T=30):
     """A bandit with a past, of arms that came and went where they can."""
-    kind, rng = KINDS[name], np.random.default_rng(seed)
+    kind, rng = SAVED[name], np.random.default_rng(seed)
     bandit = kind(seed)
     for n in (T, T // 3):
         K = len(bandit.arms)
-        x, reward = rng.normal(size=(n, kind.d)), rewards(name, rng, n)
+        x = contexts(bandit, rng, n) if bandit.encoder else rng.normal(size=(n, kind.d))
+        reward = rewards(name, rng, n)
         bandit.update(x, [bandit.arms[i % K] for i in range(n)], reward, rng.uniform(0.1, 1, n))
         decision = bandit.choose(contexts(bandit, rng, 5))
         bandit.observe(decision, rewards(name, rng, 5))
@@ -131,82 +135,40 @@ def odd_cell(folder, seed, name, times=10):
         assert "abc"[j] in said, said
 
 
-def mangled(value, rng):
-    """Another value in the place of one of a JSON text's."""
-    others = [
-        None, True, -1, 0, 1, 3, 2**31, 2**53, 10**30, -0.5, 1e308, "", "x", "LinTS", [], {}, [[]],
-        [0], ["a"], {"kind": "Ridge"}, float("nan"), float("inf"),
-    ]  # fmt: skip
-    if isinstance(value, dict) and value and rng.random() < 0.9:
-        key = list(value)[int(rng.integers(len(value)))]
-        if rng.random() < 0.1:
-            return {k: v for k, v in value.items() if k != key}
-        return value | {key: mangled(value[key], rng)}
-    if isinstance(value, list) and value and rng.random() < 0.7:
-        at = int(rng.integers(len(value)))
-        if rng.random() < 0.2:
-            return value[:at] + value[at + 1 :]
-        return [*value[:at], mangled(value[at], rng), *value[at + 1 :]]
-    return others[int(rng.integers(len(others)))]
-
-
-def warped(array, rng):
-    """An array with other numbers or another shape."""
-    how = rng.random()
-    if how < 0.6 and array.size:
-        array = array.copy()
-        bad = [np.nan, np.inf, -np.inf, -1, 0, 1e308, -1e308, 1e18, 2.5, 5e-324, 7, 2**31]
-        flat = array.reshape(-1)
-        head = rng.random() < 0.5 and array.ndim > 1  # counters stand at the front of a row
-        at = rng.integers(min(24, flat.size)) if head else rng.integers(flat.size)
-        with np.errstate(all="ignore"):
-            flat[at] = np.float64(bad[int(rng.integers(len(bad)))]).astype(array.dtype)
-        return array
-    if how < 0.7:
-        return array[:-1].copy() if array.ndim else array.reshape(1)
-    if how < 0.8:
-        return array.ravel()
-    if how < 0.9:
-        return array.astype([np.float32, np.int64, np.uint8][int(rng.integers(3))])
-    return np.zeros([(0,), (1, 1), (3,), (5, 200), ()][int(rng.integers(5))])
-
-
-def craft(folder, seed, name, times=25):
+def craft(folder, seed, name, times=60):
     """Whole files that say what no bandit said: refused, or a bandit that plays."""
     rng, path, bandit = np.random.default_rng(seed), folder / "b", trained(name, seed)
     model = bandit.model
     bandit.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}
-    meta = json.loads(arrays.pop("meta").tobytes())
+    text = arrays.pop("meta").tobytes().decode()
+    with contextlib.suppress(ValueError):  # once without a watch: what is loaded late is there
+        bb.Bandit.load(path, model=model), bb.Bandit.load(path)
     for i in range(times):
-        said, held = meta, arrays
-        for _ in range(int(rng.integers(1, 3))):
-            if rng.random() < 0.5:
-                said = mangled(said, rng)
-            elif held:
-                key = sorted(held)[int(rng.integers(len(held)))]
-                held = held | {key: warped(held[key], rng)}
-        said = said | {"arrays": sorted(held)} if isinstance(said, dict) else said
-        header = np.frombuffer(json.dumps(said).encode(), np.uint8)
-        with path.open("wb") as file:
-            np.savez(file, meta=header, **held)
-        print(f"crafted file {i} of {name}, seed {seed}", flush=True)
-        try:
-            other = bb.Bandit.load(path, model=model)
-        except ValueError:
-            count(name, "files refused")
-            continue
-        count(name, "files that play")
-        plays(other, name, rng)
+        file, done = crafting.crafted(text, arrays, rng)
+        path.write_bytes(file)
+        print(f"crafted file {i} of {name}, seed {seed}: {done}", flush=True)
+        with warnings.catch_warnings(action="ignore"):
+            given = model if rng.random() < 0.7 else None
+            try:
+                with watched() as did:
+                    other = bb.Bandit.load(path, model=given)
+            except ValueError:
+                count(name, "files refused")
+            else:
+                count(name, "files that play")
+                plays(other, name, rng)
+            strange = [str(one)[:200] for one in did if not harmless(*one)]
+            assert not strange, strange
 
 
 def plays(bandit, name, rng):
     """Every call, whatever it says; numbers that nobody would have may be refused."""
     x = contexts(bandit, rng, 3)
-    decision = bandit.choose(np.zeros(x.shape[1:]))
+    one = x.iloc[0] if bandit.encoder else np.zeros(x.shape[1:])
     acts = (
-        lambda: bandit.observe(decision, 1.0), lambda: bandit.choose(x).probabilities,
+        lambda: bandit.observe(bandit.choose(one), 1.0), lambda: bandit.choose(x).probabilities,
         lambda: bandit.observe(bandit.choose(x), np.ones(3)), lambda: bandit.history.propensity,
         lambda: bandit.history.arm, lambda: bandit.posterior(bandit.arms[0]),
         lambda: bandit.update(x, [bandit.arms[-1]] * 3, np.ones(3)), bandit.copy,
@@ -218,6 +180,10 @@ def plays(bandit, name, rng):
             try:
                 act()
             except (ValueError, FloatingPointError):
+                count(name, "refusals")
+            except (TypeError, RuntimeError) as error:  # in a sentence of the belief's own
+                if not re.search("no posterior|mode was not found|nutpie failed", str(error)):
+                    raise
                 count(name, "refusals")
             else:
                 count(name, "operations")

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 
 import bayesbandit as bb
@@ -158,14 +159,47 @@ KINDS = RIDGES | DECLARED | SHARED
 QUICK = tuple(name for name, kind in KINDS.items() if not kind.slow)
 
 
+FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
+
+
+def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+    return bb.LinTS(arms, encoder=bb.Encoder.formula("~ age * land", FRAME), seed=seed)
+
+
+def _own(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -> Any:
+    def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+        own = policy or bb.Thompson(0.7)
+        return bb.Bandit(arms, model, own, balance, n_features=d, seed=seed, **settings)
+
+    return make
+
+
+SAVED = KINDS | {  # whose files are crafted
+    "bootstrap": Kind(partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2)),
+    "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
+    "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
+    "levels": Kind(bb.SuperLinUCB),
+    "conjugate": Kind(_own(bb.load_model("gamma_poisson")), d=0),
+    "tables": Kind(_of_tables),
+    "residual": Kind(_own(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
+    "kernel": Kind(_own(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
+    "a balance of yours": Kind(_own(bb.Ridge(), balance=Loud())),
+}
+
+
 def rewards(name: str, rng: np.random.Generator, shape: Any) -> np.ndarray:
     """Rewards that a kind's model may have seen."""
     if name in ("NUTS", "shared, Laplace"):
         return rng.integers(0, 2, size=shape).astype(float)
+    if name == "conjugate":
+        return rng.poisson(2.0, size=shape).astype(float)
     return np.asarray(rng.normal(size=shape))
 
 
-def contexts(bandit: bb.Bandit, rng: np.random.Generator, n: int) -> np.ndarray:
-    """Contexts (n, d) of a bandit, or (n, K, d) where each of its arms of now has a row."""
+def contexts(bandit: bb.Bandit, rng: np.random.Generator, n: int) -> Any:
+    """Contexts (n, d) of a bandit, (n, K, d) where each of its arms of now has a row, or a table of
+    n rows."""
+    if bandit.encoder is not None:
+        return FRAME.iloc[rng.integers(len(FRAME), size=n)].reset_index(drop=True)
     arms = (len(bandit.arms),) if bandit.of_arms else ()
     return rng.normal(size=(n, *arms, bandit.n_features))

@@ -12,7 +12,7 @@ from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.attack import flips, formulas, kills, scenes, tally, threads
-from tests.attack.kinds import KINDS
+from tests.attack.kinds import KINDS, SAVED
 from tests.attack.machine import Machine
 
 
@@ -54,7 +54,7 @@ def turn(seed, only=None, kind=None):
     rng = np.random.default_rng(seed)
     share = np.array([SHARES.get(name, 1) for name in ATTACKS], dtype=float)
     name = str(rng.choice(list(ATTACKS), p=share / share.sum()))
-    found = str(rng.choice(list(KINDS)))
+    found = str(rng.choice(list(SAVED if name == "crafted bandits" else KINDS)))
     return only or name, kind or found
 
 

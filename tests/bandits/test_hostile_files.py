@@ -11,6 +11,8 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandits.saved import storage
 from bayesbandit.machine import files
+from tests.attack import flips, watch
+from tests.attack.kinds import SAVED
 from tests.players import STATEFUL, anatomy, world
 
 
@@ -73,6 +75,14 @@ CRAFTED = {
     "more features": say("n_features", 10**9),
     "rng": say("rng", {"bit_generator": "MT19937"}),
     "seed": say("seed", [-1, []]),
+    "key of the seed": say("seed", [0, 1.5]),
+    "rng of another size": lambda meta, arrays: meta["rng"]["state"].__setitem__("inc", 2**128),
+    "a key more": say("more", 1),
+    "a kind that is a list": say("policy", {"kind": ["UCB"]}),
+    "a module's function": say("policy", {"kind": "os:system", "command": "true"}),
+    "a belief's method": lambda meta, a: a.__setitem__("belief.update", np.zeros(3)),
+    "a belief of numbers": say("belief", {"arms": 1}),
+    "whole numbers": lambda meta, a: a.__setitem__("belief.arms", a["belief.arms"].astype(int)),
     "a policy that is none": say("policy", {"kind": "Ridge"}),
     "an unknown policy": say("policy", {"kind": "Magic"}),
     "more settings": say("policy", {"kind": "UCB", "alpha": 1.0, "beta": 2.0}),
@@ -201,6 +211,59 @@ def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_pa
     rewrite(path, meta, arrays)
     with pytest.raises((ValueError, TypeError)):
         bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
+
+
+QUICK = (
+    *("LinTS", "BLTS pooled", "BLUCB", "balanced cv", "shared", "tables", "mixture", "levels"),
+    *("a balance of yours", "affine", "by Gibbs"),
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in SAVED]
+)
+def test_crafted_files_of_every_kind(name, tmp_path):
+    """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
+    imported, run, written or started."""
+    flips.craft(tmp_path, 1, name, 25 if name in QUICK else 150)
+
+
+@pytest.mark.parametrize(
+    ("event", "args", "fine"),
+    [
+        ("open", ("b", "r", os.O_RDONLY), True),
+        ("open", ("b", "w", os.O_WRONLY | os.O_CREAT), False),
+        ("import", ("antigravity", None, [], [], []), False),
+        ("compile", (b"1", "<unknown>"), True),
+        ("compile", (b"1", "evil.py"), False),
+        ("exec", ("code",), False),
+        ("subprocess.Popen", ("sh",), False),
+        ("pickle.find_class", ("os", "system"), False),
+    ],
+)
+def test_what_a_load_may_do(event, args, fine):
+    assert watch.harmless(event, args) is fine
+
+
+@pytest.mark.parametrize(
+    "kind", ["antigravity:fly", "antigravity", "this.is:no", "bayesbandit.cli"]
+)
+@pytest.mark.parametrize("part", ["model", "policy", "balance"])
+def test_a_name_in_a_file_imports_nothing(part, kind, tmp_path):
+    path = tmp_path / "b"
+    meta, arrays = saved(path)
+    for encoded in ({"kind": kind}, {"kind": kind, "foreign": True}):
+        rewrite(path, meta | {part: encoded}, arrays)
+        with watch.watched() as did, pytest.raises(ValueError, match=kind):
+            bb.Bandit.load(path)
+        assert [event for event, _ in did] == ["open"]
+
+
+def test_the_watch_sees():
+    with watch.watched() as did:
+        eval(compile("1 + 1", "evil.py", "eval"))
+    assert {event for event, _ in did} >= {"compile", "exec"}
+    assert not all(watch.harmless(*one) for one in did)
 
 
 KEYS = (

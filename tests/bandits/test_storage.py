@@ -4,6 +4,8 @@ import json
 import os
 import re
 import zipfile
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandits import forks
-from bayesbandit.bandits.saved import storage
+from bayesbandit.bandits.saved import schema, settings, storage
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
 
@@ -236,3 +238,100 @@ def test_permissions_are_those_of_any_new_file(path):
     other = path.with_name("other")
     other.write_bytes(b"")
     assert path.stat().st_mode == other.stat().st_mode
+
+
+WITH_STREAMS = {
+    "LinTS": bb.LinTS,
+    "LinUCB": bb.LinUCB,
+    "BLTS pooled": STATEFUL["BLTS pooled"],
+    "forest": partial(bb.ForestTS, trees=8),
+    "bootstrap": partial(bb.BootstrapRidgeTS, replicates=10),
+    "tree": bb.PolicyTreeTS,
+    "levels": bb.SuperLinUCB,
+    "shared": lambda arms, d, seed=0: bb.Bandit(
+        arms, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=d, seed=seed
+    ),
+    "declared": partial(bb.BayesianLassoTS, draws=20),
+}
+
+
+@pytest.mark.parametrize("name", WITH_STREAMS)
+def test_a_fresh_load_has_new_random_numbers(name, path):
+    """Two arms without a reward are a fair coin: 200 decisions are those of before, or of another
+    load, once in 2**200 times."""
+    bandit, none = WITH_STREAMS[name](2, 1), (0, 2, 1) if name == "shared" else (0, 1)
+    x = np.zeros((200, *none[1:]))
+    bandit.save(path)
+    one, other = (bb.Bandit.load(path, fresh=True) for _ in range(2))
+    again = bb.Bandit.load(path, fresh=one.seed)
+    assert anatomy(again) == anatomy(one)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)
+    before = bandit.seed
+    one.save(path)
+    played = [b.choose(x).arm.tolist() for b in (bandit, one, other)]
+    assert played[0] != played[1] != played[2] != played[0]
+    loaded = bb.Bandit.load(path)
+    assert loaded.choose(x).arm.tolist() == played[1]
+    assert repr(loaded.seed) == repr(one.seed) != repr(before)
+    seeds = [getattr(b.belief, "seed", None) for b in (one, loaded)]
+    if seeds[0] is not None:
+        assert repr(seeds[0]) == repr(seeds[1]) == repr(forks.samplers(one.seed))
+
+
+def test_a_fresh_load_believes_what_was_saved(path, rng):
+    bandit = grown("BLTS")
+    bandit.save(path)
+    x = rng.normal(size=(9, 3))
+    fresh = bb.Bandit.load(path, fresh=True)
+    assert fresh.t == bandit.t
+    np.testing.assert_array_equal(fresh.probabilities(x), bandit.probabilities(x))
+    for key in ("worker 1", 7):  # told apart by the seed of the file, as it was
+        one, other = (bb.Bandit.load(path).reseed(key) for _ in range(2))
+        assert anatomy(one) == anatomy(other)
+
+
+@pytest.mark.parametrize("fresh", [None, 1, 0, "yes", np.random.default_rng(0)])
+def test_what_fresh_may_be(fresh, path):
+    grown("LinTS").save(path)
+    with pytest.raises(TypeError, match="fresh must be True, False or a SeedSequence; got"):
+        bb.Bandit.load(path, fresh=fresh)
+
+
+def test_what_could_not_be_loaded_is_not_saved(path):
+    """And the file that was there stays."""
+    bandit = grown("LinTS")
+    bandit.save(path)
+    before = path.read_bytes()
+    bandit.belief.arms[0, -1] = np.inf
+    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*: its belief is not f"):
+        bandit.save(path)
+    deep = ()
+    for _ in range(schema.DEPTH):
+        deep = (deep,)
+    bandit = bb.Bandit(2, bb.Ridge(), Deep(deep), n_features=1)
+    with pytest.raises(ValueError, match=r"cannot be saved, .*: its lists are more than 100"):
+        bandit.save(path)
+    assert path.read_bytes() == before
+
+
+@dataclass(frozen=True)
+class Deep:
+    setting: tuple
+
+    def probabilities(self, belief, x, t=1):
+        return np.full((len(x), 2), 0.5)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
+    bb.savable(Deep)
+
+
+@pytest.mark.parametrize(
+    "make", [bb.LinTS, bb.LinUCB, bb.ForestTS, bb.BootstrapRidgeTS, bb.ILTCB, bb.PolicyTreeTS]
+)
+def test_a_bandit_of_many_features_and_no_rounds(make, path):
+    bandit = make(2, 300)
+    bandit.save(path)
+    assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)

@@ -1,54 +1,66 @@
-"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process."""
+"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process.
+
+First, `check` holds all of a file against one schema, `HEADER` and `ARRAYS`, which says plain types
+and sizes. Then it checks what the numbers mean, before a kernel takes one for an index.
+"""
 
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.lib import format as npy
 
+from bayesbandit.balance.reweighting import Reweighting
+from bayesbandit.bandits.saved import schema
+from bayesbandit.bandits.saved.schema import NAME, Array, Broken, OneOf, Row, Whole
+from bayesbandit.bandits.saved.settings import PART
 from bayesbandit.bandits.state import BanditState
+from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import LinearBelief, Ridge
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.belief import SharedBelief
-from bayesbandit.checks import COUNT, LARGEST
+from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import arm_row, rules
 
-KINDS = {"<f8", "<i8", "|u1"}  # of arrays
 Shapes = Mapping[str, tuple[int | None, ...]]
+ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
-
-
-class Broken(ValueError):
-    """A file that does not hold a whole bandit."""
-
-
-def arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file, which may not become larger than it is."""
-    with zipfile.ZipFile(path) as archive:
-        entries = archive.infolist()
-        names = [entry.filename.removesuffix(".npy") for entry in entries]
-        if len(set(names)) < len(names) or any(e.compress_type for e in entries):
-            raise Broken("its entries repeat or are compressed")
-        if sum(entry.file_size for entry in entries) > path.stat().st_size:
-            raise Broken("its entries are larger than the file")
-        return {n: _array(archive, e) for n, e in zip(names, entries, strict=True)}
-
-
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
-    with archive.open(entry) as file:
-        if npy.read_magic(file) != (1, 0):
-            raise Broken(f"{entry.filename} is not an array")
-        shape, fortran, dtype = npy.read_array_header_1_0(file)
-        data = file.read()
-    if fortran or dtype.str not in KINDS or math.prod(shape) * dtype.itemsize != len(data):
-        raise Broken(f"{entry.filename} is not the array that it says")
-    return np.frombuffer(data, dtype).reshape(shape).copy()
+PARTS = ("belief", "reweighting")  # which have a state of their own
+SEED = Whole(0, LONGEST)
+HEADER = {
+    "format": str,
+    "version": int,
+    "names": [NAME],
+    "retired": [NAME],
+    "n_features": Whole(),
+    "encoder": OneOf(None, dict),
+    **dict.fromkeys(("model", "policy", "balance"), PART),
+    "seed": Row(OneOf(SEED, [SEED]), [SEED]),
+    "t": Whole(),
+    "rng": {
+        "bit_generator": "PCG64",
+        "state": {"state": Whole(0, 2**128 - 1), "inc": Whole(0, 2**128 - 1)},
+        "has_uint32": Whole(0, 1),
+        "uinteger": Whole(0, 2**32 - 1),
+    },
+    "limit": OneOf(None, Whole()),
+    "total": Whole(),
+    **dict.fromkeys(PARTS, dict),
+    "digest?": OneOf(None, str),
+    "arrays": [str],
+}
+REWEIGHTING = {
+    "due": [Row(NAME, Whole())],
+    "periods?": [Whole()],
+    "rules?": [Row(Whole(0, rules.TABULATED - 1), float, float)],
+    "arms?": [OneOf(NAME, [NAME])],
+    ...: object,
+}
+CHAIN = Row(Whole(-1), Whole(), Whole())  # its rounds (−1: none), decisions from it, and runs
+ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray}
 
 
 def demand(truth: Any, what: str) -> None:
@@ -56,52 +68,27 @@ def demand(truth: Any, what: str) -> None:
         raise Broken(what)
 
 
-def is_count(value: Any, least: int = 0) -> bool:
-    return type(value) is int and least <= value <= COUNT
-
-
-def are_names(values: Any) -> bool:
-    return isinstance(values, list) and all(type(v) in (str, int) for v in values)
+def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
+    """All of a file, by its form alone."""
+    schema.check_plain(meta)
+    schema.check(meta, HEADER)
+    schema.check(arrays, ARRAYS)
+    demand(meta["names"], "its arms have no names")
+    for name in arrays.keys() - {"stream", "history"}:
+        part, _, key = name.partition(".")
+        demand(part in PARTS and key not in meta[part], f"it has an unknown array {name!r}")
 
 
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
-    """Counters, names, the stream and the history, before anything is made of them."""
-    demand(are_names(meta["names"]) and meta["names"], "its arms have no names")
-    demand(are_names(meta["retired"]), "its removed arms have no names")
-    for key in ("n_features", "t", "total"):
-        demand(is_count(meta[key]), f"{key} is {meta[key]!r}")
-    demand(meta["limit"] is None or is_count(meta["limit"]), f"limit is {meta['limit']!r}")
+    """All of a file, before anything is made of it."""
+    check_form(meta, arrays)
     demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
-    for key in ("model", "policy", "balance", "rng", "belief", "reweighting"):
-        demand(isinstance(meta[key], dict), f"{key} is {meta[key]!r}")
-    demand(meta["encoder"] is None or isinstance(meta["encoder"], dict), "its encoder is none")
-    for key in ("model", "policy", "balance"):
-        demand(isinstance(meta[key].get("kind"), str), f"{key} is {meta[key]!r}")
-    _check_seed(meta["seed"])
-    _check_rng(meta["rng"])
     stream = arrays["stream"]
-    demand(
-        stream.ndim == 1 and stream.dtype == np.float64 and len(stream) >= 3, "no random numbers"
-    )
+    demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]
-    demand(np.isfinite(stream).all(), "its random numbers are not finite")
     demand(0 <= used <= len(stream) - 2 and used == int(used), f"stream[0] is {used}")
     demand(stream[-1] == meta["t"], f"t is {stream[-1]} and {meta['t']}")
     _check_history(meta, arrays["history"])
-
-
-def _check_seed(seed: Any) -> None:
-    demand(isinstance(seed, list) and len(seed) == 2, f"seed is {seed!r}")
-    entropy, key = seed
-    words = [*(entropy if isinstance(entropy, list) else [entropy]), *key]
-    demand(all(type(word) is int and word >= 0 for word in words), f"seed is {seed!r}")
-
-
-def _check_rng(rng: dict[str, Any]) -> None:
-    state = rng.get("state")
-    numbers = [*state.values(), rng.get("has_uint32"), rng.get("uinteger")] if state else [None]
-    demand(rng.get("bit_generator") == "PCG64", f"rng is {rng!r}")
-    demand(all(type(n) is int and 0 <= n < 2**128 for n in numbers), f"rng is {rng!r}")
 
 
 def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
@@ -142,11 +129,39 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 
-def check_ridge(model: Ridge, n_features: int, K: int, found: tuple[int, ...]) -> None:
+def check_types(own: Any, state: dict[str, Any]) -> None:
+    """That a state has the types that a new belief's state has, or a new balance's."""
+    if not _is_ours(own):
+        return  # what a class of the user's consists of is its own affair
+    schema.check(state, REWEIGHTING if isinstance(own, Reweighting) else {...: object})
+    for name, value in own.state().items():
+        array = isinstance(value, np.ndarray)
+        form = Array(value.dtype.str, value.ndim) if array else type(value)
+        schema.check(state, {name: form, ...: object})
+
+
+def check_names(own: Any, state: dict[str, Any]) -> None:
+    """That all of a state has been taken up."""
+    if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
+        raise Broken(f"it has {min(unknown)!r}, which is unknown")
+
+
+def _is_ours(part: Any) -> bool:
+    return type(part).__module__.startswith("bayesbandit.")
+
+
+def check_room(model: Any, n_features: int, K: int, found: tuple[int, ...]) -> None:
     """That the belief about K arms has the shape that its model needs."""
-    D = model.n_columns(n_features)
-    width = arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)
-    demand(found == (K, width), f"its belief has the shape {found}")
+    if isinstance(model, Ridge):
+        D = model.n_columns(n_features)
+        needed = [K, arm_row.arm_width(D, model.folds if model.ridge == "cv" else 0)]
+    elif isinstance(model, Levels):
+        D = n_features + bool(model.intercept)
+        needed = [1 + max(1, math.ceil(math.log(model.horizon))), K, D, D]
+    else:
+        d = n_features
+        needed = [K, model.replicates, 1 + (d if model.degree == 1 else d * (d + 3) // 2)]
+    demand(list(found) == needed, f"its belief has the shape {found}")
 
 
 def check_whole(bandit: BanditState) -> None:
@@ -155,8 +170,8 @@ def check_whole(bandit: BanditState) -> None:
     n = np.asarray(belief.n)
     demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")
     demand(((n >= 0) & (n == np.floor(n))).all(), f"its arms have {n} rounds")
-    if not type(belief).__module__.startswith("bayesbandit."):
-        return  # what one's own consists of is its own affair: it has been restored
+    if not _is_ours(belief):
+        return
     total, width = bandit.history.total, bandit.history.rows.shape[1]
     demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
     demand(width == bandit.layout.width, f"its history has {width} columns")
@@ -167,7 +182,7 @@ def check_whole(bandit: BanditState) -> None:
     inner: Any = belief
     while inner is not None:
         if isinstance(inner, LinearBelief):
-            _check_arms(inner.arms)
+            _check_arms(inner.arms, inner.n_columns)
         inner = getattr(inner, "inner", None)
     if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
         _check_rounds(rounds.of(), K)
@@ -181,8 +196,7 @@ def check_whole(bandit: BanditState) -> None:
 def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> None:
     """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
     its draws, and in such a state, None where a length is the rows' affair."""
-    whole = all(type(n) is int for n in (chain.fitted, chain.served, chain.runs))
-    demand(whole and min(chain.fitted + 1, chain.served, chain.runs) >= 0, "its chains' counts")
+    schema.check([chain.fitted, chain.served, chain.runs], CHAIN, "its chains' counts")
     states = chain.state if isinstance(chain.state, list) else []
     drawings = [(chain.values, drawn)] if chain.values else []
     for values, shapes in (*drawings, *((state, held(state)) for state in states)):
@@ -199,14 +213,16 @@ def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> No
         demand(chain.state.ndim == 2 and np.isfinite(chain.state).all(), "its sampler's state")
 
 
-def _check_arms(arms: np.ndarray) -> None:
-    demand(not np.isnan(arms).any(), "its belief has NaN")
+def _check_arms(arms: np.ndarray, D: int) -> None:
     head = arms[:, : arm_row.HEAD]
-    demand(
-        (head[:, arm_row.N] == np.floor(head[:, arm_row.N])).all(), "its arms' rounds are no counts"
-    )
-    learned = np.delete(arms[head[:, arm_row.N] > 0], arm_row.DF, axis=1)
-    demand(np.isfinite(learned).all(), "its belief is not finite")
+    n = head[:, arm_row.N]
+    demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
+    for part in (arms[:, : arm_row.DF], arms[:, arm_row.DF + 1 :]):  # without a copy of all of it
+        ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
+        demand(not np.isnan(ends).any(), "its belief has NaN")
+        demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
+    theta = arms[n > 0, arm_row.HEAD : arm_row.HEAD + D]
+    demand((np.abs(theta) <= FAR**2).all(), "its coefficients are too large")
     sums = arm_row.N, arm_row.SUM_W, arm_row.SUM_WRR, arm_row.LOSS, arm_row.SIGMA2, arm_row.RESIDUAL
     for at in sums:
         demand((head[:, at] >= 0).all(), "its belief has a negative sum")
@@ -237,13 +253,12 @@ def _check_pool(bandit: BanditState, known: dict[str, Any]) -> None:
     """Snapshots of a linear belief."""
     lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
     demand(len(lengths) == 1, "its snapshots are not all there")
-    demand(all(is_count(n) for n in known["periods"]), "its snapshots have no periods")
     width = arm_row.core_width(bandit.layout.n_columns)
     for i, (arms, (kind, param, floor)) in enumerate(
         zip(known["arms"], known["rules"], strict=True)
     ):
         found = known[f"{i}.arms"]
-        demand(are_names(arms) and found.shape == (len(arms), width), f"snapshot {i} is not whole")
+        demand(found.shape == (len(arms), width), f"snapshot {i} is not whole")
         demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
         demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
         demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")

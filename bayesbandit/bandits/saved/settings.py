@@ -7,6 +7,7 @@ file's word is never enough to import or to run something.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -17,6 +18,7 @@ import numpy as np
 from bayesbandit.balance.kernel import KernelBalance
 from bayesbandit.balance.propensity import InversePropensity, Unweighted
 from bayesbandit.balance.residual import ResidualBalance
+from bayesbandit.bandits.saved.schema import PLAIN, OneOf, Row, Whole, brief, check
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
@@ -40,6 +42,28 @@ KINDS: dict[str, type] = {
 }
 META = {"kind", "foreign", "code"}  # what a file says beside the fields
 NUMBERS = "biufU"  # kinds of arrays that a setting may be
+METHODS = {"model": "belief", "policy": "probabilities", "balance": "weights"}
+LARGEST_ARRAY = 2**26  # bytes of an array of texts, each of which has room for the longest
+
+
+def setting(value: Any, where: str) -> None:
+    """Raise `Broken` unless a value is what `_stored` gives."""
+    kind = value.get("kind") if type(value) is dict else None
+    form = STORED.get(kind, PART) if isinstance(kind, str) else PART
+    check(value, form if isinstance(value, dict) else OneOf(PLAIN, [setting]), where)
+
+
+STORED: dict[str, Any] = {
+    "list": {"kind": str, "values": [setting]},
+    "dict": {"kind": str, "pairs": [Row(setting, setting)]},
+    "array": {"kind": str, "dtype": str, "shape": [Whole()], "values": [PLAIN]},
+}
+PART = {
+    "kind": str,
+    "foreign?": True,
+    "code?": str,
+    ...: setting,
+}  # a dataclass or an Enum's member
 
 
 def savable[T](kind: type[T]) -> type[T]:
@@ -124,7 +148,15 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
             "before a dataclass or an Enum lets files hold it"
         )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
-    return KINDS[kind](**settings)
+    return made(KINDS[kind], settings)
+
+
+def made(kind: type[Any], settings: dict[str, Any]) -> Any:
+    """A dataclass, or an Enum's member, of these settings."""
+    known = {"value"} if issubclass(kind, Enum) else {f.name for f in fields(kind) if f.init}
+    if unknown := settings.keys() - known:
+        raise ValueError(f"a {kind.__name__} has no setting {min(unknown)!r}")
+    return kind(**settings)
 
 
 def _unchanged(saved: Any, now: Any, part: str) -> None:
@@ -156,14 +188,20 @@ def _restored(stored: Any, part: str) -> Any:
     if kind == "dict":
         return {_restored(k, part): _restored(v, part) for k, v in stored["pairs"]}
     if kind == "array":
-        try:
-            found = np.array(stored["values"], dtype=stored["dtype"]).reshape(stored["shape"])
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the {part} has an array that is none: {error}") from error
-        if found.dtype.kind not in NUMBERS:
-            raise ValueError(f"the {part} has an array of {found.dtype}")
-        return found
+        return _array(stored, part)
     return decode(stored, part)
+
+
+def _array(stored: dict[str, Any], part: str) -> np.ndarray:
+    values, dtype = stored["values"], stored["dtype"]
+    if not re.fullmatch(r"[<>|][biufU]\d{1,9}", dtype):
+        raise ValueError(f"the {part} has an array of {brief(dtype)}")
+    if (own := np.dtype(dtype)).kind == "U" and own.itemsize * len(values) > LARGEST_ARRAY:
+        raise ValueError(f"the {part} has an array of {len(values)} texts that is too large")
+    try:
+        return np.array(values, dtype=own).reshape(stored["shape"])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"the {part} has an array that is none: {error}") from error
 
 
 def _is_foreign(stored: dict[str, Any]) -> bool:

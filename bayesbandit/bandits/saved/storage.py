@@ -10,11 +10,13 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit.balance.base import Balance
+from bayesbandit.balance.reweighting import Reweighting
 from bayesbandit.bandits import door, forks
-from bayesbandit.bandits.saved import intact
-from bayesbandit.bandits.saved.settings import DECLARED, decode, encode
+from bayesbandit.bandits.saved import archive, intact
+from bayesbandit.bandits.saved.schema import PLAIN, Broken, check
+from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
-from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
@@ -25,7 +27,11 @@ from bayesbandit.tables.encoder import Encoder
 FORMAT = "bayesbandit.Bandit"
 VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
-PARTS = ("belief", "reweighting")  # which have a state of their own
+INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # models of a model
+FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
+RAW = (  # what values of no use make of code that trusts them
+    *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
+)
 
 
 def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -35,7 +41,7 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
-    for part in PARTS:
+    for part in intact.PARTS:
         parts[part], whole = {}, getattr(bandit, part)
         for key, value in (whole.state() if whole is not None else {}).items():
             if isinstance(value, np.ndarray):
@@ -94,7 +100,7 @@ def _keyed_by_text(value: Any, name: str) -> Any:
 
 def _storable(array: np.ndarray, name: str) -> np.ndarray:
     """An array as files hold them."""
-    if array.dtype.str not in intact.KINDS:
+    if array.dtype.str not in archive.KINDS:
         raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
     return np.asarray(array, order="C")
 
@@ -120,47 +126,79 @@ def restore(
     bandit.stream = arrays["stream"]
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
-    for part in PARTS:
+    for part in intact.PARTS:
         own = f"{part}."
         saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
+        state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
-            bandit.belief.restore({**meta[part], **saved})
+            _restore(bandit.belief, state)
         elif bandit.reweighting is not None:
-            bandit.reweighting.restore({**meta[part], **saved}, bandit.belief)
+            _restore(bandit.reweighting, state, bandit.belief)
     door.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     forks.obey(bandit, policy)
     forks.publish(bandit)
     return bandit
 
 
-def load(make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any) -> Any:
+def _restore(part: Belief | Reweighting, state: dict[str, Any], *more: Any) -> None:
+    """Go on from a state in which nothing is missing, of another type or unknown."""
+    own: Any = part
+    intact.check_types(own, state)
+    own.restore(state, *more)
+    intact.check_names(own, state)
+
+
+def load(
+    make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any, fresh: Any
+) -> Any:
     """The bandit of a file, all of which is checked."""
+    if not isinstance(fresh, bool | np.random.SeedSequence):
+        raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
+    if policy is not None:
+        door.check_policy(policy)
+    if balance is not None:
+        door.check_balance(balance)
     meta, arrays = read(path)
     try:
         intact.check(meta, arrays, Path(path).stat().st_size)
         _check_room(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
         intact.check_whole(bandit)
-    except (KeyError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+    except RAW as error:
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is broken: {said}") from error
-    except intact.Broken as error:
-        raise ValueError(f"{path} is broken: {error}") from error
+    if fresh is not False:
+        forks.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
 
 
 def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That a ridge regression has room for what it needs, before that is asked for."""
-    encoded, K, key = meta["model"], len(meta["names"]), "belief.arms"
-    if encoded["kind"] == Shared.__name__ and isinstance(encoded["model"], dict):
-        encoded, K, key = encoded["model"], 1, "belief.common.arms"
-    if encoded.get("kind") == Ridge.__name__:
-        intact.check_ridge(decode(encoded, "model"), meta["n_features"], K, arrays[key].shape)
+    """That the file holds all that a belief asks memory for, before it does."""
+    encoded, K, d, at = meta["model"], len(meta["names"]), meta["n_features"], "belief."
+    while (place := INSIDE.get(encoded["kind"])) and _kind(encoded.get(place[0])):
+        K = 1 if encoded["kind"] == Shared.__name__ else K
+        encoded, at = encoded[place[0]], at + place[1]
+    if (name := FULL.get(encoded["kind"])) is not None:
+        intact.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
 
 
-def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """One npz file, complete or not there at all: written beside and moved into place."""
+def checked(
+    bandit: BanditState, meta: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[str, dict[str, np.ndarray]]:
+    """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
+    try:
+        intact.check_form(archive.plain(text), arrays)
+        intact.check_whole(bandit)
+    except Broken as error:
+        raise ValueError(
+            f"this bandit cannot be saved, no file of it would load: {error}"
+        ) from error
+    return text, {name: array.copy() for name, array in arrays.items()}
+
+
+def write(path: str | Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+    """One npz file, complete or not there at all: written beside and moved into place."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
     with replacing(path) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, meta=header, **arrays)
@@ -172,8 +210,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no saved bandit at {path}")
     try:
-        arrays = intact.arrays(path)
-        meta = json.loads(arrays.pop("meta").tobytes())
+        arrays = archive.arrays(path)
+        meta = archive.plain(arrays.pop("meta").tobytes().decode("utf-8"))
         kind, version = meta["format"], meta["version"]
         complete = sorted(arrays) == meta.get("arrays")
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
@@ -200,7 +238,7 @@ def _plain(value: Any) -> Any:
 def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
     """What the bandit believes by; of a declared model the file holds name, priors and digest, by
     which it is found in the running program or the gallery, unless it is given."""
-    if encoded["kind"] == Shared.__name__ and encoded["model"].get("kind") == DECLARED:
+    if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
         return Shared(_model(encoded["model"], meta, getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
@@ -209,6 +247,7 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
 
     if isinstance(model, Declared):
         return model
+    check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
         found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
@@ -226,7 +265,11 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
             "code, its priors or what it refers to has changed; give the model as it was: "
             "load(path, model=…)"
         )
-    return Declared(found, **settings)
+    return made(Declared, {"declared": found, **settings})
+
+
+def _kind(encoded: Any) -> Any:
+    return encoded.get("kind") if isinstance(encoded, dict) else None
 
 
 def _digest(model: Any, meta: dict[str, Any]) -> str | None:

@@ -19,7 +19,7 @@ from bayesbandit.beliefs.ensemble.replicates import (
     penalties,
     standardised,
 )
-from bayesbandit.checks import SIZES, integer, number, one_of
+from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
 from bayesbandit.engines.base import one_thread
 from bayesbandit.schedule import Schedule
 
@@ -52,15 +52,15 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         one_of(self.penalty, "penalty", ("lasso", "ridge"))
-        integer(self.replicates, "replicates", least=2)
+        integer(self.replicates, "replicates", least=2, most=MANY)
         if isinstance(self.lam, str):
             one_of(self.lam, "lam, where it is not a number > 0,", ("cv",))
         else:
             number(self.lam, "lam", above=0, **SIZES)
         one_of(self.draw, "draw", ("replicate", "normal"))
         one_of(self.degree, "degree", (1, 2))
-        integer(self.n_lams, "n_lams", least=2)
-        integer(self.folds, "folds", least=2)
+        integer(self.n_lams, "n_lams", least=2, most=MANY)
+        integer(self.folds, "folds", least=2, most=MANY)
         Schedule(self.refit_every)
         integer(self.least, "least", least=2)
 
@@ -191,6 +191,11 @@ class BootstrapBelief(ByDraws):
                 raise ValueError(
                     f"{name} must be {getattr(self, name).shape}; got {state[name].shape}"
                 )
+        fitted, sizes = state["fitted"], np.append(state["coef"].ravel(), state["lam"])
+        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= COUNT)).all():
+            raise ValueError(f"fitted must be counts of rounds; got {fitted}")
+        if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
+            raise ValueError("coef and lam must be finite, or NaN")
         self._arrays([state[name] for name in ("coef", "lam", "fitted")])
         self.rounds.restore(state["rounds"])
         self._count(len(self.n))

@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit.beliefs.by_draws import ByNormal
 from bayesbandit.beliefs.forest.arm import ArmForest
 from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.checks import LARGEST, integer, number, one_of
+from bayesbandit.checks import LARGEST, MANY, integer, number, one_of
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -60,7 +60,7 @@ class Forest:
 
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
-        if integer(self.trees, "trees", least=2 * self.bag) % self.bag:
+        if integer(self.trees, "trees", least=2 * self.bag, most=MANY) % self.bag:
             raise ValueError(f"trees must come in bags of {self.bag}; got {self.trees}")
         if number(self.share, "share", above=0) > 0.5:
             raise ValueError(f"share must be ½ at most; got {self.share}")

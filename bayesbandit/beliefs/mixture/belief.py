@@ -14,7 +14,7 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.mixture.optimisation import Mixture, solve
 from bayesbandit.beliefs.mixture.oracle import Linear, LinearOracle, Oracle, penalised
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import number, one_of
+from bayesbandit.checks import integer, number, one_of
 from bayesbandit.engines.base import one_thread
 from bayesbandit.schedule import Schedule
 
@@ -217,7 +217,8 @@ class PolicyBelief(Belief):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"])
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
+        self.fitted = integer(state["fitted"], "fitted")
+        self.mu, self.mixture = number(state["mu"], "mu", above=0, most=0.5), None
         if "coef" in state:
             coef, weights = state["coef"], state["weights"]
             P, wanted = len(weights), (len(weights) + 1, self.n_features + 1, len(self.n))

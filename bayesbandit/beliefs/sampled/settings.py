@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayesbandit.checks import integer, one_of
+from bayesbandit.checks import MANY, integer, one_of
 from bayesbandit.engines.registry import choices
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
@@ -34,9 +34,9 @@ class Sampling:
     def __post_init__(self) -> None:
         one_of(self.engine, "engine", choices())
         Schedule(self.refit_every)
-        integer(self.draws, "draws", least=2)
+        integer(self.draws, "draws", least=2, most=MANY)
         if self.tune is not None:
-            integer(self.tune, "tune", least=0)
+            integer(self.tune, "tune", least=0, most=MANY)
 
     @property
     def schedule(self) -> Schedule:

@@ -1,0 +1,140 @@
+"""Forms of plain values: a schema says once what a file may hold, before anything reads it.
+
+A form is
+    a type: values of this very type (a bool is no int), and all of `object`;
+    None, a text, a bool or a number: this value alone;
+    Whole(least, most): an integer;
+    OneOf(form, …): a value of any of these forms;
+    [form]: a list of such values; Row(form, …): a list with one value for each form;
+    {key: form}: a dict with these keys, "key?" where it may lack; ...: the form of all other keys;
+    Array(dtype, n): a NumPy array of this dtype and of n dimensions;
+    a function (value, where): it calls `check`, or raises `Broken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import COUNT, LONGEST
+
+DEPTH = 100  # levels of lists and dicts in each other
+
+
+class Broken(ValueError):
+    """A file that does not hold a whole bandit: it has a value that is not of its form."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    least: int = 0
+    most: int = COUNT
+
+
+@dataclass(frozen=True)
+class Array:
+    dtype: str = "<f8"
+    ndim: int = 1
+
+
+class OneOf(tuple[Any, ...]):
+    def __new__(cls, *forms: Any) -> OneOf:
+        return super().__new__(cls, forms)
+
+
+class Row(tuple[Any, ...]):
+    def __new__(cls, *forms: Any) -> Row:
+        return super().__new__(cls, forms)
+
+
+NAME = OneOf(str, Whole(-LONGEST, LONGEST))  # of an arm
+NUMBER = OneOf(float, Whole(-LONGEST, LONGEST))
+
+
+def check(value: Any, form: Any, where: str = "it") -> None:
+    """Raise `Broken`, with the place and the value seen, unless the value is of this form."""
+    if isinstance(form, OneOf):
+        if not any(fits(value, one) for one in form):
+            raise Broken(f"{where} is {brief(value)}")
+    elif isinstance(form, list | Row):
+        length = len(value) if type(value) is list else -1
+        if length < 0 or (isinstance(form, Row) and length != len(form)):
+            raise Broken(f"{where} is {brief(value)}")
+        forms = form if isinstance(form, Row) else form * length
+        for i, (one, its) in enumerate(zip(value, forms, strict=True)):
+            check(one, its, f"{where}[{i}]")
+    elif isinstance(form, dict):
+        _check_keys(value, form, where)
+    elif isinstance(form, Array):
+        own = isinstance(value, np.ndarray) and (value.dtype.str, value.ndim)
+        if own != (form.dtype, form.ndim):
+            raise Broken(f"{where} is no array {form.dtype} of {form.ndim} dimensions")
+    elif callable(form) and not isinstance(form, type):
+        form(value, where)
+    elif not _is(value, form):
+        raise Broken(f"{where} is {brief(value)}")
+
+
+def fits(value: Any, form: Any) -> bool:
+    """Whether the value is of this form."""
+    if isinstance(form, type | Whole) or form is None:
+        return _is(value, form)
+    try:
+        check(value, form)
+    except Broken:
+        return False
+    return True
+
+
+def _is(value: Any, form: Any) -> bool:
+    if isinstance(form, type):
+        return form is object or type(value) is form
+    if isinstance(form, Whole):
+        return type(value) is int and form.least <= value <= form.most
+    return type(value) is type(form) and bool(value == form)
+
+
+def _check_keys(value: Any, form: Mapping[Any, Any], where: str) -> None:
+    if type(value) is not dict:
+        raise Broken(f"{where} is {brief(value)}")
+    of = {key.removesuffix("?"): its for key, its in form.items() if key is not ...}
+    for key in form:
+        if key is not ... and not key.endswith("?") and key not in value:
+            raise Broken(f"{where} lacks {key!r}")
+    for key, one in value.items():
+        if key not in of and ... not in form:
+            raise Broken(f"{where} has the unknown key {brief(key)}")
+        check(one, of.get(key, form.get(...)), key if where == "it" else f"{where}[{brief(key)}]")
+
+
+def brief(value: Any) -> str:
+    """A value in a few words."""
+    if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
+        return f"a {type(value).__name__}"
+    return repr(value)[:80]
+
+
+def check_plain(value: Any) -> None:
+    """Raise `Broken` unless a value is what JSON holds: of plain types, with keys of text, and
+    neither too deep nor with integers that are too large to read."""
+    level = [value]
+    for _ in range(DEPTH):
+        if any(type(one) is dict and any(type(k) is not str for k in one) for one in level):
+            raise Broken("it has a key that is no text")
+        inner = [list(one.values()) if type(one) is dict else one for one in level if _holds(one)]
+        if odd := [one for one in level if not _holds(one) and not fits(one, PLAIN)]:
+            raise Broken(f"it has {brief(odd[0])[:40]}, which is no plain value")
+        level = [one for many in inner for one in many]
+        if not level:
+            return
+    raise Broken(f"its lists are more than {DEPTH} levels deep")
+
+
+def _holds(value: Any) -> bool:
+    return type(value) in (list, dict)
+
+
+PLAIN = OneOf(None, bool, float, str, Whole(-LONGEST, LONGEST))

@@ -1,0 +1,43 @@
+"""What the interpreter is asked to do while a file is loaded."""
+
+import os
+import sys
+from contextlib import contextmanager
+from functools import cache
+
+INERT = {"builtins.id", "object.__getattr__", "sys._getframe"}
+LOOKS = {"os.listdir", "os.scandir", "glob.glob"}  # of who looks for a declared model by its name
+_seen: list[tuple[str, tuple]] | None = None
+
+
+def _hook(event, args):
+    if _seen is not None and event not in INERT:
+        _seen.append((event, args))
+
+
+@cache
+def _hooked():
+    sys.addaudithook(_hook)
+
+
+@contextmanager
+def watched():
+    """The audit events of a block, in a list. The hook stays, and does nothing outside of one."""
+    global _seen
+    _hooked()
+    _seen = []
+    try:
+        yield _seen
+    finally:
+        _seen = None
+
+
+def harmless(event, args):
+    """Whether all that is done is to read a file, to list a folder or to parse a formula: nothing
+    is imported, run, written or started."""
+    if event == "open":
+        writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+        return not args[2] & writes
+    if event == "compile":  # by `ast.parse`: what is run has the event `exec` besides
+        return args[1] == "<unknown>"
+    return event in LOOKS
