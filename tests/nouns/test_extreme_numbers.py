@@ -85,7 +85,7 @@ def contexts(shape, scale, n, d, rng):
         case "one-hot":
             x = np.eye(d)[rng.integers(d, size=n)]
         case "mixed":
-            return x * 10.0 ** (np.log10(scale) * rng.uniform(-1, 1, size=d))
+            x, scale = x * 10.0 ** (np.log10(scale) * rng.uniform(-1, 1, size=d)), 1.0
         case "one is large":
             x[np.arange(n) != n // 2] /= scale
     with np.errstate(under="ignore", over="ignore"):
