@@ -372,6 +372,19 @@ def test_numbers_that_float64_cannot_hold(bad):
         assert state(bandit) == before
 
 
+def test_a_declared_posterior_that_float64_cannot_hold():
+    """Its coefficients are refused by name; predictions stand."""
+    from bayesbandit.model import load_model
+
+    bandit = bb.Bandit(2, load_model("ridge"), bb.Thompson(), n_features=20)
+    rng = np.random.default_rng(0)
+    x = 1e8 * rng.normal(size=(8, 20))
+    bandit.update(x, [0] * 8, rng.normal(size=8), np.full(8, 0.5))
+    with pytest.raises(ValueError, match="must have directions that float64 tells apart; got a"):
+        bandit.posterior(0)
+    lawful(bandit, bandit.choose(x), 0.0)
+
+
 class Featherweight:
     """A balance whose weights are too small."""
 
