@@ -1,5 +1,6 @@
 """What the interpreter is asked to do while a file is loaded."""
 
+import builtins
 import os
 import sys
 from contextlib import contextmanager
@@ -51,4 +52,7 @@ def harmless(event, args):
         return not args[2] & writes
     if event == "compile":  # by `ast.parse`: what is run has the event `exec` besides
         return args[1] == "<unknown>" or Path(str(args[1])).parent in folders()
+    if event == "pickle.find_class":  # numba's own, of an error in a kernel; never the file's
+        kind = getattr(builtins, args[1], None) if args[0] == "builtins" else None
+        return isinstance(kind, type) and issubclass(kind, Exception)
     return event in LOOKS
