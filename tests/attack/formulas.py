@@ -258,6 +258,8 @@ def _one(folder, rng, files, i):
             encoder = bb.Encoder.from_dict(given)
         else:
             encoder = bb.Bandit.load(path).encoder
+        if encoder is None:  # a bandit of numbers, which a file may say
+            return
         row = encoder.transform(FRAME.iloc[[3]][list(encoder.columns)])
     except (ValueError, TypeError):
         count("formulas", f"{door}: refused")
