@@ -155,12 +155,13 @@ def estimate(
     needed = estimator in MODELLED and not own
     m = predictable_means(data, learned, asked.w, mean) if needed else None
 
-    h = np.ones(len(data)) if weights == "contextual" else _rounds(asked, weights)
+    delta = asked.delta if weights != "equal" else np.empty(0)
+    h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
     scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
     if weights == "contextual":
         if subgroup is not None or kind is not None:
             raise ValueError("weights='contextual' take neither a subgroup nor a sequence")
-        h, value, variance = contextual(data, asked.delta, scores)
+        h, value, variance = contextual(data, delta, scores)
         se = float(np.sqrt(variance))
     else:
         value, se = estimators.average(scores, h)
@@ -297,9 +298,3 @@ def _united(
         low, value=(low.value + high.value) / 2, se=max(low.se, high.se), low=low.low,
         high=high.high, warnings=(*low.warnings, said),
     )  # fmt: skip
-
-
-def _rounds(asked: Question, weights: str) -> np.ndarray:
-    if weights == "equal":
-        return asked.on.astype(np.float64)
-    return predictable_weights(asked.log, asked.delta, asked.on, weights)

@@ -128,7 +128,12 @@ class Log:
         """
         from bayesbandit.ope.logs.readers import of_frame, of_history
 
-        return of_frame(source, **columns) if hasattr(source, "columns") else of_history(source)
+        table = hasattr(source, "columns")
+        parts = of_frame(source, **columns) if table else of_history(source)
+        features = parts.pop("features", None)
+        log = Log(**parts)
+        log.features = log.features if features is None else features
+        return log
 
     @property
     def arm(self) -> np.ndarray:
@@ -173,8 +178,8 @@ class Log:
         """Return the rounds older than `delay` at `now`, with what came within it as reward.
 
         The rewards that did not come are `default`. now: by default, the last time in the log.
-        Times are numbers (of datetimes: seconds). Whether a reward has come yet must not decide whether
-        its round counts.
+        Times are numbers (of datetimes: seconds). Whether a reward has come yet must not decide
+        whether its round counts.
         """
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")

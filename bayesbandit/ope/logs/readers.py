@@ -10,9 +10,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.chances import all_chances
-from bayesbandit.kernels.rules import PROPENSITY
 from bayesbandit.ope.logs.columns import SLACK
-from bayesbandit.ope.logs.log import Log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +18,8 @@ if TYPE_CHECKING:
 ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
 
 
-def of_history(history: Any) -> Log:
-    """Return the log of a bandit's history: contexts, arms, rewards, and the probabilities and
+def of_history(history: Any) -> dict[str, Any]:
+    """Return the parts of the log of a bandit's history: contexts, arms, rewards, and the probabilities and
     means of each decision.
 
     Rounds that came by `update` with a propensity have no other arm's, and the arms may have
@@ -40,20 +38,20 @@ def of_history(history: Any) -> Log:
     all_chances(rows, layout.n_columns, K, e)
     inside = played < K
     own = e[np.arange(len(rows)), np.where(inside, played, 0)]
-    given = ~np.isnan(rows[:, layout.tail + PROPENSITY])
     # the vector is that of the decision, unless another propensity was told
     whole = inside & (np.abs(own - p) <= SLACK) & (np.abs(e.sum(axis=1) - 1) <= SLACK)
     x = None if layout.of_arms else now.x
     names = name_array(arms)[played]
+    parts = {"x": x, "arm": names, "reward": now.reward, "arms": arms}
+    if layout.features is not None and x is not None:
+        parts["features"] = tuple(layout.features)
     if not whole.all() or len(arms) > K:
-        return Log(x, names, now.reward, arms=arms, propensity=p)
-    mean, e = layout.moment(rows, 0), e / e.sum(axis=1, keepdims=True)
-    log = Log(
-        x, names, now.reward, e, arms=arms, available=mean > -np.inf,
-        mean=None if given.any() and layout.of_arms else np.where(mean > -np.inf, mean, 0.0),
-    )  # fmt: skip
-    log.features = log.features if layout.features is None or x is None else layout.features
-    return log
+        return {**parts, "propensity": p}
+    mean = layout.moment(rows, 0)
+    on = mean > -np.inf
+    if not layout.of_arms:
+        parts["mean"] = np.where(on, mean, 0.0)
+    return {**parts, "probabilities": e / e.sum(axis=1, keepdims=True), "available": on}
 
 
 def of_frame(
@@ -67,8 +65,8 @@ def of_frame(
     reward_time: str | None = None,
     batch: str | None = None,
     arms: Any = None,
-) -> Log:
-    """Return the log of a table, a row a round, whose columns have these roles."""
+) -> dict[str, Any]:
+    """Return the parts of the log of a table, a row a round, whose columns have these roles."""
     names = list(frame.columns)
     if propensity is None and "propensity" in names:
         propensity = "propensity"
@@ -98,9 +96,9 @@ def of_frame(
     parts = {
         role: None if column is None else frame[column].to_numpy() for role, column in roles.items()
     }
-    return Log(
-        frame[features] if features else None,
-        probabilities=frame[list(vectors.values())].to_numpy() if vectors else None,
-        arms=arms,
+    return {
+        "x": frame[features] if features else None,
+        "probabilities": frame[list(vectors.values())].to_numpy() if vectors else None,
+        "arms": arms,
         **parts,
-    )
+    }
