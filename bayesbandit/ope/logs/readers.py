@@ -19,8 +19,8 @@ ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
 
 
 def of_history(history: Any) -> dict[str, Any]:
-    """Return the parts of the log of a bandit's history: contexts, arms, rewards, and the probabilities and
-    means of each decision.
+    """Return the parts of the log of a bandit's history: contexts, arms, rewards, and the
+    probabilities and means of each decision.
 
     Rounds that came by `update` with a propensity have no other arm's, and the arms may have
     changed: then the log has propensities alone. Where arms have features of their own, it has no
