@@ -127,9 +127,12 @@ def estimate(
         number(value, what, above=0)
     kind, limits = _sequence(sequence, bounds)
     _within(data.reward, limits)
-    if isinstance(missing, str) and missing == "open":
-        data, subgroup = _prefix(data, subgroup)
-        missing = None
+    if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
+        n, first = len(data), int(np.isnan(data.reward).argmax())
+        if first < 2:
+            raise ValueError(f"the reward of round {first} is open: too few stand before it")
+        target, mean, subgroup = (_before(v, n, first) for v in (target, mean, subgroup))
+        data = data[:first]
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
     ratio, on = observed_by(data, missing, observed, on, limits)
@@ -151,9 +154,9 @@ def estimate(
     weights, said = _settled(asked, weights)
     warned += said
     learned = np.where(observed & on, data.reward, np.nan)
-    own = len(targets) == 1 and targets[0].pi is None  # Γ = Y
-    needed = estimator in MODELLED and not own
-    m = predictable_means(data, learned, asked.w, mean) if needed else None
+    logged = len(targets) == 1 and targets[0].pi is None  # Γ = Y
+    needs_m = estimator in MODELLED and not logged
+    m = predictable_means(data, learned, asked.w, mean) if needs_m else None
 
     delta = asked.delta if weights != "equal" else np.empty(0)
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
@@ -212,12 +215,11 @@ def _within(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
         )
 
 
-def _prefix(log: Log, subgroup: Any) -> tuple[Log, Any]:
-    """The rounds before the first open reward."""
-    first = int(np.argmax(np.isnan(log.reward))) if np.isnan(log.reward).any() else len(log)
-    if first < 2:
-        raise ValueError(f"the reward of round {first} is open: nothing stands before it")
-    return log[:first], None if subgroup is None else group_of(subgroup, len(log))[:first]
+def _before(value: Any, n: int, first: int) -> Any:
+    """The part of an array of n rounds, or of a pair of them, before round `first`."""
+    if isinstance(value, tuple):
+        return tuple(_before(one, n, first) for one in value)
+    return value[:first] if np.ndim(value) and len(value) == n else value
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
@@ -273,11 +275,8 @@ def _exact(
     if len(asked.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
         above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
     low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)
-    if len(asked.targets) == 2:
-        low, high = (hi - lo) * (2 * low - 1), (hi - lo) * (2 * high - 1)
-    else:
-        low, high = lo + (hi - lo) * low, lo + (hi - lo) * high
-    return Sequence(rounds, low, high, "exact", level)
+    base, scale = (lo - hi, 2 * (hi - lo)) if len(asked.targets) == 2 else (lo, hi - lo)
+    return Sequence(rounds, base + scale * low, base + scale * high, "exact", level)
 
 
 def _united(

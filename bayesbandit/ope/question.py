@@ -147,8 +147,8 @@ def refusals(
         return f"the target was trained on {trained} of these {len(log)} rounds", warned
     if doubt.refuted and not force:
         return (
-            f"the propensities are refuted (E = {np.exp(min(doubt.log_e, 700)):.3g} ≥ 100, in "
-            f"round {doubt.at}): see check(log)"
+            f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
+            f"{doubt.at}): see check(log)"
         ), warned
     if realised < FEW:
         return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned

@@ -40,8 +40,12 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
         else:
             last = log.batches[max(b - 1, 0)]
             costs = own[last][on[last]]
-        mean = costs.mean() if len(costs) else so_far / max(n, 1)
+        if n == 0 or len(costs) == 0:  # nothing before: its own, or what has been so far
+            costs = own[rows][on[rows]] if n == 0 else np.array([so_far / n])
+        mean = costs.mean() if len(costs) else 0.0
         found[b] = max(mean, LEAST * so_far / max(n, 1))
+        if found[b] == 0.0:  # two policies that agree so far: the most that they may cost
+            found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
         so_far, n = so_far + own[rows][on[rows]].sum(), n + int(on[rows].sum())
     return found
 
@@ -56,8 +60,7 @@ def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: st
     if weights == "equal":
         return on.astype(np.float64)
     found = phi(log, delta, on)
-    h = np.where(found > 0, found, 1.0) ** -POWER[weights]  # all alike so far: nothing to weigh
-    return by_batch(log, h) * on
+    return by_batch(log, found ** -POWER[weights]) * on
 
 
 def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:
