@@ -39,21 +39,25 @@ def coverage(R, seed):
     rows = []
     for design, (well, floor) in DESIGNS.items():
         found = {(m, t): [] for m in METHODS for t in ("arm 0", "0 − 1")}
-        naive = []
+        naive = []  # (low, high, whether its effective sample size is suspect)
         for log in logs(linear(R, seed, well, floor)):
             y = log.reward[log.played == 0]
             half = 1.96 * y.std() / np.sqrt(max(len(y), 1))
-            naive.append((y.mean() - half, y.mean() + half))
+            naive.append((y.mean() - half, y.mean() + half, False))
             for name, settings in METHODS.items():
                 for target, asked in (("arm 0", 0), ("0 − 1", (0, 1))):
                     e = estimate(log, asked, force=True, **settings)
-                    found[name, target].append((e.low, e.high))
+                    warned = any("expected" in said for said in e.warnings)
+                    found[name, target].append((e.low, e.high, warned))
         for (name, target), ends in {("sample mean", "arm 0"): naive, **found}.items():
-            low, high = np.array(ends).T
+            low, high, warned = np.array(ends).T
             good = ~np.isnan(low)
+            hit, warned = covered(low[good], high[good]), warned[good] > 0
             rows.append(
                 {"design": design, "method": name, "target": target,
-                 "coverage": rate(covered(low[good], high[good])),
+                 "coverage": rate(hit), "warned": warned.mean(),
+                 "covered if warned": rate(hit[warned]) if warned.any() else "",
+                 "if not": rate(hit[~warned]),
                  "width": (high - low)[good].mean(), "refused": 1 - good.mean()}
             )  # fmt: skip
     return pd.DataFrame(rows)

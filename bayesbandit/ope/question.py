@@ -158,7 +158,10 @@ def refusals(
             f"expected {promised:.0f}: rounds that carry much weight are still to come"
         ), warned
     if seen_little:
-        warned.append(f"effective sample size {realised:.0f}, {promised:.0f} expected")
+        warned.append(
+            f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
+            "that carry much weight are still to come, and the interval may be too narrow"
+        )
     if realised < SCARCE:
         warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")
     return "", warned
