@@ -16,6 +16,7 @@ from bayesbandit.kernels.algebra.dense import (
     invert,
     solve,
 )
+from bayesbandit.kernels.algebra.rank_one import rank_one, rank_one_of_root, take_root
 from bayesbandit.kernels.arm_row import (
     D_,
     DF,
@@ -58,7 +59,6 @@ from bayesbandit.kernels.arm_row import (
 )
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
-from bayesbandit.kernels.rank_one import rank_one, rank_one_of_root, take_root
 
 ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
 
