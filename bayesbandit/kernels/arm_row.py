@@ -4,7 +4,7 @@ A row holds, after a head of scalars, θ and b = X'Wr (D each), P and G = X'WX (
 cross-validation each fold's (n, Σwr², b, G).
 """
 
-from numba import njit
+from bayesbandit.kernels.compiling import njit
 
 # The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the

@@ -1,9 +1,9 @@
 """With what probability a rule picks an arm, given the row of a round (`kernels/rules.py`)."""
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.best_arm import best_probabilities, best_probability
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
 from bayesbandit.kernels.rules import (
     ARM,

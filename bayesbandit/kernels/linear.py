@@ -5,7 +5,6 @@ them.
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
@@ -55,6 +54,7 @@ from bayesbandit.kernels.arm_row import (
     stride,
     theta_of,
 )
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 
@@ -166,7 +166,7 @@ def rank_one(arm, z, r, w, v):
     return True
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def refactor(arm, settings, work):
     """Settle the weights' divisor and λ, then factorise; set when this is next due."""
     n = arm[N]
@@ -235,7 +235,7 @@ def update_with(arm, z, r, w, settings, v, work):
     set_noise(arm, settings)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def settle(arm, z, r, w, settings, work):
     """An observation by a factorisation, and whatever else is due."""
     accumulate(arm, z, r, w, settings)

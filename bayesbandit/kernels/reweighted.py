@@ -6,11 +6,11 @@ rules (S, 3) by their kind, number and floor, and how many periods (S,) each sta
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.arm_row import D_, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import chance
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
 from bayesbandit.kernels.rules import (
     FLOOR,

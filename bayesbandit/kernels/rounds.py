@@ -6,13 +6,13 @@ what stands where in the row of a round.
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import chance
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
@@ -86,7 +86,7 @@ def put(row, x, D):
         row[i] = x[i]
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def record(row, arm, D, K, kind, param, floor):
     """The arm and the rule that chose it, into a row."""
     tail = row[tail_at(D, K) :]
@@ -94,7 +94,7 @@ def record(row, arm, D, K, kind, param, floor):
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
@@ -157,7 +157,7 @@ def weigh_many(rows, D, K, source, clip):
         weigh(rows[i], D, K, source, clip)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def learn_into(row, arms, settings, v):
     """Update the row's arm by its reward and weight."""
     D, K = int(settings[D_]), arms.shape[0]

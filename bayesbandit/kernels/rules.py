@@ -13,8 +13,9 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 """
 
 import numpy as np
-from numba import njit, vectorize
+from numba import vectorize
 
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.student import normal_cdf
 

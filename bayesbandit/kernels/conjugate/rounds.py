@@ -10,12 +10,12 @@ in the next process.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import chance, drawn_chances
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.best import SHAPE, reshape
 from bayesbandit.kernels.conjugate.drawing import decide_drawn
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments

@@ -5,9 +5,9 @@ S in which an arm is best is therefore its exact probability, whether it is aske
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.rules import (
     ARM,
     FLOOR,
