@@ -1,0 +1,96 @@
+"""How kernels are compiled: alone where Python calls them, as a part where another kernel does.
+
+Numba makes machine code, wrappers for Python and C and a file of every function, also of one that
+only ever runs inside another kernel, where all of it is done again. A `Part` is left as LLVM's
+input: the kernel around it is optimised once, as a whole. That is a third of the time in which a
+bandit compiles. No result depends on it: LLVM keeps the order of operations (no `fastmath`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class Part(JITCodeLibrary):
+    """The code of a function that other kernels take in, without machine code of its own."""
+
+    @property
+    def codegen(self) -> Any:
+        """A code generator that knows no variables of this library: it has no addresses."""
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is nothing that Python could call."""
+        self._ensure_finalized()
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the kernel that takes it in."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):
+    """Numba's compiler, which writes into a `Part`."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
+        super().__init__(typing, target, Part(target.codegen(), "part"), *settings)
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function for Python, whose `part` is what other kernels call."""
+
+    @cached_property
+    def part(self) -> CPUDispatcher:
+        """The same function, compiled for other kernels alone."""
+        return CPUDispatcher(
+            self.py_func, targetoptions=self.targetoptions | UNWRAPPED, pipeline_class=PartCompiler
+        )
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the type of a call in a kernel."""
+        return self.part.get_call_template(args, kws)
+
+    def get_overload(self, signature: Any) -> Any:
+        """Return what a call in a kernel runs."""
+        return self.part.get_overload(signature)
+
+
+CALLED = {  # of numba's classes, which are not its public interface
+    JITCodeLibrary: ("_ensure_finalized", "_finalize_dynamic_globals", "_optimize_final_module",
+                     "_finalize_final_module"),
+    CPUDispatcher: ("get_call_template", "get_overload"),
+}  # fmt: skip
+KNOWN = all(callable(getattr(kind, name, None)) for kind, names in CALLED.items() for name in names)
+if not KNOWN:
+    logging.getLogger("bayesbandit").warning("with this numba kernels take longer to compile")
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function, as `numba.njit` does with these options, and as a part of others."""
+    cache = options.pop("cache")
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        if not KNOWN or numba.config.DISABLE_JIT:
+            return numba.njit(cache=cache, **options)(function)
+        kernel = Kernel(
+            function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}
+        )
+        if cache:
+            kernel.enable_caching()
+        return kernel
+
+    return compiled
