@@ -12,6 +12,7 @@ from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import rounds, rules
+from bayesbandit.kernels.compiling import without
 
 
 def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
@@ -35,12 +36,12 @@ def observe(bandit: BanditState, decision: Decision, reward: Any) -> None:
             _update(bandit, numbers, np.atleast_1d(decision.arm), reward, p)
             return
         reward = checks.column(reward, 1 if one else len(rows), "reward" if one else "rewards")
-        if one and bandit.reweighting is None and bandit.compiled:
-            _one(bandit, rows, float(reward[0]))
-        else:
-            rows = np.atleast_2d(rows).copy()
-            rows[:, layout.tail + rules.REWARD] = reward
-            learn(bandit, rows)
+        alone = one and bandit.reweighting is None and bandit.compiled
+        if alone and _one(bandit, rows, float(reward[0])) != rounds.OTHER:
+            return
+        rows = np.atleast_2d(rows).copy()
+        rows[:, layout.tail + rules.REWARD] = reward
+        learn(bandit, rows)
 
 
 def update(bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any) -> None:
@@ -93,13 +94,13 @@ def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarr
     return rows
 
 
-def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
-    """By a compiled belief."""
+def _one(bandit: BanditState, row: np.ndarray, reward: float) -> Any:
+    """By a compiled belief; `rounds.OTHER` where its kernel does not know the rule of the row."""
     belief, history = cast(Any, bandit.belief), bandit.history
     if (check := getattr(belief, "check_rewards", None)) is not None:
         check(row[None, : bandit.n_features], np.array([reward]))
     forks.reserve(bandit, 1)
-    forks.observer(bandit)(
+    return forks.observer(bandit)(
         row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
         history.rows, history.count,
     )  # fmt: skip
@@ -120,7 +121,9 @@ def _stream(bandit: BanditState, rows: np.ndarray) -> None:
     z, reward, arms, settings = belief.regression(x, arm, reward, weight)
     forks.reserve(bandit, len(rows))
     kept, count = bandit.history.rows, bandit.history.count
-    kernels_of(belief).observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+    kernels = kernels_of(belief)
+    observe_many = without(kernels.observe_many, *kernels.unreached(settings))
+    observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
 
 
 @forks.alone
@@ -147,6 +150,9 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
 def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
-    rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)
+    if bandit.source == rounds.UNWEIGHTED:
+        tail[:, rules.WEIGHT] = 1.0
+    elif bandit.source == rounds.DECISION:
+        tail[:, rules.WEIGHT] = 1.0 / np.maximum(bandit.clip, layout.fill_propensities(rows))
     arm = tail[:, rules.ARM].astype(np.int64)
     return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

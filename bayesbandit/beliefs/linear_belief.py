@@ -13,7 +13,8 @@ from bayesbandit.checks import integer
 from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
-from bayesbandit.kernels.rounds import describe_many, update_many
+from bayesbandit.kernels.compiling import without
+from bayesbandit.kernels.rounds import describe_many, unreached, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
 from bayesbandit.machine.interpretation import interpreted
 
@@ -148,17 +149,19 @@ class LinearBelief(Belief):
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
-        update_many(self.arms, self.design(x), arm, reward, weight, self.settings)
+        learn = without(update_many, *unreached(self.settings))
+        learn(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         """The arms that are due afresh, from all rows: see `update`."""
+        rebuild = without(kernel.rebuild, *unreached(self.settings))
         for k in due:
             mine = arm == k
             z = self.design(x[mine])
-            kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
+            rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
         kernel.pool_noise(self.arms, self.settings)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:

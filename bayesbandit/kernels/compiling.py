@@ -4,14 +4,17 @@ Numba makes machine code, wrappers for Python and C and a file of every function
 only ever runs inside another kernel, where all of it is done again. A `Part` is left as LLVM's
 input: the kernel around it is optimised once, as a whole. That is a third of the time in which a
 bandit compiles. No result depends on it: LLVM keeps the order of operations (no `fastmath`).
+
+What a bandit cannot reach is not compiled for it. A constant of a kernel's module that is True
+stands for something that may happen; `without` gives the kernel in which it does not.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import cached_property
-from types import SimpleNamespace
+from functools import cache, cached_property
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -94,3 +97,28 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         return kernel
 
     return compiled
+
+
+@cache
+def without(kernel: Any, *names: str) -> Any:
+    """Return a kernel in which these constants, of its module and of those that it calls, are
+    False; the kernel itself where it reaches none of them."""
+    function, around = kernel.py_func, kernel.py_func.__globals__
+    changed: dict[str, Any] = {}
+    for name in function.__code__.co_names:
+        found = around.get(name)
+        if name in names:
+            changed[name] = False
+        elif isinstance(found, Kernel) and (other := without(found, *names)) is not found:
+            changed[name] = other
+    if not changed:
+        return kernel
+    twin = FunctionType(
+        function.__code__, {**around, **changed}, function.__name__, function.__defaults__
+    )
+    twin.__qualname__ = "_".join(
+        (function.__qualname__, "without", *names)
+    )  # its file in the cache
+    twin.__doc__ = function.__doc__
+    options = {k: v for k, v in kernel.targetoptions.items() if k not in ("nopython", *UNWRAPPED)}
+    return njit(cache=True, **options)(twin)

@@ -58,6 +58,7 @@ from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 
+FOLDED = True  # λ may be chosen by cross-validation (`compiling.without`)
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 
 
@@ -133,7 +134,7 @@ def accumulate(arm, z, r, w, settings):
     if arm[N] == 0.0 and is_shifted(settings):
         arm[SHIFT] = r
     r -= arm[SHIFT]
-    if folds > 0:
+    if FOLDED and folds > 0:
         fold = fold_of(arm, D, int(arm[N]) % folds)
         fold[0] += 1.0
         fold[1] += w * r * r
@@ -172,7 +173,7 @@ def refactor(arm, settings, work):
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / n
-    if settings[FOLDS] > 0:
+    if FOLDED and settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings, work)
     factorise(arm, settings, work)
     schedule = settings[SCHEDULE]
@@ -212,7 +213,9 @@ def scratch(settings):
     that a machine without memory leaves all as it was."""
     D = int(settings[D_])
     own = 2 * D + D * D
-    return max(own, fold_scratch(settings)) if settings[FOLDS] > 0 else own
+    if FOLDED and settings[FOLDS] > 0:
+        return max(own, fold_scratch(settings))
+    return own
 
 
 @njit(cache=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.arm_row import D_, DF, N, stride
+from bayesbandit.kernels.arm_row import D_, DF, FOLDS, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import chance
+from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
@@ -34,7 +34,17 @@ from bayesbandit.kernels.rules import (
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
-DONE, FULL = 0, -1  # whether a reward was taken in: not where the history has no room
+DONE, FULL, OTHER = (
+    0,
+    -1,
+    -3,
+)  # whether a reward was taken in: not where the history has no room, or
+# a kernel is `without` the rule of the row
+
+
+def unreached(settings: np.ndarray) -> tuple[str, ...]:
+    """What the kernels may be `without` that learn by these settings: the choice of λ."""
+    return () if settings[FOLDS] > 0 else ("FOLDED",)
 
 
 @njit(cache=True)
@@ -140,21 +150,17 @@ def choose_many(rows, start, D, K, kind, params, stream):
 
 @njit(cache=True)
 def weigh(row, D, K, source, clip):
-    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already."""
+    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already.
+    False: the kernel is `without` the rule of the row."""
     tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
         tail[WEIGHT] = 1.0
     elif source == DECISION:
-        if np.isnan(tail[PROPENSITY]):
-            tail[PROPENSITY] = chance(row, int(tail[ARM]), D, K)
-        tail[WEIGHT] = 1.0 / max(clip, tail[PROPENSITY])
-
-
-@njit(cache=True)
-def weigh_many(rows, D, K, source, clip):
-    """`weigh` for rows (n, width)."""
-    for i in range(rows.shape[0]):
-        weigh(rows[i], D, K, source, clip)
+        p = tail[PROPENSITY : PROPENSITY + 1]
+        if np.isnan(p[0]) and not put_chances(row, int(tail[ARM]), D, K, p):
+            return False
+        tail[WEIGHT] = 1.0 / max(clip, p[0])
+    return True
 
 
 @njit(cache=True)
@@ -205,7 +211,10 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     """
     own = np.empty(row.size)
     copy_into(own, row)
-    weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    weighed = weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    if not weighed:
+        held(own)
+        return OTHER
     return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
 
 
@@ -283,7 +292,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
         if t % every == 0:
-            tail[PROPENSITY] = chance(row, arm, D, K)
+            put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
         tail[REWARD] = reward[t, arm]
         observe_into(row, arms, settings, source, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
