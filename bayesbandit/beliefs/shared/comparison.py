@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.history import Layout
 from bayesbandit.kernels.draws import jointly
@@ -91,6 +90,8 @@ def _root(spread: np.ndarray) -> np.ndarray:
 def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
     """Joint draws: standard normals (JOINT, D) and widths (JOINT,) that make them Student-t where
     df is finite; the same every time."""
+    from scipy.stats import chi2  # what few bandits need, and takes long to load
+
     normal, uniform = _sobol(D)
     return normal, np.ones(JOINT) if np.isinf(df) else np.sqrt(df / chi2.ppf(uniform, df))
 
@@ -98,5 +99,7 @@ def quasi_random(D: int, df: float) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=32)  # offers may come in any number
 def _sobol(D: int) -> tuple[np.ndarray, np.ndarray]:
     """Standard normals (JOINT, D) and uniforms (JOINT,) from one scrambled Sobol sequence."""
+    from scipy.stats import norm, qmc
+
     u = np.clip(qmc.Sobol(D + 1, seed=0).random(JOINT), 1e-12, 1.0 - 1e-12)
     return norm.ppf(u[:, :D]), u[:, D]
