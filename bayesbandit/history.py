@@ -11,6 +11,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.kernels.chances import chances
 from bayesbandit.kernels.rules import ARM, PROPENSITY, REWARD, WEIGHT, row_width, tail_at
+from bayesbandit.machine.interpretation import interpreted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +40,12 @@ class Layout:
 
     @cached_property
     def width(self) -> int:
-        return row_width(self.n_columns, len(self.arms))
+        return int(interpreted(row_width)(self.n_columns, len(self.arms)))
 
     @cached_property
     def tail(self) -> int:
         """Where the scalars after context and moments begin."""
-        return tail_at(self.n_columns, len(self.arms))
+        return int(interpreted(tail_at)(self.n_columns, len(self.arms)))
 
     @cached_property
     def index(self) -> dict[Name, int]:

@@ -72,7 +72,8 @@ class LinearBelief(Belief):
         """An arm before any data; without a prior of its own in Python, so that nothing need be
         compiled."""
         begin: Any = kernel.initialise
-        (begin if arm_row.has_prior(self.settings) else interpreted(begin))(arm, self.settings)
+        has_prior = interpreted(arm_row.has_prior)(self.settings)
+        (begin if has_prior else interpreted(begin))(arm, self.settings)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
@@ -105,7 +106,7 @@ class LinearBelief(Belief):
     def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
         K, D = len(self.arms), self.n_columns
-        rows = np.empty((len(x), tail_at(D, K)))
+        rows = np.empty((len(x), interpreted(tail_at)(D, K)))
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
         return rows[:, D : D + K], rows[:, D + K : D + 2 * K], np.abs(rows[:, D + 2 * K :])
