@@ -100,25 +100,36 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
+def switches(kernel: Any) -> frozenset[str]:
+    """Return the names of the constants that are True in a kernel, or in those that it calls."""
+    found = set()
+    for name in kernel.py_func.__code__.co_names:
+        value = kernel.py_func.__globals__.get(name)
+        if value is True:
+            found.add(name)
+        elif isinstance(value, Kernel):
+            found |= switches(value)
+    return frozenset(found)
+
+
 def without(kernel: Any, *names: str) -> Any:
     """Return a kernel in which these constants, of its module and of those that it calls, are
     False; the kernel itself where it reaches none of them."""
+    reached = switches(kernel).intersection(names) if isinstance(kernel, Kernel) else None
+    return _without(kernel, tuple(sorted(reached))) if reached else kernel
+
+
+@cache
+def _without(kernel: Any, names: tuple[str, ...]) -> Any:
     function, around = kernel.py_func, kernel.py_func.__globals__
-    changed: dict[str, Any] = {}
-    for name in function.__code__.co_names:
-        found = around.get(name)
-        if name in names:
-            changed[name] = False
-        elif isinstance(found, Kernel) and (other := without(found, *names)) is not found:
-            changed[name] = other
-    if not changed:
-        return kernel
+    called = {n: v for n in function.__code__.co_names if isinstance(v := around.get(n), Kernel)}
+    twins = {name: without(other, *names) for name, other in called.items()}
     twin = FunctionType(
-        function.__code__, {**around, **changed}, function.__name__, function.__defaults__
-    )
-    twin.__qualname__ = "_".join(
-        (function.__qualname__, "without", *names)
-    )  # its file in the cache
+        function.__code__, {**around, **dict.fromkeys(names, False), **twins},
+        function.__name__, function.__defaults__,
+    )  # fmt: skip
+    # its file in the cache
+    twin.__qualname__ = "_".join((function.__qualname__, "without", *names))
     twin.__doc__ = function.__doc__
     options = {k: v for k, v in kernel.targetoptions.items() if k not in ("nopython", *UNWRAPPED)}
     return njit(cache=True, **options)(twin)

@@ -58,7 +58,8 @@ from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 
-FOLDED = True  # λ may be chosen by cross-validation (`compiling.without`)
+# λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
+FOLDED = PRIOR = True
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 
 
@@ -192,7 +193,7 @@ def factorise(arm, settings, work):
             U[i, j] = G[i, j] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
-    if has_prior(settings):
+    if PRIOR and has_prior(settings):
         prior = settings[GRID + 1 :]
         for i in range(D):
             add_scaled(U[i], 1.0, prior[i * D : (i + 1) * D])

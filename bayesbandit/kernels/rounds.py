@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.arm_row import D_, DF, FOLDS, N, stride
+from bayesbandit.kernels.arm_row import D_, DF, FOLDS, N, has_prior, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.compiling import njit
@@ -30,6 +30,7 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
+from bayesbandit.machine.interpretation import interpreted
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
@@ -43,8 +44,9 @@ DONE, FULL, OTHER = (
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
-    """What the kernels may be `without` that learn by these settings: the choice of λ."""
-    return () if settings[FOLDS] > 0 else ("FOLDED",)
+    """What the kernels may be `without` that learn by these settings (`kernels/linear.py`)."""
+    there = {"FOLDED": settings[FOLDS] > 0, "PRIOR": interpreted(has_prior)(settings)}
+    return tuple(name for name, found in there.items() if not found)
 
 
 @njit(cache=True)
