@@ -14,7 +14,7 @@ from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.compiling import without
-from bayesbandit.kernels.rounds import describe_many, unreached, update_many
+from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
 from bayesbandit.machine.interpretation import interpreted
 
@@ -150,7 +150,7 @@ class LinearBelief(Belief):
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
-        learn = without(update_many, *unreached(self.settings))
+        learn = without(update_many, *kernel.unreached(self.settings))
         learn(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def reweigh(
@@ -158,7 +158,7 @@ class LinearBelief(Belief):
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         """The arms that are due afresh, from all rows: see `update`."""
-        rebuild = without(kernel.rebuild, *unreached(self.settings))
+        rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
             mine = arm == k
             z = self.design(x[mine])

@@ -22,6 +22,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 
+from bayesbandit.machine.caches import forgiving
+
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -57,11 +59,16 @@ class Kernel(CPUDispatcher):
     """A compiled function for Python, whose `part` is what other kernels call."""
 
     @cached_property
-    def part(self) -> CPUDispatcher:
+    def part(self) -> Any:
         """The same function, compiled for other kernels alone."""
         return CPUDispatcher(
             self.py_func, targetoptions=self.targetoptions | UNWRAPPED, pipeline_class=PartCompiler
         )
+
+    def enable_caching(self: Any) -> None:
+        """Keep what is compiled; where that fails, say so and go on."""
+        CPUDispatcher.enable_caching(self)
+        self._cache.save_overload = forgiving(self._cache.save_overload)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the type of a call in a kernel."""
@@ -85,9 +92,10 @@ if not KNOWN:
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function, as `numba.njit` does with these options, and as a part of others."""
     cache = options.pop("cache")
+    config: Any = numba.config
 
     def compiled(function: Callable[..., Any]) -> Any:
-        if not KNOWN or numba.config.DISABLE_JIT:
+        if not KNOWN or config.DISABLE_JIT:
             return numba.njit(cache=cache, **options)(function)
         kernel = Kernel(
             function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}

@@ -57,10 +57,17 @@ from bayesbandit.kernels.arm_row import (
 from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.machine.interpretation import interpreted
 
 # λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
 FOLDED = PRIOR = True
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
+
+
+def unreached(settings: np.ndarray) -> tuple[str, ...]:
+    """What the kernels may be `without` that learn by these settings."""
+    there = {"FOLDED": settings[FOLDS] > 0, "PRIOR": interpreted(has_prior)(settings)}
+    return tuple(name for name, found in there.items() if not found)
 
 
 @njit(cache=True)

@@ -9,11 +9,12 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.arm_row import D_, DF, FOLDS, N, has_prior, stride
+from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
+from bayesbandit.kernels.linear import unreached as unreached
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,
@@ -30,7 +31,6 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
-from bayesbandit.machine.interpretation import interpreted
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
@@ -41,12 +41,6 @@ DONE, FULL, OTHER = (
     -3,
 )  # whether a reward was taken in: not where the history has no room, or
 # a kernel is `without` the rule of the row
-
-
-def unreached(settings: np.ndarray) -> tuple[str, ...]:
-    """What the kernels may be `without` that learn by these settings (`kernels/linear.py`)."""
-    there = {"FOLDED": settings[FOLDS] > 0, "PRIOR": interpreted(has_prior)(settings)}
-    return tuple(name for name, found in there.items() if not found)
 
 
 @njit(cache=True)
