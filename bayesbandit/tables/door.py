@@ -144,8 +144,8 @@ def read(
         _check_names(list(row), needed, ignored)
         return {name: [row[name]] for name in needed}
     if rows := dicts(x):
-        for row in rows:
-            _check_names(list(row), needed, ignored)
+        for one in rows:
+            _check_names(list(one), needed, ignored)
         return {name: [row[name] for row in rows] for name in needed}
     frame = frame_of(x)
     if frame is None:
