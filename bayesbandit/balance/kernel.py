@@ -134,6 +134,5 @@ def projected(W: Array, least: float) -> Array:
     """The nearest W (m,) ≥ least of mean 1."""
     down = np.sort(W)[::-1] - least
     excess = (np.cumsum(down) - len(W) * (1.0 - least)) / np.arange(1, len(W) + 1)
-    return np.asarray(
-        least + np.maximum(W - least - excess[np.flatnonzero(down > excess)[-1]], 0.0)
-    )
+    last = np.flatnonzero(down > excess).max(initial=0)  # none where least is 1
+    return np.asarray(least + np.maximum(W - least - excess[last], 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cholesky
+from scipy.linalg import LinAlgError, cholesky
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
@@ -89,7 +89,14 @@ def distribution(
     mean: np.ndarray, precision: np.ndarray, arm: np.ndarray, noise: float, plan: Plan
 ) -> Gaussian | StudentT:
     """θ with this mean and precision (of an unknown noise, at q = 1), and the kernel's noise."""
-    root = cholesky(precision, lower=True)
+    try:
+        root = cholesky(precision, lower=True)
+    except LinAlgError as error:
+        raise ValueError(
+            f"{plan.model.name}: the precision of the coefficients' posterior must have directions "
+            f"that float64 tells apart; got a diagonal from {np.diag(precision).min():.3g} to "
+            f"{np.diag(precision).max():.3g}. bandit.belief.moments(x) tells of mean rewards"
+        ) from error
     if not plan.method.learns_noise:
         return Gaussian(mean, precision, root, np.nan)
     shape = 0.5 * float(arm[arm_row.DF])

@@ -208,6 +208,6 @@ class LevelsBelief(Belief):
             array = state[name]
             wanted = getattr(self, name).shape if name != "level" else (int(state["n"].sum()),)
             lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
-            if not (array.shape == wanted or lost) or not np.isfinite(array).all():
-                raise ValueError(f"{name} must be finite, {wanted}; got {array.shape}")
+            if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
+                raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
             setattr(self, name, array)

@@ -29,8 +29,8 @@ REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift b
 class Ridge:
     """Weighted ridge regression of an arm's rewards: B = X'WX + λI, θ = B⁻¹X'Wr, V(θ) = σ² B⁻¹.
 
-    ridge: λ > 0, or "cv": chosen from `grid` by exact `folds`-fold cross-validation (an arm's rows
-        go to the folds in turn; a tie goes to the larger λ).
+    ridge: λ, from 1e-100 to 1e100, or "cv": chosen from `grid` by exact `folds`-fold
+        cross-validation (an arm's rows go to the folds in turn; a tie goes to the larger λ).
     variance: how σ² comes about. "rss/n": weighted residual sum of squares over the number of
         rows; "rss": without the division, the paper's Algorithms 1 and 2 to the letter (it never
         shrinks); "empirical_bayes": (RSS + ν s²)/n, with s² the mean penalised squared residual of

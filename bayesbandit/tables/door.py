@@ -146,7 +146,7 @@ def read(
     if rows := dicts(x):
         for one in rows:
             _check_names(list(one), needed, ignored)
-        return {name: [row[name] for row in rows] for name in needed}
+        return {name: [one[name] for one in rows] for name in needed}
     frame = frame_of(x)
     if frame is None:
         if has_names:

@@ -94,7 +94,8 @@ class Encoder:
 
         Formulas are those of formulaic: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc,
         poly, center, scale, log, exp, sqrt, abs, …) and arithmetic in I(…) or {…}; `names with
-        blanks` stand in backticks; there is no other code. Knots, centres and levels are those of
+        blanks` stand in backticks; no code runs. A formula has at most 10,000 characters, a term 6
+        factors, and there are at most 5,000 features. Knots, centres and levels are those of
         the fit; outside its range a spline goes on as at its edge. Features are not scaled unless
         the formula says so, and there is no constant one: models have their own. Levels are against
         the first one, unless the formula begins with 0 +; they are pooled as by `fit`, and a new

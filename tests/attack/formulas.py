@@ -18,7 +18,7 @@ import pandas as pd
 
 import bayesbandit as bb
 from bayesbandit.tables.stored import digest
-from tests.attack.flips import mangled
+from tests.attack.crafting import pick, places, replaced
 from tests.attack.tally import count
 
 SECONDS, MEGABYTES = 5.0, 300  # that a case, and all of them, may take
@@ -104,10 +104,6 @@ def _ran(*_, **__):
     raise Ran("ran()")
 
 
-def pick(rng, options):
-    return options[int(rng.integers(len(options)))]
-
-
 def hostile(rng):
     """A part that may be anything."""
     how = rng.random()
@@ -187,6 +183,13 @@ def changed(plain, rng):
     return made
 
 
+def mangled(value, rng):
+    """A copy of plain values with another one in the place of one of them."""
+    others = [None, True, -1, 0, 3, 2**53, 10**30, -0.5, 1e308, "", "x", [], {}, [[]], ["a"],
+              float("nan"), float("inf")]  # fmt: skip
+    return replaced(value, pick(rng, list(places(value))), pick(rng, others))
+
+
 def moved(state, rng):
     """A state with another number in the place of one of its numbers."""
     if isinstance(state, dict) and state:
@@ -258,6 +261,8 @@ def _one(folder, rng, files, i):
             encoder = bb.Encoder.from_dict(given)
         else:
             encoder = bb.Bandit.load(path).encoder
+        if encoder is None:  # a bandit of numbers, which a file may say
+            return
         row = encoder.transform(FRAME.iloc[[3]][list(encoder.columns)])
     except (ValueError, TypeError):
         count("formulas", f"{door}: refused")

@@ -1,12 +1,24 @@
 """What the interpreter is asked to do while a file is loaded."""
 
+import builtins
 import os
 import sys
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 
+from bayesbandit.declaring.gallery import folders
+
+for _late in ("tables.formulas", "tables.stored", "beliefs.declared", "engines.built.stand_in"):
+    import_module(f"bayesbandit.{_late}")  # which the toolkit imports when a file needs them
 INERT = {"builtins.id", "object.__getattr__", "sys._getframe"}
-LOOKS = {"os.listdir", "os.scandir", "glob.glob"}  # of who looks for a declared model by its name
+LOOKS = {
+    "os.listdir",
+    "os.scandir",
+    "glob.glob",
+    "pathlib.Path.glob",
+}  # of who looks for a declared model by its name
 _seen: list[tuple[str, tuple]] | None = None
 
 
@@ -33,11 +45,14 @@ def watched():
 
 
 def harmless(event, args):
-    """Whether all that is done is to read a file, to list a folder or to parse a formula: nothing
-    is imported, run, written or started."""
+    """Whether all that is done is to read a file, to list a folder or to parse a formula or the
+    gallery: nothing is imported, run, written or started."""
     if event == "open":
         writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
         return not args[2] & writes
     if event == "compile":  # by `ast.parse`: what is run has the event `exec` besides
-        return args[1] == "<unknown>"
+        return args[1] == "<unknown>" or Path(str(args[1])).parent in folders()
+    if event == "pickle.find_class":  # numba's own, of an error in a kernel; never the file's
+        kind = getattr(builtins, args[1], None) if args[0] == "builtins" else None
+        return isinstance(kind, type) and issubclass(kind, Exception)
     return event in LOOKS

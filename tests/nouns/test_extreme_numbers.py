@@ -85,7 +85,7 @@ def contexts(shape, scale, n, d, rng):
         case "one-hot":
             x = np.eye(d)[rng.integers(d, size=n)]
         case "mixed":
-            return x * 10.0 ** (np.log10(scale) * rng.uniform(-1, 1, size=d))
+            x, scale = x * 10.0 ** (np.log10(scale) * rng.uniform(-1, 1, size=d)), 1.0
         case "one is large":
             x[np.arange(n) != n // 2] /= scale
     with np.errstate(under="ignore", over="ignore"):
@@ -370,6 +370,19 @@ def test_numbers_that_float64_cannot_hold(bad):
         with pytest.raises(ValueError, match="must be"):
             call()
         assert state(bandit) == before
+
+
+def test_a_declared_posterior_that_float64_cannot_hold():
+    """Its coefficients are refused by name; predictions stand."""
+    from bayesbandit.model import load_model
+
+    bandit = bb.Bandit(2, load_model("ridge"), bb.Thompson(), n_features=20)
+    rng = np.random.default_rng(0)
+    x = 1e8 * rng.normal(size=(8, 20))
+    bandit.update(x, [0] * 8, rng.normal(size=8), np.full(8, 0.5))
+    with pytest.raises(ValueError, match="must have directions that float64 tells apart; got a"):
+        bandit.posterior(0)
+    lawful(bandit, bandit.choose(x), 0.0)
 
 
 class Featherweight:

@@ -143,7 +143,7 @@ def test_what_it_is_saved_as_can_be_loaded(tmp_path):
     made = bandit(model)
     made.belief.n += 1.0
     with pytest.raises(ValueError, match="finite"):
-        made.update(world(1)[0], ["a"], [1.0])
+        made.choose(world(1)[0])
     made.save(tmp_path / "bandit")
     model.kind.restore = lambda self, state: None
     assert bb.Bandit.load(tmp_path / "bandit", model=model).history.total == 0
