@@ -103,7 +103,7 @@ def function_of(folder, monkeypatch):
 def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
     from numba.core import caching
 
-    bases = [kind for kind in caching.FunctionCache._impl_class._locator_classes]
+    bases = list(caching.FunctionCache._impl_class._locator_classes)
     assert sum(getattr(kind, "shipped", False) for kind in bases) == 2
     [kind] = [
         k for k in bases if getattr(k, "shipped", False) and "InTree" in k.__mro__[1].__name__

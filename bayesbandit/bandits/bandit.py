@@ -17,7 +17,6 @@ from bayesbandit.balance.reweighting import begin
 from bayesbandit.bandits import account, deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
-from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
@@ -266,11 +265,15 @@ class Bandit(BanditState):
     @forks.alone
     def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The whole state, arrays copied."""
+        from bayesbandit.bandits.saved import storage  # knows all models
+
         meta, arrays = storage.state(self)
         return meta, {name: array.copy() for name, array in arrays.items()}
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step."""
+        from bayesbandit.bandits.saved import storage
+
         storage.write(path, *self._state())
 
     @staticmethod
@@ -284,4 +287,6 @@ class Bandit(BanditState):
         be given again: a policy whose α is a function, a model, policy or balance of one's own that
         is not `savable`, and a declared model that is neither in the running program nor in the
         gallery."""
+        from bayesbandit.bandits.saved import storage
+
         return storage.load(Bandit, path, policy, model, balance)
