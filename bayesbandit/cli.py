@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesbandit.compared import by_environment, columns, data_sets, shown, verdict
-from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
+from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player, rehearse
 from bayesbandit.console import clear_errors, console, save, say, show, warn
 from bayesbandit.experiment import Experiment
 from bayesbandit.machine.source import said
@@ -249,15 +249,15 @@ def compile_kernels(
 
     Without options: of LinTS, LinUCB, BLTS, BLUCB and LinGreedy. What is compiled already stays.
     """
-    from bayesbandit import compiled
+    from bayesbandit.kernels.compiling import kept
 
     with clear_errors():
         chosen = preset or ([] if model else PLAYED)
         bandits = [*map(parse_bandit, chosen), *map(parse_model, model or [])]
         for name, factory in bandits:
-            seconds = compiled.rehearse(factory)
+            seconds = rehearse(factory)
             say(f"{name}: {seconds:.1f} s")
-        folder, files, size = compiled.kept()
+        folder, files, size = kept()
         if folder is None:
             raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")
     say(f"{files} files, {size / 1e6:.1f} MB, in {folder}")

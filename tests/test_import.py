@@ -30,9 +30,9 @@ def test_a_bandit_does_not_need_pymc():
     assert not set(run.stdout.split()) & {"pymc", "pytensor", "arviz", "pandas", "matplotlib"}
 
 
-NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg
+NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
     *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
-    *("pyarrow", "narwhals", "joblib", "matplotlib", "yaml", "pymc", "pytensor", "arviz"),
+    *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),
     *("bayesbandit.environments", "bayesbandit.engines.plan", "bayesbandit.posteriors"),
     *("bayesbandit.beliefs.forest", "bayesbandit.beliefs.tree", "bayesbandit.beliefs.ensemble"),
     *("bayesbandit.beliefs.mixture", "bayesbandit.beliefs.conjugate", "bayesbandit.evaluation"),

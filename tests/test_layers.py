@@ -25,7 +25,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"evaluation"},
     {"ledger", "plots"},
     {"experiment"},
-    {"compared", "compiled", "competitors", "console"},
+    {"compared", "competitors", "console"},
     {"studies"},
     {"cli"},
     {"__main__"},

@@ -12,8 +12,11 @@ stands for something that may happen; `without` gives the kernel in which it doe
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable
 from functools import cache, cached_property
+from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
 
@@ -141,3 +144,19 @@ def _without(kernel: Any, names: tuple[str, ...]) -> Any:
     twin.__doc__ = function.__doc__
     options = {k: v for k, v in kernel.targetoptions.items() if k not in ("nopython", *UNWRAPPED)}
     return njit(cache=True, **options)(twin)
+
+
+def kept() -> tuple[Path | None, int, int]:
+    """Return the folder that holds the compiled kernels of this process, with how many files and
+    how many bytes; None where none are kept."""
+    modules = [module for name, module in [*sys.modules.items()] if name.startswith("bayesbandit.")]
+    kernels = [value for m in modules for value in vars(m).values() if isinstance(value, Kernel)]
+    folders = {path for kernel in kernels if (path := kernel.stats.cache_path) is not None}
+    files = [file for folder in folders for file in Path(folder).glob("*.nb[ic]")]
+    if not files:
+        return None, 0, 0
+    return (
+        Path(os.path.commonpath([file.parent for file in files])),
+        len(files),
+        sum(file.stat().st_size for file in files),
+    )

@@ -96,10 +96,9 @@ def read_what_is_shipped() -> None:
     from numba.core import caching
 
     kind: Any = caching.FunctionCache._impl_class
-    if any(getattr(one, "shipped", False) for one in kind._locator_classes):
-        return
-    bases = [one for one in kind._locator_classes if one.__name__.lstrip("_") in READ]
-    kind._locator_classes = [*map(shipped, bases), *kind._locator_classes]
+    kinds: list[Any] = kind._locator_classes  # PyTensor adds to it, too
+    if not any(getattr(one, "shipped", False) for one in kinds):
+        kinds[:0] = [shipped(one) for one in kinds if one.__name__.lstrip("_") in READ]
 
 
 def shipped(base: Any) -> Any:
