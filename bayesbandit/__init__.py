@@ -62,12 +62,12 @@ _HOME = {
     "Experiment": "experiment",
     "History": "history",
 }
-_ROOMS = ("environments", "evaluation", "plots")
+_ROOMS = ("environments", "evaluation", "ope", "plots")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
-    from bayesbandit import environments, evaluation, plots
+    from bayesbandit import environments, evaluation, ope, plots
     from bayesbandit.balance.base import Balance
     from bayesbandit.balance.kernel import KernelBalance
     from bayesbandit.balance.propensity import InversePropensity, Unweighted

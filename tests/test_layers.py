@@ -22,7 +22,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"policies"},
     {"balance"},
     {"bandits"},
-    {"evaluation"},
+    {"evaluation", "ope"},
     {"ledger", "plots"},
     {"experiment"},
     {"compared", "competitors", "console"},

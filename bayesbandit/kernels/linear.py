@@ -15,6 +15,7 @@ from bayesbandit.kernels.algebra.dense import (
     invert,
     solve,
 )
+from bayesbandit.kernels.algebra.rank_one import rank_one, rank_one_of_root, take_root
 from bayesbandit.kernels.arm_row import (
     D_,
     DF,
@@ -58,7 +59,6 @@ from bayesbandit.kernels.arm_row import (
 from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
-from bayesbandit.kernels.rank_one import rank_one, rank_one_of_root, take_root
 from bayesbandit.machine.interpretation import interpreted
 
 # λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)

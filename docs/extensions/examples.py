@@ -11,8 +11,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import bayesbandit
 
-NAME = re.compile(r"\bbb\.((?:environments|evaluation|plots)\.)?([A-Za-z]\w*)")
-ROOMS = {"environments": "environments", "evaluation": "evaluation", "plots": "plots"}
+NAME = re.compile(r"\bbb\.((?:environments|evaluation|ope|plots)\.)?([A-Za-z]\w*)")
+ROOMS = {"environments": "environments", "evaluation": "evaluation", "ope": "ope", "plots": "plots"}
 UNNAMED = {  # what is used without its name
     "Decision": re.compile(r"\bdecision\.|\.choose\("),
     "History": re.compile(r"\.history\b"),

@@ -1,0 +1,13 @@
+"""What a log says: policies' values, which is best, and whether the log may be believed."""
+
+from bayesbandit.ope.check import Check, check
+from bayesbandit.ope.estimate import Estimate, estimate
+from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.monitor import Monitor
+from bayesbandit.ope.sequences import Sequence
+
+__all__ = [
+    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Sequence", "check", "estimate",
+    "evaluate",
+]  # fmt: skip

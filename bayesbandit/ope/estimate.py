@@ -1,0 +1,299 @@
+"""One policy's value from a log, with an interval that holds under adaptive assignment."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from bayesbandit.checks import number, one_of
+from bayesbandit.ope import estimators, sequences
+from bayesbandit.ope.estimators import ESTIMATORS, MODELLED, modelled, unmodelled
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.means import predictable as predictable_means
+from bayesbandit.ope.question import (
+    Question,
+    group_of,
+    observed_by,
+    refusals,
+    sizes_of,
+    supported_by,
+    targets_of,
+)
+from bayesbandit.ope.sequences import Sequence
+from bayesbandit.ope.targets import Target
+from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights
+
+
+@dataclass(frozen=True, repr=False)
+class Estimate:
+    """A policy's value, or the difference of two.
+
+    value, its standard error se, and the interval (low, high), NaN where it is `refused`: a
+        sentence, "" where it is not. warnings: sentences.
+    ess: the effective sample size (Σw)²/Σw², and expected_ess, what the probabilities promise; of a
+        difference, the smaller ones. largest_weight: the largest share of one round in Σw;
+        mean_weight, which should be 1. n: rounds that count.
+    scores Γ and weights h (n,): value = Σ hΓ/Σ h. m: the means used (n, K), None where none are.
+    sequence: intervals that hold at every round at once, where asked for.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+    ess: float
+    expected_ess: float
+    scores: np.ndarray
+    h: np.ndarray
+    m: np.ndarray | None
+    largest_weight: float
+    mean_weight: float
+    n: int
+    level: float
+    weights: str
+    refused: str = ""
+    warnings: tuple[str, ...] = ()
+    sequence: Sequence | None = field(default=None)
+
+    @property
+    def p(self) -> float:
+        """The two-sided p of "the value is 0", as for a difference; NaN where it is refused."""
+        if np.isnan(self.low):
+            return np.nan
+        return float(2 * norm.sf(abs(self.value) / self.se)) if self.se > 0 else 1.0
+
+    def __repr__(self) -> str:
+        said = f", refused: {self.refused}" if self.refused else ""
+        return (
+            f"Estimate({self.value:.4g} ± {self.se:.2g}, [{self.low:.4g}, {self.high:.4g}], "
+            f"ess={self.ess:.0f}{said})"
+        )
+
+
+def estimate(
+    data: Log,
+    target: Any,
+    estimator: str = "dr",
+    mean: Any = "chosen",
+    weights: str = "minvar",
+    *,
+    clip: float = 10.0,
+    tau: float = 10.0,
+    lam: float = 100.0,
+    level: float = 0.95,
+    sequence: Any = None,
+    force: bool = False,
+    predictable: bool = True,
+    missing: Any = None,
+    bounds: tuple[float, float] | None = None,
+    while_available: bool = False,
+    subgroup: Any = None,
+    planned: int | None = None,
+) -> Estimate:
+    """Estimate what a policy would have earned a round, Σ hΓ/Σ h, from the log of another.
+
+    target: an arm's name, probabilities (n, K) of a policy that is the same throughout, a bandit as
+        it is now, a function of contexts such as `bandit.greedy`, or None for the logged policy; a
+        pair of these is the first less the second, from paired scores.
+    estimator: "dr", doubly robust; "ips"; "snips". "clipped" (at `clip`), "dm", "switch" (at `tau`)
+        and "shrunk" (by `lam`) are biased, and give a number without an interval.
+    mean: predictable mean rewards: "running", "arm", "ridge", "quadratic", "chosen" among these,
+        "logged", a scikit-learn regressor, or numbers (n, K).
+    weights: of rounds: "minvar", "stablevar", "equal", or "contextual", which needs snapshots.
+        Where only the taken arms' probabilities are logged, rounds count alike; likewise for the
+        logged policy, which changes.
+    sequence: "asymptotic", or (lo, hi), declared bounds of the rewards, for the exact one.
+    force: give an interval although the log's probabilities are refuted.
+    predictable: False where the target or the means given were learned from these rounds.
+    missing: what a reward of NaN is: "open", it may come, and only rounds before the first such
+        count; "random"; "bounds", anything within `bounds`, which gives the union of two
+        intervals; or P(observed), a number or (n,).
+    while_available: leave out the rounds in which the target wants an arm that could not be taken.
+    subgroup: the rounds to judge by, true and false (n,).
+    planned: rounds for which a sequence is tuned, by default those of the log.
+
+    Hadad et al. (2021); Zhan et al. (2021); Waudby-Smith et al. (2024).
+    """
+    if not isinstance(data, Log):
+        raise TypeError(f"estimate takes a bb.ope.Log; got {data!r}")
+    one_of(estimator, "estimator", ESTIMATORS)
+    one_of(weights, "weights", WEIGHTS)
+    number(level, "level", above=0, below=1)
+    for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
+        number(value, what, above=0)
+    kind, limits = _sequence(sequence, bounds)
+    _within(data.reward, limits)
+    if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
+        n, first = len(data), int(np.isnan(data.reward).argmax())
+        if first < 2:
+            raise ValueError(f"the reward of round {first} is open: too few stand before it")
+        target, mean, subgroup = (_before(v, n, first) for v in (target, mean, subgroup))
+        data = data[:first]
+    on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
+    observed = ~np.isnan(data.reward)
+    ratio, on = observed_by(data, missing, observed, on, limits)
+    if isinstance(missing, str) and missing == "bounds" and not observed.all():
+        if kind is not None:
+            raise ValueError("a sequence takes no missing='bounds'")
+        settings = {
+            "estimator": estimator, "mean": mean, "weights": weights, "clip": clip, "tau": tau,
+            "lam": lam, "level": level, "force": force, "predictable": predictable,
+            "bounds": bounds, "while_available": while_available, "subgroup": subgroup,
+        }  # fmt: skip
+        assert limits is not None
+        return _united(data, target, limits, settings)
+
+    targets = targets_of(data, target)
+    on, warned = supported_by(data, targets, on, while_available)
+    reward = np.where(observed, data.reward, 0.0)
+    asked = Question(data, reward, targets, tuple(t.weights(data) * ratio for t in targets), on)
+    weights, said = _settled(asked, weights)
+    warned += said
+    learned = np.where(observed & on, data.reward, np.nan)
+    logged = len(targets) == 1 and targets[0].pi is None  # Γ = Y
+    needs_m = estimator in MODELLED and not logged
+    m = predictable_means(data, learned, asked.w, mean) if needs_m else None
+
+    delta = asked.delta if weights != "equal" else np.empty(0)
+    h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
+    scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
+    if weights == "contextual":
+        if subgroup is not None or kind is not None:
+            raise ValueError("weights='contextual' take neither a subgroup nor a sequence")
+        h, value, variance = contextual(data, delta, scores)
+        se = float(np.sqrt(variance))
+    else:
+        value, se = estimators.average(scores, h)
+
+    realised, promised, largest, average = sizes_of(asked)
+    why, said = refusals(
+        asked, estimator, weights, realised, promised, force=force, predictable=predictable
+    )
+    found = None
+    if kind == "asymptotic":
+        found = sequences.asymptotic(scores, h, 1 - level, planned)
+    elif kind == "exact":
+        if np.ndim(missing) or isinstance(missing, float):
+            raise ValueError("an exact sequence takes no P(observed)")
+        assert limits is not None
+        found = _exact(asked, m, limits, level)
+    half = norm.ppf((1 + level) / 2) * se if not why else np.nan
+    if why and found is not None:
+        found = replace(found, low=np.full_like(found.low, np.nan), high=found.low * np.nan)
+    return Estimate(
+        value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
+        int(on.sum()), level, weights, why, tuple(warned + said), found,
+    )  # fmt: skip
+
+
+def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, float] | None]:
+    """The kind of the sequence, and the declared bounds."""
+    if isinstance(sequence, str) and sequence == "exact":
+        raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
+    kind = sequence if sequence is None or isinstance(sequence, str) else "exact"
+    one_of(kind, "sequence", (None, "asymptotic", "exact"))
+    limits = sequence if kind == "exact" else bounds
+    if limits is None:
+        return kind, None
+    if np.shape(limits) != (2,) or not np.isfinite(limits).all() or not limits[0] < limits[1]:
+        raise ValueError(f"bounds must be two finite numbers lo < hi; got {limits!r}")
+    return kind, (float(limits[0]), float(limits[1]))
+
+
+def _within(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
+    if limits is None:
+        return
+    outside = np.flatnonzero((reward < limits[0]) | (reward > limits[1]))
+    if outside.size:
+        raise ValueError(
+            f"rewards must lie within the declared bounds [{limits[0]:g}, {limits[1]:g}]; got "
+            f"{reward[outside[0]]:g} in round {outside[0]}"
+        )
+
+
+def _before(value: Any, n: int, first: int) -> Any:
+    """The part of an array of n rounds, or of a pair of them, before round `first`."""
+    if isinstance(value, tuple):
+        return tuple(_before(one, n, first) for one in value)
+    return value[:first] if np.ndim(value) and len(value) == n else value
+
+
+def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
+    """The weights that the log allows."""
+    log = asked.log
+    if weights == "contextual" and log.snapshots is None:
+        raise ValueError("weights='contextual' need a log with snapshots=")
+    if weights == "contextual" and asked.follows_the_log:
+        raise ValueError("weights='contextual' are not for the logged policy, which changes")
+    if weights == "contextual" and not asked.on.all():
+        raise ValueError("weights='contextual' need every round")
+    if weights == "equal" or asked.follows_the_log:
+        return "equal", []
+    if log.probabilities is None:
+        if weights == "stablevar":
+            raise ValueError("weights='stablevar' need the probabilities (n, K)")
+        return "equal", ["only taken arms' probabilities are logged: rounds count alike"]
+    return weights, []
+
+
+def _scores(
+    asked: Question, estimator: str, m: np.ndarray | None, h: np.ndarray, tuning: dict[str, float]
+) -> np.ndarray:
+    """Γ, or Γ₁ − Γ₂."""
+    log, y, parts = asked.log, asked.reward, []
+    for target, w in zip(asked.targets, asked.ratios, strict=True):
+        if m is not None:
+            m_A = m[np.arange(len(log)), log.played]
+            parts.append(modelled(estimator, target.density(log), w, y, m, m_A, **tuning))
+        else:
+            parts.append(unmodelled(estimator, w, y, h, tuning["clip"]))
+    return parts[0] if len(parts) == 1 else parts[0] - parts[1]
+
+
+def _exact(
+    asked: Question, m: np.ndarray | None, limits: tuple[float, float], level: float
+) -> Sequence:
+    """The exact confidence sequence of a value, or of a difference, from rewards in [lo, hi]."""
+    log, (lo, hi) = asked.log, limits
+    r = (asked.reward - lo) / (hi - lo)
+    m01 = np.zeros((1, 1)) if m is None else np.clip((m - lo) / (hi - lo), 0, 1)
+    k = 0.0 if log.probabilities is None or m is None else 1.0
+    rounds = np.flatnonzero(asked.on)
+
+    def phi(target: Target, r: np.ndarray, m: np.ndarray) -> np.ndarray:
+        if target.pi is None:
+            return r
+        e = log.probabilities
+        return sequences.bet_scores(target.pi, e, log.propensity, log.played, r, m, k)
+
+    above = [phi(target, r, m01) for target in asked.targets]
+    below = [phi(target, 1 - r, 1 - m01) for target in asked.targets]
+    if len(asked.targets) == 2:  # (φ₁(r) + φ₂(1 − r))/2 has mean (1 + Δ)/2
+        above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
+    low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)
+    base, scale = (lo - hi, 2 * (hi - lo)) if len(asked.targets) == 2 else (lo, hi - lo)
+    return Sequence(rounds, base + scale * low, base + scale * high, "exact", level)
+
+
+def _united(
+    log: Log, target: Any, limits: tuple[float, float], settings: dict[str, Any]
+) -> Estimate:
+    """The union of the intervals with the missing rewards at the least and at the most."""
+    w = np.zeros(len(log))
+    for sign, part in zip((1, -1), targets_of(log, target), strict=False):
+        w += sign * part.weights(log)
+    ends, missing = [], np.isnan(log.reward)
+    for least, most in (limits, limits[::-1]):
+        full = copy(log)
+        full.reward = np.where(missing, np.where(w >= 0, least, most), log.reward)
+        ends.append(estimate(full, target, **settings))
+    low, high = ends
+    said = f"{missing.mean():.1%} of rewards are missing: the union of two intervals"
+    return replace(
+        low, value=(low.value + high.value) / 2, se=max(low.se, high.se), low=low.low,
+        high=high.high, warnings=(*low.warnings, said),
+    )  # fmt: skip

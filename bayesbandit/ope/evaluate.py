@@ -1,0 +1,247 @@
+"""Several policies judged by one log: a table, paired differences, and which is best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from bayesbandit.checks import Name, number
+from bayesbandit.ope.estimate import Estimate, estimate
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.sequences import always_valid_p
+from bayesbandit.ope.targets import Unsupported
+
+DRAWS = 100_000  # of max |t|
+LEVELS = 20  # of a column that makes subgroups, at most
+
+
+@dataclass(frozen=True)
+class Best:
+    """Which policy is best, by tests that hold at every round at once.
+
+    policy: its name where p < α/(K − 1) against every other one, else None. p: a table, of "the
+    row's value is at most the column's".
+    """
+
+    policy: Name | None
+    p: pd.DataFrame
+    alpha: float
+
+
+class Evaluation:
+    """What policies would have earned, by one log; made by `evaluate`.
+
+    estimates: by policy; None where one cannot be given, and `table` says why.
+    """
+
+    def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
+        self.data, self.policies, self.settings = data, dict(policies), settings
+        self.level = settings["level"]
+        self.estimates: dict[Name, Estimate | None] = {}
+        self.unsupported: dict[Name, str] = {}
+        for name, target in self.policies.items():
+            try:
+                self.estimates[name] = estimate(data, target, **settings)
+            except Unsupported as error:
+                self.estimates[name], self.unsupported[name] = None, str(error)
+
+    def __repr__(self) -> str:
+        return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row a policy: estimate, se, low, high, ess, expected_ess, largest_weight, n, refused:
+        why, or ""."""
+        return _table(self.estimates, self.unsupported)
+
+    @property
+    def warnings(self) -> dict[Name, tuple[str, ...]]:
+        """What to keep in mind, by policy."""
+        return {name: found.warnings for name, found in self.estimates.items() if found is not None}
+
+    def contrast(self, one: Name, other: Name) -> Estimate:
+        """Return by how much `one` is worth more than `other`, from paired scores."""
+        pair = self._target(one), self._target(other)
+        return estimate(self.data, pair, **self.settings)
+
+    def contrasts(self, against: Name | None = None) -> pd.DataFrame:
+        """Return a row a pair, or a policy `against` one: difference, se, low, high, p, and
+        p_adjusted and the simultaneous low_all, high_all, by max-t over all rows."""
+        names = list(self.policies)
+        if against is None:
+            pairs = list(combinations(names, 2))
+        else:
+            self._target(against)
+            pairs = [(name, against) for name in names if name != against]
+        found = {pair: self.contrast(*pair) for pair in pairs}
+        rows = [
+            (*pair, e.value, e.se, e.low, e.high, e.p, *more, e.refused)
+            for (pair, e), more in zip(
+                found.items(), max_t(list(found.values()), self.level), strict=True
+            )
+        ]
+        names = ["one", "other", "difference", "se", "low", "high", "p"]
+        return pd.DataFrame(rows, columns=[*names, "low_all", "high_all", "p_adjusted", "refused"])
+
+    def simultaneous(self) -> pd.DataFrame:
+        """Return estimate, low and high by policy: intervals that all hold at once (max-t)."""
+        found = {name: e for name, e in self.estimates.items() if e is not None}
+        rows = {
+            name: (e.value, low, high)
+            for (name, e), (low, high, _) in zip(
+                found.items(), max_t(list(found.values()), self.level), strict=True
+            )
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high"])
+
+    @cached_property
+    def sequence(self) -> pd.DataFrame:
+        """A row a policy and round: policy, round, low, high, where sequence= was asked for."""
+        if self.settings["sequence"] is None:
+            raise ValueError('evaluate(…, sequence="asymptotic" or (lo, hi)) gives a sequence')
+        parts = [
+            pd.DataFrame({"policy": name, "round": s.rounds, "low": s.low, "high": s.high})
+            for name, e in self.estimates.items()
+            if e is not None and (s := e.sequence) is not None
+        ]
+        return pd.concat(parts, ignore_index=True)
+
+    def best(self, alpha: float = 0.05) -> Best:
+        """Return the policy that is better than every other one, if there is evidence; one may ask
+        again at every round."""
+        number(alpha, "alpha", above=0, below=1)
+        names = list(self.policies)
+        p = pd.DataFrame(np.nan, index=names, columns=names)
+        for a, b in combinations(names, 2):
+            if a in self.unsupported or b in self.unsupported:
+                continue
+            found = self.contrast(a, b)
+            if not found.refused:
+                planned = self.settings["planned"]
+                p.loc[a, b], p.loc[b, a] = always_valid_p(found.scores, found.h, alpha, planned)
+        wins = [
+            a for a in names if len(names) > 1 and self._beats(p.loc[a].drop(a).to_numpy(), alpha)
+        ]
+        return Best(wins[0] if wins else None, p, alpha)
+
+    def subgroups(self, column: Any) -> pd.DataFrame:
+        """Return a row a policy and subgroup: a feature by name, or labels (n,). low_all and
+        high_all hold at once in all subgroups of all policies."""
+        labels = self._labels(column)
+        values = sorted(set(labels.tolist()), key=lambda v: (isinstance(v, str), v))
+        if len(values) > LEVELS:
+            raise ValueError(f"subgroups must be at most {LEVELS}; got {len(values)} of {column!r}")
+        settings = {**self.settings, "sequence": None}
+        found = {
+            (name, value): estimate(
+                self.data, self.policies[name], **settings, subgroup=labels == value
+            )
+            for name in self.policies
+            if name not in self.unsupported
+            for value in values
+        }
+        table = _table(found, {}).rename_axis(["policy", "subgroup"])
+        all_ = max_t(list(found.values()), self.level)
+        return table.assign(low_all=[low for low, *_ in all_], high_all=[h for _, h, _ in all_])
+
+    @staticmethod
+    def _beats(p: np.ndarray, alpha: float) -> bool:
+        return bool((p < alpha / len(p)).all())  # NaN: no evidence
+
+    def _target(self, name: Name) -> Any:
+        if name not in self.policies:
+            raise ValueError(f"a policy must be among {list(self.policies)!r}; got {name!r}")
+        return self.policies[name]
+
+    def _labels(self, column: Any) -> np.ndarray:
+        if isinstance(column, str):
+            if column not in self.data.features:
+                raise ValueError(
+                    f"a column must be among {list(self.data.features)!r}; got {column!r}"
+                )
+            return self.data.x[:, self.data.features.index(column)]
+        labels = np.asarray(column)
+        if labels.shape != (len(self.data),):
+            raise ValueError(f"labels must be one for each of {len(self.data)} rounds")
+        return labels
+
+
+def evaluate(
+    data: Log,
+    policies: Mapping[Name, Any] | Sequence[Any],
+    estimator: str = "dr",
+    weights: str = "minvar",
+    *,
+    mean: Any = "chosen",
+    level: float = 0.95,
+    sequence: Any = None,
+    planned: int | None = None,
+    **settings: Any,
+) -> Evaluation:
+    """Judge several policies by one log. policies: targets by name, or names of arms. All settings
+    are those of `estimate`."""
+    if not isinstance(data, Log):
+        raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
+    if not isinstance(policies, Mapping):
+        policies = {name: name for name in policies}
+    if not policies:
+        raise ValueError("evaluate needs a policy; got none")
+    given = {
+        "estimator": estimator, "weights": weights, "mean": mean, "level": level,
+        "sequence": sequence, "planned": planned, **settings,
+    }  # fmt: skip
+    return Evaluation(data, policies, given)
+
+
+def max_t(
+    estimates: Sequence[Estimate], level: float, draws: int = DRAWS, seed: int = 0
+) -> list[tuple[float, float, float]]:
+    """Return low, high and adjusted p of each: intervals that all hold at once.
+
+    The studentised estimates are about N(0, R), R the correlation of h(Γ − v)/Σh; the interval is
+    v ± c se with P(max |Z| ≤ c) = level, by `draws` of Z. NaN where an interval is refused.
+    """
+    good = [e for e in estimates if not e.refused and e.se > 0]
+    if not good:
+        return [(e.low, e.high, e.p) for e in estimates]
+    u = np.array([e.h * (e.scores - e.value) for e in good])
+    u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
+    values, vectors = np.linalg.eigh(u @ u.T)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    normals = np.random.default_rng(seed).normal(size=(draws, len(good)))
+    most = np.abs(normals @ root.T).max(axis=1)
+    c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
+    found = []
+    for e in estimates:
+        if e.refused or not e.se > 0:
+            found.append((e.low, e.high, e.p))
+        else:
+            p = max(float((most >= abs(e.value) / e.se).mean()), e.p)
+            found.append((e.value - c * e.se, e.value + c * e.se, p))
+    return found
+
+
+def _table(
+    estimates: Mapping[Any, Estimate | None], unsupported: Mapping[Any, str]
+) -> pd.DataFrame:
+    columns = ["estimate", "se", "low", "high", "ess", "expected_ess", "largest_weight", "n"]
+    rows = [
+        (np.nan,) * 7 + (0, unsupported[name])
+        if e is None
+        else (e.value, e.se, e.low, e.high, e.ess, e.expected_ess, e.largest_weight, e.n, e.refused)
+        for name, e in estimates.items()
+    ]
+    keys = list(estimates)
+    index: pd.Index = (
+        pd.MultiIndex.from_tuples(keys)
+        if isinstance(keys[0], tuple)
+        else pd.Index(keys, name="policy")
+    )
+    return pd.DataFrame(rows, columns=[*columns, "refused"], index=index)

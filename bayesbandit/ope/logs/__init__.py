@@ -1,0 +1,1 @@
+"""Logs: decided rounds, checked, and where they come from."""

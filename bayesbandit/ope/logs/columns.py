@@ -1,0 +1,154 @@
+"""The columns of a log, each checked once: whatever is wrong is a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import LARGEST, Name, arm_names, finite, floats
+
+SLACK = 1e-6  # by how much a row of probabilities may miss 1
+
+
+def arms_of(arms: Any, taken: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
+    """The arms' names, in the order of the columns of probabilities."""
+    if arms is not None:
+        return arm_names(arms)
+    K = None if probabilities is None else np.shape(probabilities)[-1]
+    if all(isinstance(a, int | np.integer) and 0 <= a < (K or len(taken)) for a in taken):
+        return arm_names(K or int(max(taken)) + 1)
+    if K is not None:
+        raise ValueError(f"arms= must name the {K} columns of probabilities; got None")
+    return arm_names(sorted(set(taken.tolist()), key=lambda a: (isinstance(a, str), a)))
+
+
+def numbers_of(taken: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
+    index = {arm: k for k, arm in enumerate(arms)}
+    try:
+        return np.array([index[a] for a in taken.tolist()], dtype=np.int64)
+    except (KeyError, TypeError):
+        strange = next(a for a in taken.tolist() if not isinstance(a, str | int) or a not in index)
+        raise ValueError(f"arms must be among {list(arms)!r}; got {strange!r}") from None
+
+
+def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names of the features, and contexts (n, d)."""
+    if x is None:
+        return (), np.empty((n, 0))
+    array = finite(floats(x, "contexts"), "contexts", LARGEST)
+    if array.ndim != 2 or len(array) != n:
+        raise ValueError(f"contexts must have shape ({n}, d); got {array.shape}")
+    names = list(x.columns) if hasattr(x, "columns") else range(array.shape[1])
+    return tuple(name if isinstance(name, str) else f"x{name}" for name in names), array
+
+
+def rewards_of(values: Any, n: int) -> np.ndarray:
+    r = column_of(values, n, "rewards")
+    finite(r[~np.isnan(r)], "rewards", LARGEST)
+    if np.isnan(r).all():
+        raise ValueError(f"rewards must not all be missing; got NaN in {n} rounds")
+    return r
+
+
+def column_of(values: Any, n: int, what: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind == "M":  # dates: seconds
+        seconds = array.astype("datetime64[ns]").astype(np.int64) / 1e9
+        array = np.where(np.isnat(array), np.nan, seconds)
+    array = np.atleast_1d(floats(array, what))
+    if array.shape != (n,):
+        raise ValueError(f"{what} must have one value for each of {n} rounds; got {array.shape}")
+    return array
+
+
+def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
+    """Numbers (n, K); a table's columns are put in the order of the arms."""
+    names = list(values.columns) if hasattr(values, "columns") else None
+    if names is not None and set(names) == set(arms):
+        values = values[list(arms)]
+    array = floats(values, what)
+    if array.shape != (n, len(arms)):
+        raise ValueError(f"{what} must be {(n, len(arms))}; got {array.shape}")
+    return array
+
+
+def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
+    """A column that never runs back."""
+    if values is None:
+        return None
+    array = finite(column_of(values, n, what), what)
+    if (back := np.flatnonzero(np.diff(array) < 0)).size:
+        t = int(back[0]) + 1
+        raise ValueError(
+            f"{what} must not run back: rounds stand in the order of their decisions; got "
+            f"{array[t]:g} after {array[t - 1]:g} in round {t}"
+        )
+    return array
+
+
+def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
+    """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
+    p = matrix_of(values, n, arms, what)
+    if not ((p >= 0) & (p <= 1 + SLACK)).all():  # NaN: neither
+        t, k = np.argwhere(~((p >= 0) & (p <= 1 + SLACK)))[0].tolist()
+        raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
+    if (off := np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) <= SLACK))).size:
+        t = int(off[0])
+        raise ValueError(
+            f"{what} must sum to 1 in every round; they sum to {p[t].sum():.6g} in round {t}, and "
+            f"not to 1 in {off.size} of {n}"
+        )
+    return p
+
+
+def propensities_of(
+    probabilities: Any, propensity: Any, played: np.ndarray, arms: tuple[Name, ...]
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Every arm's probability (n, K), if known, and the taken arm's (n,)."""
+    n, e, rows = len(played), None, np.arange(len(played))
+    if probabilities is None and propensity is None:
+        raise ValueError("a log needs probabilities (n, K), or the propensity (n,); got neither")
+    if probabilities is not None:
+        e = distribution(probabilities, n, arms, "probabilities")
+        p = e[rows, played]
+    if propensity is not None:
+        given = column_of(propensity, n, "propensities")
+        if not ((given > 0) & (given <= 1 + SLACK)).all():
+            t = int(np.argwhere(~((given > 0) & (given <= 1 + SLACK)))[0, 0])
+            raise ValueError(f"propensities must be in (0, 1]; got {given[t]} in round {t}")
+        if e is not None and not (gap := np.abs(given - p)).max() <= SLACK:
+            t = int(gap.argmax())
+            raise ValueError(
+                f"the propensity {given[t]:.6g} of round {t} is not the probability of its arm, "
+                f"{p[t]:.6g}"
+            )
+        p = given if e is None else p
+    if (p == 0).any():
+        t = int(np.argmin(p))
+        raise ValueError(
+            f"the arm of round {t}, {arms[played[t]]!r}, was taken with probability 0; so were "
+            f"{int((p == 0).sum())} of {n}"
+        )
+    if e is None and len(arms) == 2:
+        e = np.empty((n, 2))
+        e[rows, played], e[rows, 1 - played] = p, 1 - np.minimum(p, 1)
+    return e, p
+
+
+def available_of(
+    values: Any, played: np.ndarray, e: np.ndarray | None, arms: tuple[Name, ...]
+) -> np.ndarray | None:
+    if values is None:
+        return None
+    found = matrix_of(values, len(played), arms, "available")
+    if not np.isin(found, (0.0, 1.0)).all():
+        raise ValueError("available must be true or false")
+    on = found == 1.0
+    if not on[np.arange(len(played)), played].all():
+        t = int(np.argmin(on[np.arange(len(played)), played]))
+        raise ValueError(f"the arm of round {t}, {arms[played[t]]!r}, was not available")
+    if e is not None and (e[~on] > 0).any():
+        raise ValueError("an arm that is not available must have probability 0")
+    return on

@@ -1,0 +1,222 @@
+"""Decided rounds, in the order of their decisions: what every estimate of a value reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import finite, floats, number, unmasked
+from bayesbandit.history import name_array
+from bayesbandit.ope.logs.columns import (
+    SLACK,
+    arms_of,
+    ascending,
+    available_of,
+    column_of,
+    contexts_of,
+    matrix_of,
+    numbers_of,
+    propensities_of,
+    rewards_of,
+)
+
+Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
+BLOCKS = 50  # batches of a log that has none, about
+FEWEST = 20  # rounds of such a batch, when the first ones are over
+
+
+class Log:
+    """Decided rounds t = 1 … n, in the order of their decisions.
+
+    x: contexts (n, d), an array or a table of numbers; None where there are none.
+    arm: names of the arms that were taken (n,).
+    reward: their rewards (n,). NaN is a reward that has not come, or is missing.
+    probabilities: every arm's probability at the moment of decision (n, K). A table has the arms'
+        names as its columns.
+    arms: the names of its columns. Without them, 0 … K − 1 where arms are numbers below K.
+    propensity: the taken arm's probability (n,), where the others' are not known. Of two arms, the
+        other's follows.
+    batch: labels (n,) of the rounds between two changes of the policy, ascending. Means and
+        weights change between batches only. Without them, batches double in size from one round up
+        to a fiftieth of the log.
+    mean: mean rewards (n, K) that were predicted before each round, by the bandit itself perhaps.
+    snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch, or a function of
+        a batch's label and contexts (m, d) that gives probabilities (m, K).
+    available: which arms could be taken (n, K), true and false.
+    time, reward_time: when each round was decided, and its reward came (n,).
+
+    A log is checked once, here. Slices are logs: `log[:500]`; see `split` and `within`.
+    """
+
+    def __init__(
+        self,
+        x: Any,
+        arm: Any,
+        reward: Any,
+        probabilities: Any = None,
+        arms: Any = None,
+        propensity: Any = None,
+        batch: Any = None,
+        mean: Any = None,
+        snapshots: Any = None,
+        available: Any = None,
+        time: Any = None,
+        reward_time: Any = None,
+    ) -> None:
+        taken = np.atleast_1d(unmasked(arm, "arm"))
+        n = len(taken)
+        if taken.ndim != 1:
+            raise ValueError(f"arm must have one name a round; got {taken.shape}")
+        if n < 2:
+            raise ValueError(f"a log needs at least two rounds; got {n}")
+        if arms is None and hasattr(probabilities, "columns"):
+            arms = list(probabilities.columns)
+        self.arms = arms_of(arms, taken, probabilities)
+        self.played = numbers_of(taken, self.arms)
+        self.features, self.x = contexts_of(x, n)
+        self.reward = rewards_of(reward, n)
+        self.probabilities, self.propensity = propensities_of(
+            probabilities, propensity, self.played, self.arms
+        )
+        self.available = available_of(available, self.played, self.probabilities, self.arms)
+        self.batch = ascending(batch, n, "batch")
+        self.time = ascending(time, n, "time")
+        self.reward_time = None if reward_time is None else column_of(reward_time, n, "reward_time")
+        self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
+        self.snapshots = self._checked(snapshots)
+
+    def __len__(self) -> int:
+        return len(self.played)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.arms[:5])) + (", …" if len(self.arms) > 5 else "")
+        known = "probabilities" if self.probabilities is not None else "propensities"
+        return f"Log({len(self)} rounds, arms=[{shown}], {known})"
+
+    def __getitem__(self, rows: slice | np.ndarray) -> Log:
+        """Return some of the rounds, in order: a slice, or true and false (n,)."""
+        which = np.arange(len(self))[rows]
+        if which.ndim != 1 or (np.diff(which) <= 0).any():
+            raise IndexError("rounds must be a slice that goes forward, or true and false (n,)")
+        snapshots = self.snapshots
+        if isinstance(snapshots, np.ndarray) and snapshots.ndim == 3:
+            snapshots = snapshots[:, which]
+        parts = {
+            name: None if vars(self)[name] is None else vars(self)[name][which]
+            for name in ("batch", "mean", "available", "time", "reward_time", "probabilities")
+        }
+        some = Log(
+            self.x[which], self.arm[which], self.reward[which], arms=self.arms,
+            propensity=self.propensity[which], snapshots=snapshots, **parts,
+        )  # fmt: skip
+        some.features = self.features
+        return some
+
+    @staticmethod
+    def of(source: Any, **columns: Any) -> Log:
+        """Return the log of a bandit's `history`, or of a table with these `columns`.
+
+        A history has its rounds in the order of their rewards, which has to be that of the
+        decisions: rewards that came late would bias all estimates. Of a table: arm, reward,
+        propensity, time, reward_time and batch name columns ("arm", "reward" and "propensity"
+        unless told otherwise); probabilities={arm: column}; x: the columns of contexts, by default
+        all others.
+        """
+        from bayesbandit.ope.logs.readers import of_frame, of_history
+
+        table = hasattr(source, "columns")
+        parts = of_frame(source, **columns) if table else of_history(source)
+        features = parts.pop("features", None)
+        log = Log(**parts)
+        log.features = log.features if features is None else features
+        return log
+
+    @property
+    def arm(self) -> np.ndarray:
+        """Names of the arms that were taken (n,)."""
+        return name_array(self.arms)[self.played]
+
+    @cached_property
+    def batches(self) -> list[slice]:
+        """The rounds of each batch."""
+        n = len(self)
+        if self.batch is None:
+            most, ends = max(FEWEST, -(-n // BLOCKS)), [0]
+            while ends[-1] < n:
+                ends.append(min(n, ends[-1] + min(2 ** (len(ends) - 1), most)))
+        else:
+            ends = [0, *(np.flatnonzero(self.batch[1:] != self.batch[:-1]) + 1).tolist(), n]
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+    def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
+        """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
+        x, snapshots = self.x[rows], self.snapshots
+        label = b if self.batch is None else self.batch[self.batches[b].start]
+        if callable(snapshots):
+            e = floats(snapshots(label, x), "snapshots")
+        elif snapshots.ndim == 2:
+            e = np.broadcast_to(snapshots[int(label)], (len(x), len(self.arms)))
+        else:
+            e = snapshots[int(label)][rows]
+        if e.shape != (len(x), len(self.arms)):
+            raise ValueError(
+                f"snapshots must give probabilities {(len(x), len(self.arms))}; got {e.shape}"
+            )
+        return e
+
+    def split(self, at: float = 0.5) -> tuple[Log, Log]:
+        """Return the earlier share `at` of the rounds and the later ones: learn from the first,
+        judge by the second."""
+        m = round(number(at, "at", above=0, below=1) * len(self))
+        return self[:m], self[m:]
+
+    def within(self, delay: float, default: float = np.nan, now: float | None = None) -> Log:
+        """Return the rounds older than `delay` at `now`, with what came within it as reward.
+
+        The rewards that did not come are `default`. now: by default, the last time in the log.
+        Times are numbers (of datetimes: seconds). Whether a reward has come yet must not decide
+        whether its round counts.
+        """
+        if self.time is None or self.reward_time is None:
+            raise ValueError("within needs a log with time= and reward_time=")
+        came = np.nan_to_num(self.reward_time, nan=-np.inf)
+        now = max(self.time[-1], came.max()) if now is None else now
+        some = self[self.time <= now - number(delay, "delay", least=0)]
+        assert some.time is not None
+        assert some.reward_time is not None
+        late = ~(some.reward_time - some.time <= delay)  # NaN: never
+        some.reward = np.where(late, default, some.reward)
+        return some
+
+    def _checked(self, snapshots: Any) -> Any:
+        """Snapshots that agree with the logged probabilities."""
+        if snapshots is None:
+            return None
+        if not callable(snapshots):
+            snapshots = floats(snapshots, "snapshots")
+            B, n, K = len(self.batches), len(self), len(self.arms)
+            if snapshots.shape[1:] not in ((K,), (n, K)) or self.batch is None:
+                raise ValueError(
+                    f"snapshots must be (B, {K}) or (B, {n}, {K}), by batch=; got "
+                    f"{snapshots.shape} for {B} batches"
+                )
+            if not {float(b) for b in self.batch} <= set(range(len(snapshots))):
+                raise ValueError(
+                    f"batches must be 0 … {len(snapshots) - 1}, as snapshots; got "
+                    f"{self.batch[0]:g} … {self.batch[-1]:g}"
+                )
+        if self.probabilities is None:
+            raise ValueError("snapshots need the probabilities (n, K) that were logged")
+        self.snapshots = snapshots
+        for b, rows in enumerate(self.batches):
+            gap = np.abs(self.policy(b, rows) - self.probabilities[rows]).max()
+            if not gap <= SLACK:
+                raise ValueError(
+                    f"the snapshot of batch number {b} differs from the logged probabilities by "
+                    f"{gap:.3g}"
+                )
+        return snapshots

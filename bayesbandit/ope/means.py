@@ -1,0 +1,194 @@
+"""Predictable mean rewards m_t(x, k): learned from the rounds of earlier batches alone.
+
+With means of all rounds the estimate is biased under adaptive assignment: of the same rewards, the
+means and the choice of the arm are then dependent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bayesbandit.checks import finite, floats, shown
+from bayesbandit.ope.logs.log import Log
+
+MEANS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
+PSEUDO = 5.0  # rounds at the running mean with which each arm's mean begins
+PENALTY = 1.0  # of coefficients of standardised features
+
+
+class Means(Protocol):
+    """Mean rewards, batch by batch: first asked, then taught."""
+
+    def predict(self, rows: slice) -> np.ndarray:
+        """Return every arm's mean at the contexts of `rows`, (m, K)."""
+        ...
+
+    def learn(self, rows: slice) -> None:
+        """Learn from the observed rewards of `rows`."""
+        ...
+
+
+class Running:
+    """The mean of all rewards so far: r̄; 0 before the first."""
+
+    def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
+        self.played, self.reward, self.K = played, reward, K
+        self.observed = ~np.isnan(reward)
+        self.n = self.total = 0.0
+        self.least, self.most = np.inf, -np.inf
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.n if self.n else 0.0
+
+    def predict(self, rows: slice) -> np.ndarray:
+        return np.full((rows.stop - rows.start, self.K), self.mean)
+
+    def learn(self, rows: slice) -> None:
+        r = self.reward[rows][self.observed[rows]]
+        if r.size:
+            self.n, self.total = self.n + r.size, self.total + r.sum()
+            self.least, self.most = min(self.least, r.min()), max(self.most, r.max())
+
+    def clipped(self, m: np.ndarray) -> np.ndarray:
+        """Means within the rewards seen."""
+        return np.clip(m, self.least, self.most) if self.n else m
+
+
+class Arm(Running):
+    """Each arm's mean reward, of 5 pseudo-rounds at the running mean and its own rounds."""
+
+    def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
+        super().__init__(played, reward, K)
+        self.count, self.sum = np.zeros(K), np.zeros(K)
+
+    def predict(self, rows: slice) -> np.ndarray:
+        m = (PSEUDO * self.mean + self.sum) / (PSEUDO + self.count)
+        return np.broadcast_to(m, (rows.stop - rows.start, self.K))
+
+    def learn(self, rows: slice) -> None:
+        super().learn(rows)
+        on = self.observed[rows]
+        a, r = self.played[rows][on], self.reward[rows][on]
+        self.count += np.bincount(a, minlength=self.K)
+        self.sum += np.bincount(a, r, minlength=self.K)
+
+
+class ForwardRidge(Running):
+    """Each arm's ridge regression of reward less the running mean on features f (n, D), f₁ = 1.
+
+    Features are standardised by earlier rounds: (Σ f̃f̃' + λI) θ_k = Σ f̃ (Y − r̄), m = r̄ + f̃'θ_k,
+    within the rewards seen.
+    """
+
+    def __init__(self, f: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int) -> None:
+        super().__init__(played, reward, K)
+        self.f, D = f, f.shape[1]
+        self.G, self.c = np.zeros((K, D, D)), np.zeros((K, D))
+
+    def predict(self, rows: slice) -> np.ndarray:
+        if not self.n:
+            return super().predict(rows)
+        total = self.G.sum(axis=0)
+        centre = total[0] / self.n
+        spread = np.maximum(np.diag(total) / self.n - centre**2, 0.0)
+        spread[0], centre[0] = 1.0, 0.0
+        spread[spread <= 1e-12] = 1.0  # a constant: centred it is 0, and learns nothing
+        T = np.diag(1 / np.sqrt(spread))  # f̃ = T f
+        T[:, 0] -= centre / np.sqrt(spread)
+        b = np.einsum("ij,kj->ki", T, self.c - self.mean * self.G[:, 0])
+        theta = np.linalg.solve(T @ self.G @ T.T + PENALTY * np.eye(len(T)), b[..., None])[..., 0]
+        return self.clipped(self.mean + self.f[rows] @ (theta @ T).T)
+
+    def learn(self, rows: slice) -> None:
+        super().learn(rows)
+        for k in np.unique(self.played[rows]):
+            mine = (self.played[rows] == k) & self.observed[rows]
+            f = self.f[rows][mine]
+            self.G[k] += f.T @ f
+            self.c[k] += f.T @ self.reward[rows][mine]
+
+
+class Forward(Running):
+    """Each arm's scikit-learn regressor, fitted to its rounds of earlier batches; the running mean
+    of an arm with fewer than 5."""
+
+    def __init__(
+        self, regressor: Any, x: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int
+    ) -> None:
+        super().__init__(played, reward, K)
+        self.regressor, self.x = regressor, x if x.shape[1] else np.zeros((len(x), 1))
+        self.seen = 0
+
+    def predict(self, rows: slice) -> np.ndarray:
+        from sklearn.base import clone
+
+        m, past = super().predict(rows), self.observed[: self.seen]
+        for k in range(self.K):
+            mine = np.flatnonzero(past & (self.played[: self.seen] == k))
+            if mine.size >= PSEUDO:
+                fitted = clone(self.regressor).fit(self.x[mine], self.reward[mine])
+                m[:, k] = fitted.predict(self.x[rows])
+        return self.clipped(m)
+
+    def learn(self, rows: slice) -> None:
+        super().learn(rows)
+        self.seen = rows.stop
+
+
+def features(x: np.ndarray) -> np.ndarray:
+    """Return (1, x) with x standardised, which only keeps sums of squares exact: (n, 1 + d)."""
+    sd = x.std(axis=0)
+    z = (x - x.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
+    return np.hstack([np.ones((len(x), 1)), z])
+
+
+def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
+    """Return m (n, K) of rewards (NaN: unknown): one of MEANS, a scikit-learn regressor, or numbers
+    (n, K). Of "chosen", the ones with the least Σ w²(Y − m)² over earlier batches."""
+    K, given = len(log.arms), (log.played, reward, len(log.arms))
+    if isinstance(mean, str):
+        if mean not in MEANS:
+            raise ValueError(f"mean must be one of {MEANS}, a regressor or (n, K); got {mean!r}")
+        if mean == "logged":
+            if log.mean is None:
+                raise ValueError("mean='logged' needs a log with mean=")
+            return log.mean
+        f = features(log.x) if mean not in ("running", "arm") else np.empty((len(log), 0))
+        makers = {
+            "running": lambda: Running(*given),
+            "arm": lambda: Arm(*given),
+            "ridge": lambda: ForwardRidge(f, *given),
+            "quadratic": lambda: ForwardRidge(np.hstack([f, f[:, 1:] ** 2]), *given),
+        }
+        if mean != "chosen":
+            return forward(log, [makers[mean]()], reward, w)
+        names = list(makers) if log.x.shape[1] else ["running", "arm"]
+        return forward(log, [makers[name]() for name in names], reward, w)
+    if hasattr(mean, "fit") and hasattr(mean, "predict"):
+        return forward(log, [Forward(mean, log.x, *given)], reward, w)
+    m = floats(mean, f"mean ({shown(mean)[:60]})" if np.isscalar(mean) else "mean")
+    if m.shape != (len(log), K):
+        raise ValueError(f"mean must be {(len(log), K)}; got {m.shape}")
+    return finite(m, "mean")
+
+
+def forward(log: Log, candidates: Sequence[Means], reward: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the means (n, K) of the candidate with the least loss in earlier batches; of batches 0
+    and 1 those of the first. The choice is predictable, so nothing is lost by it."""
+    m, loss = np.empty((len(log), len(log.arms))), np.zeros(len(candidates))
+    for b, rows in enumerate(log.batches):
+        pick = int(loss.argmin()) if b >= 2 else 0
+        own, y, w2 = log.played[rows][:, None], reward[rows], w[rows] ** 2
+        for i, candidate in enumerate(candidates):
+            if i == pick or len(candidates) > 1:
+                found = candidate.predict(rows)
+                if i == pick:
+                    m[rows] = found
+                residual = y - np.take_along_axis(found, own, axis=1)[:, 0]
+                loss[i] += np.nansum(w2 * residual**2)
+            candidate.learn(rows)
+    return m

@@ -1,0 +1,176 @@
+"""Which arm is best, asked after every round, at a constant cost a round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit.checks import Name, arm_names, finite, floats, integer, number
+from bayesbandit.ope.logs.columns import SLACK
+from bayesbandit.ope.means import PSEUDO
+from bayesbandit.ope.sequences import START, Wealth, bet_scores, log_e, rho2
+from bayesbandit.ope.weights import LEAST
+
+GRID = 200  # means that the exact sequences of a monitor try
+
+
+class Monitor:
+    """A running experiment: each arm's value, and which is best, valid whenever one looks.
+
+    arms: their names. planned: rounds for which it is tuned; it may stop sooner, or later.
+    level: of the intervals and of the verdict. bounds: of the rewards (lo, hi), declared, for exact
+    intervals. block: rounds after which means and weights change.
+
+    Rounds are told in the order of their decisions, as soon as their rewards are known and those
+    before them have been told: rewards in the order of arrival would bias the values. Doubly robust
+    scores with each arm's mean of earlier blocks, MinVar weights, the asymptotic sequence, and
+    e-processes of "this arm is no better than that one". There is no verdict before round 120.
+    """
+
+    def __init__(
+        self,
+        arms: int | Iterable[Name],
+        planned: int,
+        level: float = 0.95,
+        bounds: tuple[float, float] | None = None,
+        block: int = 50,
+    ) -> None:
+        self.arms = arm_names(arms)
+        self.planned = integer(planned, "planned", least=START)
+        self.alpha = 1 - number(level, "level", above=0, below=1)
+        self.block = integer(block, "block", least=1)
+        if bounds is not None and not (np.shape(bounds) == (2,) and bounds[0] < bounds[1]):
+            raise ValueError(f"bounds must be two numbers lo < hi; got {bounds!r}")
+        self.bounds = bounds
+        self.index = {arm: k for k, arm in enumerate(self.arms)}
+        K = len(self.arms)
+        self.t, self.left, self.size = 0, 1, 1  # rounds; those left in a block; its size
+        self.count, self.total = np.zeros(K), np.zeros(K)  # rewards seen
+        self.m, self.inverse, self.average = np.zeros(K), np.zeros(K), np.zeros(K)
+        self.phi, self.phis = np.ones(K), np.ones((K, K))
+        # H = Σh, S = Σhd, A = Σh²d, Q = Σh²d², P = Σh²: of values (K,), and of pairs (K, K)
+        self.values, self.pairs = np.zeros((5, K)), np.zeros((5, K, K))
+        self.rho: tuple[np.ndarray, np.ndarray] | None = None
+        self.log_E = np.zeros((K, K))
+        self.wealth = [
+            [Wealth(1.0, self.alpha, GRID) for _ in range(2)] for _ in range(K if bounds else 0)
+        ]
+
+    def __repr__(self) -> str:
+        return f"Monitor({self.t} of {self.planned} rounds, best={self.best()!r})"
+
+    def observe(self, decision: Any, reward: float) -> None:
+        """Add a round by a bandit's decision and its reward."""
+        self.add(decision.arm, reward, decision.probabilities)
+
+    def add(self, arm: Name, reward: float, probabilities: Any) -> None:
+        """Add a round: its arm, reward, and every arm's probability at the decision (K,)."""
+        if arm not in self.index:
+            raise ValueError(f"arms must be among {list(self.arms)!r}; got {arm!r}")
+        lo, hi = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        y, a, K = number(reward, "reward"), self.index[arm], len(self.arms)
+        if not lo <= y <= hi:
+            raise ValueError(f"rewards must lie within [{lo:g}, {hi:g}]; got {y:g}")
+        e = finite(floats(probabilities, "probabilities"), "probabilities")
+        if e.shape != (K,) or not (e > 0).all() or abs(e.sum() - 1) > SLACK:
+            raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
+        if self.t == 0:  # the first round has its own φ
+            self.phi, self.phis = 1 / e, 1 / e + 1 / e[:, None]
+        scores = self.m.copy()
+        scores[a] += (y - self.m[a]) / e[a]
+        for sums, d, phi in (
+            (self.values, scores, self.phi),
+            (self.pairs, scores[:, None] - scores, self.phis),
+        ):
+            h = 1 / phi
+            for total, term in zip(sums, (h, h * d, h**2 * d, h**2 * d**2, h**2), strict=True):
+                total += term
+        if self.bounds is not None:
+            self._bet(a, (y - lo) / (hi - lo), e, np.clip((self.m - lo) / (hi - lo), 0, 1))
+        self._next(a, y, e)
+        if self.t >= START:
+            self._test()
+
+    def values_table(self) -> pd.DataFrame:
+        """Return, by arm, the estimate, and low and high of the sequence; NaN before round 120 but
+        for the exact one."""
+        H, S = self.values[0], self.values[1]
+        low = high = v = S / np.where(H > 0, H, 1.0) if self.t else np.full(len(self.arms), np.nan)
+        if self.bounds is not None:
+            lo, hi = self.bounds
+            low, high = (lo + (hi - lo) * end for end in self._ends())
+        elif self.rho is not None:
+            r, V = self.rho[0], _variance(self.values)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / self.alpha**2)) / H
+            low, high = v - half, v + half
+        else:
+            low = high = np.full(len(self.arms), np.nan)
+        columns = {"estimate": v, "low": low, "high": high}
+        return pd.DataFrame(columns, index=pd.Index(self.arms, name="arm"))
+
+    @property
+    def p(self) -> pd.DataFrame:
+        """Always-valid p of "the row's value is at most the column's"."""
+        p = np.exp(-self.log_E)
+        np.fill_diagonal(p, np.nan)
+        return pd.DataFrame(p, index=list(self.arms), columns=list(self.arms))
+
+    def best(self) -> Name | None:
+        """Return the arm with p < α/(K − 1) against every other one; None as long as there is none.
+        Once there is one, the experiment may stop."""
+        K = len(self.arms)
+        enough = self.log_E > np.log(max(K - 1, 1) / self.alpha)
+        wins = np.flatnonzero((enough | np.eye(K, dtype=bool)).all(axis=1))
+        return self.arms[wins[0]] if K > 1 and wins.size else None
+
+    def _next(self, a: int, y: float, e: np.ndarray) -> None:
+        """Count the round; at the end of a block, means and weights change."""
+        self.t += 1
+        self.count[a] += 1
+        self.total[a] += y
+        self.inverse += 1 / e
+        self.left -= 1
+        if self.left == 0:
+            mean = self.total.sum() / self.count.sum()
+            self.m = (PSEUDO * mean + self.total) / (PSEUDO + self.count)
+            self.average += self.inverse
+            cost = np.maximum(self.inverse / self.size, LEAST * self.average / self.t)
+            self.phi, self.phis = cost, cost + cost[:, None]
+            self.inverse = np.zeros_like(e)
+            self.left = self.size = min(2 * self.size, self.block)
+
+    def _test(self) -> None:
+        """Raise the evidence to that of this round."""
+        sums = self.values, self.pairs
+        if self.rho is None:
+            V = [_variance(s) * (self.planned / 2) / START for s in sums]
+            one = rho2(1.0, self.alpha)
+            with np.errstate(divide="ignore"):
+                self.rho = tuple(np.where(v > 0, one / v, 0.0) for v in V)  # type: ignore[assignment]
+        assert self.rho is not None
+        E = log_e(self.pairs[1], _variance(self.pairs), self.rho[1])
+        np.fill_diagonal(E, 0.0)
+        np.maximum(self.log_E, E, out=self.log_E)
+
+    def _bet(self, a: int, r: float, e: np.ndarray, m: np.ndarray) -> None:
+        one = np.array([a])
+        for k, (above, below) in enumerate(self.wealth):
+            pi = np.eye(len(e))[[k]]
+            for wealth, y, means in ((above, r, m), (below, 1 - r, 1 - m)):
+                one_r = np.array([y])
+                wealth.add(bet_scores(pi, e[None], e[[a]], one, one_r, means[None], 1.0))
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        low = np.array([above.low for above, _ in self.wealth])
+        return low, 1 - np.array([below.low for _, below in self.wealth])
+
+
+def _variance(sums: np.ndarray) -> np.ndarray:
+    """V = Σh²(d − v)² of H, S, A, Q and P."""
+    H, S, A, Q, P = sums
+    v = S / np.where(H > 0, H, 1.0)
+    return np.maximum(Q - 2 * v * A + v**2 * P, 0.0)

@@ -1,0 +1,167 @@
+"""What is asked of a log, which of its rounds answer, and why there may be no interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import one_of
+from bayesbandit.ope import estimators
+from bayesbandit.ope.check import check
+from bayesbandit.ope.estimators import POINTS
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
+from bayesbandit.ope.weights import spread
+
+FEW, SCARCE, LUCKY = 5.0, 50.0, 3.0  # ESS: refused below, warned of below; realised/expected
+MISSING = (None, "open", "random", "bounds")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a log: the value of a target, or of the first less the second."""
+
+    log: Log
+    reward: np.ndarray  # (n,), numbers where `on`
+    targets: tuple[Target, ...]
+    ratios: tuple[np.ndarray, ...]  # w (n,) of each target, times 1{observed}/P(observed)
+    on: np.ndarray  # rounds that count
+
+    @property
+    def w(self) -> np.ndarray:
+        """The weight of Y: w, or w₁ − w₂."""
+        return self.ratios[0] if len(self.ratios) == 1 else self.ratios[0] - self.ratios[1]
+
+    @property
+    def delta(self) -> np.ndarray:
+        """π, or π₁ − π₂ (n, K)."""
+        first, *rest = (target.density(self.log) for target in self.targets)
+        return first - rest[0] if rest else first
+
+    @property
+    def follows_the_log(self) -> bool:
+        """Whether a target is the logged policy, which changes: rounds count alike then."""
+        return any(target.pi is None for target in self.targets)
+
+
+def group_of(subgroup: Any, n: int) -> np.ndarray:
+    g = np.asarray(subgroup)
+    if g.shape != (n,) or g.dtype != bool:
+        raise ValueError(f"subgroup must be true or false for each of {n} rounds; got {g.shape}")
+    if not g.any():
+        raise ValueError("subgroup must have a round; got none")
+    return g
+
+
+def observed_by(
+    log: Log, missing: Any, observed: np.ndarray, on: np.ndarray, limits: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """By what w is multiplied, (n,), and the rounds that count."""
+    n = len(log)
+    if missing is None or isinstance(missing, str):
+        one_of(missing, "missing", MISSING)
+        if observed.all():
+            return np.ones(n), on
+        if missing is None:
+            raise ValueError(
+                f"{int((~observed).sum())} of {n} rewards are missing (NaN): say what they are by "
+                'missing="open", "random", "bounds" or P(observed)'
+            )
+        if missing == "bounds" and limits is None:
+            raise ValueError('missing="bounds" needs bounds=(lo, hi)')
+        return np.ones(n), on & observed if missing == "random" else on
+    chance = np.broadcast_to(np.asarray(missing, dtype=np.float64), (n,))
+    if not ((chance[observed] > 0) & (chance[observed] <= 1)).all():
+        raise ValueError("P(observed) must be in (0, 1] wherever a reward was observed")
+    return np.where(observed, 1 / np.where(observed, chance, 1.0), 0.0), on
+
+
+def targets_of(log: Log, target: Any) -> tuple[Target, ...]:
+    pair = isinstance(target, tuple) and len(target) == 2
+    return tuple(target_of(log, t) for t in (target if pair else (target,)))
+
+
+def supported_by(
+    log: Log, targets: Sequence[Target], on: np.ndarray, while_available: bool
+) -> tuple[np.ndarray, list[str]]:
+    """The rounds that count, and what to say of it."""
+    could = on.copy()
+    for target in targets:
+        if target.pi is not None:
+            could &= supported(log, target.pi, on)
+    lost = int((on & ~could).sum())
+    if not lost:
+        return on, []
+    if not while_available:
+        raise Unsupported(
+            f"the target wants arms that had probability 0 in {lost} of {int(on.sum())} rounds "
+            f"({lost / on.sum():.1%}); while_available=True leaves them out"
+        )
+    if not could.any():
+        raise Unsupported("the target wants arms that had probability 0 in every round")
+    said = [f"the value is that of the {could.sum() / on.sum():.1%} of rounds where it could act"]
+    shares = [could[rows][on[rows]].mean() for rows in log.batches if on[rows].any()]
+    if any(0 < share < 1 for share in shares):
+        said.append("what could be done changed within batches: the value is that of such contexts")
+    return could, said
+
+
+def sizes_of(asked: Question) -> tuple[float, float, float, float]:
+    """Realised and expected effective sample size, largest share and mean of w: of the target for
+    which they are worst."""
+    log, on = asked.log, asked.on
+    worst = (np.inf, np.nan, np.nan, np.nan)
+    for target in asked.targets:
+        w, n = target.weights(log)[on], int(on.sum())
+        total = w.sum()
+        promised = np.nan
+        if target.pi is None:
+            promised = float(n)
+        elif log.probabilities is not None:
+            promised = n**2 / spread(target.pi[on], log.probabilities[on]).sum()
+        largest = w.max() / total if total > 0 else np.nan
+        size = estimators.ess(w)
+        if size < worst[0]:
+            worst = (size, float(promised), float(largest), float(w.mean()))
+    return worst
+
+
+def refusals(
+    asked: Question, estimator: str, weights: str, realised: float, promised: float, *,
+    force: bool, predictable: bool,
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Why there is no interval, "" where there is one; and warnings."""
+    log, warned = asked.log, list[str]()
+    trained = max(target.trained for target in asked.targets)
+    fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
+    seen_little = not asked.follows_the_log and realised >= LUCKY * promised
+    doubt = check(log)
+    if estimator in POINTS:
+        return f"{estimator!r} is biased: a number without an interval", warned
+    if not predictable:
+        return "the target or the means were learned from the rounds that judge it", warned
+    if trained:
+        return f"the target was trained on {trained} of these {len(log)} rounds", warned
+    if doubt.refuted and not force:
+        return (
+            f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
+            f"{doubt.at}): see check(log)"
+        ), warned
+    if realised < FEW:
+        return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
+    if seen_little and fragile:
+        return (
+            f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
+            f"expected {promised:.0f}: rounds that carry much weight are still to come"
+        ), warned
+    if seen_little:
+        warned.append(
+            f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
+            "that carry much weight are still to come, and the interval may be too narrow"
+        )
+    if realised < SCARCE:
+        warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")
+    return "", warned

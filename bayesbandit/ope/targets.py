@@ -1,0 +1,139 @@
+"""Whose value is asked for: probabilities π (n, K) at the contexts of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from inspect import ismethod
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.bandits import deciding
+from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.checks import shown
+from bayesbandit.ope.logs.columns import distribution
+from bayesbandit.ope.logs.log import Log
+
+WINDOW = 50  # consecutive rounds by which a log knows itself again where its rows repeat
+DISTINCT = 0.99  # share of different rows above which one is enough
+
+
+class Unsupported(ValueError):
+    """A target wants arms that the log never took."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Probabilities π (n, K), None where they are the logged ones; and how many of the rounds the
+    target has been trained on."""
+
+    pi: np.ndarray | None
+    trained: int = 0
+
+    def weights(self, log: Log) -> np.ndarray:
+        """Return w = π(X, A)/e(X, A), (n,)."""
+        if self.pi is None:
+            return np.ones(len(log))
+        return self.pi[np.arange(len(log)), log.played] / log.propensity
+
+    def density(self, log: Log) -> np.ndarray:
+        """Return π, or the logged probabilities."""
+        if self.pi is not None:
+            return self.pi
+        if log.probabilities is None:
+            raise ValueError("this estimate of the logged policy needs probabilities (n, K)")
+        return log.probabilities
+
+
+def target_of(log: Log, target: Any) -> Target:
+    """Return what a target does in each round of the log: an arm's name, probabilities (n, K), a
+    bandit, a function of contexts (n, d) that gives names (n,) or probabilities (n, K), as
+    `bandit.greedy`; None is the logged policy."""
+    K = len(log.arms)
+    if target is None:
+        return Target(None)
+    if isinstance(target, str | int | np.integer) and not isinstance(target, bool):
+        if target not in log.arms:
+            raise ValueError(f"a target must be among {list(log.arms)!r}; got {target!r}")
+        pi = np.zeros((len(log), K))
+        pi[:, log.arms.index(target)] = 1.0
+        return Target(pi)
+    if isinstance(target, Bandit):
+        frozen = _plain(target)
+        with frozen.lock:
+            p = deciding.probabilities(frozen, log.x)
+        return Target(_placed(log, p, frozen.arms), trained_on(log, target))
+    if callable(target):
+        bandit = target.__self__ if ismethod(target) else None
+        if isinstance(bandit, Bandit):
+            found = getattr(_plain(bandit), target.__name__)(log.x)
+            arms = bandit.arms
+        else:
+            bandit, found, arms = None, target(log.x), log.arms
+        trained = 0 if bandit is None else trained_on(log, bandit)
+        if np.ndim(found) == 1:
+            return Target(_one_hot(log, np.asarray(found)), trained)
+        return Target(_placed(log, found, arms), trained)
+    if isinstance(target, tuple | str | bytes | dict):
+        raise TypeError(f"a target is an arm, probabilities (n, K), a bandit; got {shown(target)}")
+    return Target(distribution(target, len(log), log.arms, "a target's probabilities"))
+
+
+def _plain(bandit: Bandit) -> Bandit:
+    """A frozen copy that takes contexts as numbers."""
+    frozen = bandit.copy()
+    frozen.encoder = None  # those of a log are numbers by now
+    return frozen
+
+
+def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
+    """Probabilities over a bandit's arms in the log's columns."""
+    if list(arms) == list(log.arms):
+        return distribution(p, len(log), log.arms, "a target's probabilities")
+    unknown = [arm for arm in arms if arm not in log.arms]
+    if unknown:
+        raise Unsupported(f"the target has arms that the log has not: {unknown!r}")
+    pi = np.zeros((len(log), len(log.arms)))
+    pi[:, [log.arms.index(arm) for arm in arms]] = p
+    return distribution(pi, len(log), log.arms, "a target's probabilities")
+
+
+def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
+    if names.shape != (len(log),):
+        raise ValueError(f"a target must name an arm for {len(log)} rounds; got {names.shape}")
+    pi = np.zeros((len(log), len(log.arms)))
+    for name in set(names.tolist()):
+        if name not in log.arms:
+            raise ValueError(f"a target must name arms among {list(log.arms)!r}; got {name!r}")
+        pi[names == name, log.arms.index(name)] = 1.0
+    return pi
+
+
+def trained_on(log: Log, bandit: Bandit) -> int:
+    """Return how many rounds of the log the bandit's history has: contexts, arms and rewards alike,
+    round by round, or 50 rounds in a row where rows repeat by chance."""
+    past = bandit.history
+    if not len(past) or log.x.shape[1] != past.layout.n_features:
+        return 0
+    index = {arm: float(k) for k, arm in enumerate(log.arms)}
+    names = np.array([index.get(arm, -1.0) for arm in past.arm.tolist()])
+    own = np.column_stack([log.x, log.played, log.reward])
+    theirs = np.column_stack([past.x, names, past.reward])
+    _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
+    mine, seen = number.ravel()[: len(own)], number.ravel()[len(own) :]
+    if len(np.unique(mine)) >= DISTINCT * len(mine):
+        return int(np.isin(mine, seen).sum())
+    size = min(WINDOW, len(mine))
+    if len(seen) < size:
+        return 0
+    windows = np.lib.stride_tricks.sliding_window_view
+    runs = {run.tobytes() for run in windows(seen, size)}
+    found = np.array([run.tobytes() in runs for run in windows(mine, size)])
+    return int(np.convolve(found, np.ones(size)).astype(bool).sum())
+
+
+def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """Return the rounds (n,) in which every arm that the target wants had a chance."""
+    if log.probabilities is None:
+        return on
+    return on & ~((pi > 0) & (log.probabilities == 0)).any(axis=1)

@@ -1,0 +1,87 @@
+"""Weights h_t of rounds: predictable, and free of X_t, so that they change no estimand.
+
+Hadad et al. (2021), Confidence intervals for policy evaluation in adaptive experiments; Zhan et al.
+(2021), Off-policy evaluation via adaptive weighting with data from contextual bandits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bayesbandit.ope.logs.log import Log
+
+WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
+POWER = {"stablevar": 0.5, "minvar": 1.0}
+CONTEXTS = 10_000  # earlier ones, at most, over which a snapshot is averaged
+LEAST = 0.1  # φ of a batch, as a share of the average so far: two policies may agree for a while
+
+
+def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Return Σ_k δ_k²/e_k of rows (n, K), 0/0 = 0: the variance that weighting by 1/e costs."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(delta == 0, 0.0, delta**2 / e).sum(axis=1)
+
+
+def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """Return φ (B,), the mean of Σ_k δ²/e_t(X, k) that each batch's policy is expected to have.
+
+    δ: the target (n, K), or the difference of two. on: rounds that count (n,). With snapshots, the
+    batch's policy at the contexts of earlier batches; without, the previous batch's mean. The first
+    batch has its own. Needs the probabilities (n, K).
+    """
+    assert log.probabilities is not None
+    found, so_far, n = np.empty(len(log.batches)), 0.0, 0
+    own = spread(delta, log.probabilities)
+    for b, rows in enumerate(log.batches):
+        if log.snapshots is not None and b > 0:
+            before = np.flatnonzero(on[: rows.start])
+            before = before[:: -(-len(before) // CONTEXTS)] if len(before) else before
+            costs = spread(delta[before], log.policy(b, before)) if len(before) else own[:0]
+        else:
+            last = log.batches[max(b - 1, 0)]
+            costs = own[last][on[last]]
+        if n == 0 or len(costs) == 0:  # nothing before: its own, or what has been so far
+            costs = own[rows][on[rows]] if n == 0 else np.array([so_far / n])
+        mean = costs.mean() if len(costs) else 0.0
+        found[b] = max(mean, LEAST * so_far / max(n, 1))
+        if found[b] == 0.0:  # two policies that agree so far: the most that they may cost
+            found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
+        so_far, n = so_far + own[rows][on[rows]].sum(), n + int(on[rows].sum())
+    return found
+
+
+def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
+    """Return each round's value (n,) of its batch's (B,)."""
+    return np.repeat(values, [rows.stop - rows.start for rows in log.batches])
+
+
+def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: str) -> np.ndarray:
+    """Return h (n,): 1, φ^−½ (StableVar) or φ^−1 (MinVar); 0 where a round does not count."""
+    if weights == "equal":
+        return on.astype(np.float64)
+    found = phi(log, delta, on)
+    return by_batch(log, found ** -POWER[weights]) * on
+
+
+def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Return the shares h (n,), the value Σ_t B_t and its variance, by weights that depend on x.
+
+    h_t(x) = 1/Σ_k δ²/e_t(x, k), Z(x) = Σ_s h_s(x), B_t = h_t(X_t) Γ_t/Z(X_t), and
+    var = Σ_t (B_t − Σ_s h_t(X_s) B_s/Z(X_s))² (Zhan et al. 2021), snapshot by snapshot in O(nK)
+    memory.
+    """
+
+    def h_of(b: int) -> np.ndarray:
+        cost = spread(delta, log.policy(b, slice(None)))
+        return np.divide(1.0, cost, out=np.ones_like(cost), where=cost > 0)
+
+    Z, own = np.zeros(len(log)), np.empty(len(log))
+    for b, rows in enumerate(log.batches):
+        h = h_of(b)
+        Z += (rows.stop - rows.start) * h
+        own[rows] = h[rows]
+    share = own / Z
+    B = share * scores
+    each = B / Z
+    centre = by_batch(log, np.array([h_of(b) @ each for b in range(len(log.batches))]))
+    return share, float(B.sum()), float(((B - centre) ** 2).sum())

@@ -1,0 +1,356 @@
+"""Estimates against formulas, exact identities, and each refusal by a log that deserves it."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.ope import Log, estimate, evaluate
+from bayesbandit.ope.weights import contextual, phi
+from tests.ope.designs import BATCH, linear, logs
+
+N, K = 400, 3
+
+
+def made(seed=0, n=N, batch=True):
+    """A log with contexts, three arms and rewards in [0, 1], and a target (n, K)."""
+    rng = np.random.default_rng(seed)
+    x, e = rng.normal(size=(n, 2)), 0.1 / K + 0.9 * rng.dirichlet(np.ones(K), size=n)
+    arm = (e.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    reward = np.clip(0.5 + 0.2 * x[:, 0] * (arm - 1) + 0.1 * rng.normal(size=n), 0, 1)
+    pi = rng.dirichlet(np.ones(K), size=n)
+    return Log(x, arm, reward, e, batch=np.arange(n) // BATCH if batch else None), pi
+
+
+def parts(log, pi):
+    rows = np.arange(len(log))
+    return pi[rows, log.played] / log.propensity, log.reward, rows
+
+
+def test_estimators_by_hand():
+    """As in obp: SNIPS by the mean weight, SWITCH by w ≤ τ, shrunk DR by λw/(w² + λ)."""
+    log, pi = made()
+    m = np.random.default_rng(1).random((N, K))
+    w, y, rows = parts(log, pi)
+    m_A, base = m[rows, log.played], (pi * m).sum(axis=1)
+    by_hand = {
+        "ips": (w * y).mean(),
+        "snips": (w * y).sum() / w.sum(),
+        "clipped": (np.minimum(w, 2.0) * y).mean(),
+        "dm": base.mean(),
+        "dr": (base + w * (y - m_A)).mean(),
+        "switch": (base + w * (w <= 2.0) * (y - m_A)).mean(),
+        "shrunk": (base + 3.0 * w / (w**2 + 3.0) * (y - m_A)).mean(),
+    }
+    for name, value in by_hand.items():
+        found = estimate(log, pi, name, m, "equal", clip=2.0, tau=2.0, lam=3.0)
+        assert found.value == pytest.approx(value, rel=1e-12), name
+        if name in ("clipped", "dm", "switch", "shrunk"):
+            assert "biased" in found.refused
+            assert np.isnan([found.low, found.high]).all()
+    v = by_hand["snips"]
+    found = estimate(log, pi, "snips", weights="equal")
+    assert found.se == pytest.approx(np.sqrt((w**2 * (y - v) ** 2).sum()) / w.sum(), rel=1e-12)
+    found = estimate(log, pi, "dr", m, "equal")
+    g = base + w * (y - m_A)
+    assert found.se == pytest.approx(np.sqrt(((g - g.mean()) ** 2).sum()) / N, rel=1e-12)
+    assert found.ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
+    assert found.expected_ess == pytest.approx(N**2 / (pi**2 / log.probabilities).sum())
+
+
+@pytest.mark.parametrize("weights", ["equal", "minvar"])
+def test_unbiased_by_enumeration(weights):
+    """Three rounds, two arms, binary rewards and a policy that learns: E[Σ hΓ] = V E[Σ h]."""
+    value, total = 0.0, 0.0
+    theta = np.array([0.3, 0.6])
+    for arms, rewards in product(product((0, 1), repeat=3), product((0, 1), repeat=3)):
+        e = [np.array([0.5, 0.5])]
+        for a, r in zip(arms[:2], rewards[:2], strict=True):
+            shift = 0.2 * (r if a == 1 else -r)
+            p = np.clip(e[-1][1] + shift, 0.2, 0.8)
+            e.append(np.array([1 - p, p]))
+        chance = np.prod([p[a] for p, a in zip(e, arms, strict=True)])
+        chance *= np.prod([theta[a] ** r * (1 - theta[a]) ** (1 - r)
+                           for a, r in zip(arms, rewards, strict=True)])  # fmt: skip
+        log = Log(None, list(arms), rewards, np.array(e), arms=2, batch=[0, 1, 2])
+        found = estimate(log, 1, weights=weights)
+        value += chance * (found.h * (found.scores - 0.6)).sum()
+        total += chance
+    assert total == pytest.approx(1.0)
+    assert value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_logged_policy_earned_the_mean_reward():
+    log, _ = made()
+    assert estimate(log, None).value == pytest.approx(log.reward.mean(), rel=1e-14)
+    for name in ("ips", "snips", "clipped"):
+        found = estimate(log, log.probabilities, name, weights="equal")
+        assert found.value == pytest.approx(log.reward.mean(), rel=1e-14)
+    assert estimate(log, (log.probabilities, None)).value == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["ips", "snips", "dr", "switch"])
+def test_contrasts_are_paired(name):
+    log, pi = made()
+    m = np.full((N, K), 0.4)
+    one, other, gap = (estimate(log, t, name, m, "equal") for t in (0, pi, (0, pi)))
+    assert gap.value == pytest.approx(one.value - other.value, rel=1e-9)
+    np.testing.assert_allclose(gap.scores, one.scores - other.scores, atol=1e-12)
+    back = estimate(log, (pi, 0), name, m, "equal")
+    assert (back.value, back.se) == pytest.approx((-gap.value, gap.se))
+    same = estimate(log, (pi, pi))
+    assert (same.value, same.se, same.p) == (0, 0, 1)
+
+
+def test_swapping_arms_changes_nothing():
+    log, _ = made()
+    order = [2, 0, 1]
+    names = np.array(["a", "b", "c"])
+    one = Log(log.x, names[log.played], log.reward, log.probabilities, arms=list("abc"))
+    two = Log(
+        log.x, names[log.played], log.reward, log.probabilities[:, order], arms=names[order]
+    )  # fmt: skip
+    for target in ("a", ("b", "c"), lambda x: np.where(x[:, 0] > 0, "a", "c")):
+        a, b = estimate(one, target), estimate(two, target)
+        assert (a.value, a.se, a.ess) == pytest.approx((b.value, b.se, b.ess))
+
+
+def test_means_are_predictable():
+    """Later rewards do not change earlier means, nor weights of rounds."""
+    from sklearn.linear_model import LinearRegression
+
+    log, pi = made()
+    other = Log(log.x, log.played, np.where(np.arange(N) < 200, log.reward, 1 - log.reward),
+                log.probabilities, batch=log.batch)  # fmt: skip
+    for mean in ("chosen", "running", "arm", "ridge", "quadratic", LinearRegression()):
+        one, two = (estimate(log_, pi, mean=mean, force=True) for log_ in (log, other))
+        np.testing.assert_array_equal(one.m[:200], two.m[:200])
+        assert not np.allclose(one.m[280:], two.m[280:])
+        np.testing.assert_array_equal(one.h, two.h)
+        assert one.m.min() >= 0
+        assert one.m.max() <= 1
+    arm = estimate(log, pi, mean="arm").m
+    past = slice(0, 240)
+    r = log.reward[past].mean()
+    mine = log.played[past] == 1
+    shrunk = (5 * r + log.reward[past][mine].sum()) / (5 + mine.sum())
+    np.testing.assert_allclose(arm[240:280, 1], shrunk)
+
+
+def test_forward_ridge_is_scikit_learns():
+    from sklearn.linear_model import Ridge
+
+    log, pi = made()
+    found = estimate(log, pi, mean="ridge").m[200:240]
+    past, now = log.x[:200], log.x[200:240]
+    z = (past - past.mean(axis=0)) / past.std(axis=0)
+    f = np.column_stack([np.ones(200), z])
+    r = log.reward[:200].mean()
+    for k in range(K):
+        mine = log.played[:200] == k
+        fit = Ridge(alpha=1.0, fit_intercept=False).fit(f[mine], log.reward[:200][mine] - r)
+        new = np.column_stack([np.ones(40), (now - past.mean(axis=0)) / past.std(axis=0)])
+        low, high = log.reward[:200].min(), log.reward[:200].max()
+        np.testing.assert_allclose(found[:, k], np.clip(r + fit.predict(new), low, high))
+
+
+def test_weights_by_hand():
+    log, pi = made()
+    cost = (pi**2 / log.probabilities).sum(axis=1).reshape(-1, BATCH).mean(axis=1)
+    h = np.repeat(1 / np.append(cost[0], cost[:-1]), BATCH)
+    np.testing.assert_allclose(estimate(log, pi).h, h)
+    np.testing.assert_allclose(estimate(log, pi, weights="stablevar").h, np.sqrt(h))
+
+
+def test_snapshots_and_contextual_weights_by_hand():
+    """Against the (T, T) table that the toolkit does not make."""
+    rng = np.random.default_rng(3)
+    n, slopes = 60, np.array([0.0, 1.0, -0.5])
+    x, batch = rng.normal(size=(n, 1)), np.arange(n) // 20
+
+    def policy(b, x):
+        odds = np.exp(slopes[int(b)] * x * np.array([0.0, 1.0]))
+        return odds / odds.sum(axis=1, keepdims=True)
+
+    e = np.vstack([policy(b, x[batch == b]) for b in range(3)])
+    arm = (rng.random(n) < e[:, 1]).astype(int)
+    log = Log(x, arm, rng.random(n), e, batch=batch, snapshots=policy)
+    delta = np.eye(2)[np.ones(n, int)]
+    expected = [1 / policy(0, x[:20])[:, 1], 1 / policy(1, x[:20])[:, 1]]
+    expected.append(1 / policy(2, x[:40])[:, 1])
+    np.testing.assert_allclose(
+        phi(log, delta, np.ones(n, bool)), [part.mean() for part in expected]
+    )
+    scores = rng.normal(size=n)
+    table = np.array([policy(b, x)[:, 1] for b in batch])  # h_t(X_s), (t, s)
+    Z = table.sum(axis=0)
+    B = np.diag(table) * scores / Z
+    centre = table @ (B / Z)
+    _, value, variance = contextual(log, delta, scores)
+    assert value == pytest.approx(B.sum())
+    assert variance == pytest.approx(((B - centre) ** 2).sum())
+    assert estimate(log, 1, weights="contextual").weights == "contextual"
+    arrays = Log(x, arm, log.reward, e, batch=batch,
+                 snapshots=np.array([policy(b, x) for b in range(3)]))  # fmt: skip
+    assert estimate(arrays, 1).value == pytest.approx(estimate(log, 1).value)
+
+
+def test_subgroups_by_hand():
+    log, pi = made()
+    g = log.x[:, 0] > 0
+    whole, part = estimate(log, pi, mean="running"), estimate(log, pi, mean="running", subgroup=g)
+    assert part.n == g.sum()
+    h, scores = part.h, part.scores
+    assert (h[~g] == 0).all()
+    v = (h * scores).sum() / h.sum()
+    assert part.value == pytest.approx(v)
+    assert part.se == pytest.approx(np.sqrt((h**2 * (scores - v) ** 2).sum()) / h.sum())
+    assert whole.n == N
+
+
+def test_missing_rewards():
+    log, pi = made()
+    holes = log.reward.copy()
+    holes[::10] = np.nan
+    open_ = Log(log.x, log.played, np.where(np.arange(N) < 300, log.reward, np.nan),
+                log.probabilities)  # fmt: skip
+    some = Log(log.x, log.played, holes, log.probabilities)
+    with pytest.raises(ValueError, match=r"40 of 400 rewards are missing \(NaN\)"):
+        estimate(some, pi)
+    with pytest.raises(ValueError, match="the reward of round 0 is open"):
+        estimate(some, pi, missing="open")
+    prefix = estimate(open_[:300], pi[:300])
+    assert estimate(open_, pi, missing="open").value == prefix.value
+    assert estimate(some, pi, missing="random").n == 360
+    with pytest.raises(ValueError, match="needs bounds"):
+        estimate(some, pi, missing="bounds")
+    one = estimate(some, (pi, 0), missing="bounds", bounds=(0, 1))
+    full = estimate(log, (pi, 0))
+    assert one.low < full.low < full.high < one.high
+    w = pi[np.arange(N), log.played] / log.propensity / 0.9
+    found = estimate(some, pi, "ips", weights="equal", missing=0.9)
+    assert found.value == pytest.approx(np.nansum(w * holes) / N)
+
+
+def test_availability():
+    log, _ = made()
+    e = log.probabilities.copy()
+    e[:200, 2] = 0
+    e /= e.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(5)
+    arm = (e.cumsum(axis=1) > rng.random((N, 1))).argmax(axis=1)
+    part = Log(log.x, arm, log.reward, e, available=e > 0, batch=log.batch)
+    with pytest.raises(ValueError, match=r"probability 0 in 200 of 400 rounds \(50.0%\)"):
+        estimate(part, 2)
+    found = estimate(part, 2, mean="arm", while_available=True)
+    assert found.n == 200
+    assert "50.0% of rounds" in found.warnings[0]
+    assert found.value == pytest.approx(estimate(part[200:], 2, mean="arm").value)
+    table = evaluate(part, {"a": 0, "c": 2}).table
+    assert "200 of 400" in table.refused["c"]
+    assert np.isnan(table.estimate["c"])
+    assert table.refused["a"] == ""
+
+
+def test_refusals():
+    log, pi = made()
+    rare = np.tile([0.996, 0.002, 0.002], (N, 1))
+    few = Log(None, np.where(np.arange(N) % 200 == 3, 1, 0), np.ones(N), rare)
+    assert "effective sample size is 2.0, below 5" in estimate(few, 1).refused
+    lucky = np.tile([0.9, 0.099, 0.001], (N, 1))  # the third arm is taken where it was likely
+    lucky[:40] = 1 / 3
+    arm = np.where(np.arange(N) < 40, np.arange(N) % 3, 0)
+    late = Log(None, arm, np.ones(N), lucky, batch=np.arange(N) // 40)
+    late.checked = bb.ope.check(log)  # its probabilities are not what is asked here
+    for settings in ({"estimator": "ips"}, {"weights": "equal"}, {"weights": "stablevar"}):
+        assert "times the expected" in estimate(late, 2, **settings).refused
+    default = estimate(late, 2)
+    assert default.refused == ""
+    assert any("expected" in said for said in default.warnings)
+    assert "learned from the rounds" in estimate(log, pi, predictable=False).refused
+    with pytest.raises(ValueError, match="declared bounds"):
+        estimate(log, pi, sequence="exact")
+    with pytest.raises(ValueError, match=r"declared bounds \[0, 0.5\]; got"):
+        estimate(log, pi, sequence=(0, 0.5))
+    with pytest.raises(ValueError, match="need a log with snapshots"):
+        estimate(log, pi, weights="contextual")
+    with pytest.raises(ValueError, match="estimator must be one of"):
+        estimate(log, pi, "magic")
+    with pytest.raises(ValueError, match=r"a target must be among \[0, 1, 2\]; got 7"):
+        estimate(log, 7)
+    with pytest.raises(ValueError, match="must sum to 1"):
+        estimate(log, pi * 0.9)
+    bare = Log(log.x, log.played, log.reward, arms=3, propensity=log.propensity)
+    assert estimate(bare, 1).weights == "equal"
+    with pytest.raises(ValueError, match="need the probabilities"):
+        estimate(bare, 1, weights="stablevar")
+
+
+def test_a_refuted_log_needs_force():
+    x, arm, reward, e = (part[0] for part in linear(1, seed=2))
+    wrong = Log(x, arm, reward, np.full_like(e, 1 / 3))
+    found = estimate(wrong, 0)
+    assert "refuted" in found.refused
+    assert np.isnan(found.low)
+    assert estimate(wrong, 0, force=True).refused == ""
+
+
+@pytest.mark.parametrize("d", [2, 0])
+def test_a_bandit_is_not_judged_by_what_it_learned(d):
+    rng = np.random.default_rng(1)
+    bandit = bb.LinTS(["a", "b"], d, seed=0, min_probability=0.1)
+    x = rng.normal(size=(300, d))
+    for row in x:
+        bandit.observe(bandit.choose(row), float(rng.random() < 0.5))
+    log = Log.of(bandit.history)
+    for target in (bandit, bandit.greedy):
+        assert "trained on 300 of these 300" in estimate(log, target).refused
+    first, later = log.split(0.5)
+    fresh = bb.LinTS(["b", "a"], d, seed=1)
+    fresh.update(first.x, first.arm, first.reward, first.propensity)
+    assert "trained" not in estimate(later, fresh).refused
+    p = fresh.probabilities(later.x if d else None)
+    if d:
+        assert estimate(later, fresh).value == pytest.approx(estimate(later, p[:, ::-1]).value)
+
+
+def test_evaluation():
+    log, pi = made(n=1_000)
+    result = evaluate(log, {"zero": 0, "two": 2, "mix": pi, "logged": None})
+    names = ["estimate", "se", "low", "high", "ess", "expected_ess", "largest_weight", "n"]
+    assert list(result.table.columns) == [*names, "refused"]
+    gap = result.contrast("zero", "mix")
+    assert gap.value == estimate(log, (0, pi)).value
+    wide = result.simultaneous()
+    assert (wide.low < result.table.low).all()
+    pairs = result.contrasts(against="logged")
+    assert (pairs.p_adjusted >= pairs.p).all()
+    assert len(result.contrasts()) == 6
+    groups = result.subgroups(np.where(log.x[:, 0] > 0, "high", "low"))
+    assert isinstance(groups.index, pd.MultiIndex)
+    assert groups.loc[("two", "high")].estimate > groups.loc[("two", "low")].estimate
+    assert result.best().policy is None
+    with pytest.raises(ValueError, match="gives a sequence"):
+        result.sequence  # noqa: B018
+    with pytest.raises(ValueError, match="at most 20"):
+        result.subgroups("x0")
+    with pytest.raises(ValueError, match="a policy must be among"):
+        result.contrast("zero", "nobody")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["well", "mis", "mis, decaying", "well, decaying"])
+def test_coverage(design):
+    """At least 91 % of 300 intervals, within three standard errors (1.6 each), where no warning
+    says that rounds which carry much weight are still to come; with it, 74 % in one design."""
+    from tests.ope.designs import DESIGNS
+
+    well, floor = DESIGNS[design]
+    for target in (0, (0, 1)):
+        ends = [estimate(log, target, force=True) for log in logs(linear(300, 7, well, floor))]
+        calm = [e for e in ends if not any("expected" in said for said in e.warnings)]
+        hit = [e.low <= 0 <= e.high for e in calm if e.low == e.low]
+        assert np.mean(hit) > 0.91 - 0.048
+        assert len(hit) > 150

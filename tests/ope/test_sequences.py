@@ -1,0 +1,191 @@
+"""Intervals that hold at every round at once, online too, and the test of propensities."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
+from bayesbandit.ope.check import e_process
+from bayesbandit.ope.sequences import BETS, Wealth, always_valid_p, asymptotic, bet_scores, log_e
+from tests.ope.designs import bernoulli, linear, logs
+
+
+def test_asymptotic_by_hand():
+    rng = np.random.default_rng(0)
+    d, h = rng.normal(size=300) + 0.2, rng.random(300) + 0.5
+    found = asymptotic(d, h, 0.05)
+    assert found.rounds[0] == 119
+    for t in (120, 200, 300):
+        v = (h[:t] @ d[:t]) / h[:t].sum()
+        V = (h[:t] ** 2 * (d[:t] - v) ** 2).sum()
+        v0 = (h[:120] @ d[:120]) / h[:120].sum()
+        V0 = (h[:120] ** 2 * (d[:120] - v0) ** 2).sum() * 150 / 120
+        r = (-2 * np.log(0.05) + np.log(-2 * np.log(0.05)) + 1) / V0
+        half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / 0.05**2)) / h[:t].sum()
+        assert found.low[t - 120] == pytest.approx(v - half)
+        assert found.high[t - 120] == pytest.approx(v + half)
+    assert len(asymptotic(d[:100], h[:100], 0.05).rounds) == 0
+
+
+def test_the_e_process_is_one_under_the_null_in_the_mean():
+    """E[E] = 1 at the boundary, by quadrature over S ~ N(0, V)."""
+    z, w = np.polynomial.hermite_e.hermegauss(80)
+    V = 4.0
+    E = np.exp(log_e(np.sqrt(V) * z, np.full(80, V), 0.1))
+    assert (w / w.sum()) @ E == pytest.approx(1.0, abs=1e-6)
+
+
+def test_scores_of_bets_by_enumeration():
+    """Never below −k, and with the target's value as their mean."""
+    pi, e = np.array([[0.7, 0.3, 0.0]]), np.array([[0.1, 0.5, 0.4]])
+    m, worth = np.array([[0.9, 0.2, 0.5]]), np.array([0.25, 0.5, 0.75])
+    mean = 0.0
+    for a in range(3):
+        for r, chance in ((0.0, 1 - worth[a]), (1.0, worth[a])):
+            phi = bet_scores(pi, e, e[:, a], np.array([a]), np.array([r]), m, 1.0)[0]
+            assert phi >= -1
+            mean += e[0, a] * chance * phi
+    assert mean == pytest.approx((pi[0] * worth).sum())
+
+
+def test_wealth_by_hand():
+    phi = np.random.default_rng(1).random(200)
+    ends = Wealth(1.0, 0.05, grid=100).add(phi)
+    nu = np.arange(1, 101) / 100
+    gain = (phi[:, None, None] + 1) / (nu[:, None] + 1) - 1
+    wealth = np.cumprod(1 + BETS * gain, axis=0).mean(axis=2)
+    rich = np.maximum.accumulate(wealth, axis=0) >= 40
+    np.testing.assert_allclose(ends, [nu[row].max(initial=0.0) for row in rich])
+    again = Wealth(1.0, 0.05, grid=100)
+    np.testing.assert_allclose(np.concatenate([again.add(phi[[t]]) for t in range(200)]), ends)
+
+
+def test_exact_sequences_turn_with_the_rewards():
+    log = next(logs(bernoulli(1, seed=3, T=400)))
+    m = np.full((400, 3), 0.4)
+    s = estimate(log, 0, mean=m, sequence=(0, 1), force=True).sequence
+    assert (np.diff(s.low) >= 0).all()
+    assert (np.diff(s.high) <= 0).all()
+    other = Log(None, log.played, 10 - 10 * log.reward, log.probabilities, batch=log.batch)
+    t = estimate(other, 0, mean=10 - 10 * m, sequence=(0, 10), force=True).sequence
+    np.testing.assert_allclose(t.low, 10 - 10 * s.high, atol=1e-9)
+    one, two = (
+        estimate(log, pair, sequence=(0, 1), force=True).sequence for pair in ((0, 1), (1, 0))
+    )
+    np.testing.assert_allclose(one.low, -two.high)
+
+
+def test_best_finds_the_best():
+    rng = np.random.default_rng(0)
+    n = 1_500
+    arm, e = rng.integers(3, size=n), np.full((n, 3), 1 / 3)
+    reward = (rng.random(n) < np.array([0.3, 0.3, 0.6])[arm]).astype(float)
+    result = evaluate(Log(None, arm, reward, e), [0, 1, 2], sequence="asymptotic")
+    assert result.best().policy == 2
+    assert result.sequence.groupby("policy").size().tolist() == [1381] * 3
+    monitor = Monitor(3, planned=n)
+    for a, r in zip(arm, reward, strict=True):
+        assert monitor.t >= 120 or monitor.best() is None
+        monitor.add(int(a), r, e[0])
+    assert monitor.best() == 2
+    table = monitor.values_table()
+    assert table.estimate[2] == pytest.approx(result.table.estimate[2], abs=0.02)
+    assert (table.low < [0.3, 0.3, 0.6]).all()
+    assert (table.high > [0.3, 0.3, 0.6]).all()
+
+
+def test_a_monitor_agrees_with_the_log():
+    """The same e-process as `always_valid_p` where weights are equal and means 0."""
+    rng = np.random.default_rng(2)
+    n, e = 400, np.array([0.5, 0.3, 0.2])
+    arm, reward = rng.choice(3, size=n, p=e), rng.normal(size=n)
+    monitor = Monitor(3, planned=n, block=10_000, bounds=(-9, 9))
+    monitor.left = 10_000  # one block: means stay 0, and weights
+    for a, r in zip(arm, reward, strict=True):
+        monitor.add(int(a), r, e)
+    log = Log(None, arm, reward, np.tile(e, (n, 1)))
+    for a, b in ((0, 1), (2, 0)):
+        found = estimate(log, (a, b), "ips", weights="equal")
+        p, q = always_valid_p(found.scores, found.h, 0.05)
+        assert monitor.p.loc[a, b] == pytest.approx(p)
+        assert monitor.p.loc[b, a] == pytest.approx(q)
+    exact = monitor.values_table()
+    assert ((exact.low >= -9) & (exact.high <= 9) & (exact.low < exact.high)).all()
+
+
+def test_what_a_monitor_refuses():
+    monitor = Monitor(["a", "b"], planned=500, bounds=(0, 1))
+    for args, said in (
+        (("c", 1.0, [0.5, 0.5]), "arms must be among"),
+        (("a", 2.0, [0.5, 0.5]), "rewards must lie within"),
+        (("a", 1.0, [1.0, 0.0]), "probabilities must be"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            monitor.add(*args)
+    assert monitor.t == 0
+    bandit = bb.LinTS(["a", "b"], 0, min_probability=0.1)
+    monitor.observe(bandit.choose(), 1.0)
+    assert monitor.t == 1
+
+
+def test_the_propensity_test_is_a_martingale():
+    """E[E_3] = 1 over all arms of three rounds."""
+    e = np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4], [0.1, 0.1, 0.8]])
+    x, mean = np.array([[1.0], [-2.0], [0.5]]), 0.0
+    for arms in np.ndindex(3, 3, 3):
+        chance = np.prod(e[np.arange(3), list(arms)])
+        if chance > 0:
+            mean += chance * np.exp(e_process(Log(x, list(arms), np.ones(3), e))[-1])
+    assert mean == pytest.approx(1.0)
+
+
+def test_calibration_and_placebo_of_a_true_log():
+    log = next(logs(linear(1, seed=4)))
+    found = check(log)
+    assert not found.refuted
+    assert found.calibration.taken.sum() == len(log)
+    assert found.calibration.expected.sum() == pytest.approx(len(log))
+    assert found.calibration.z.abs().max() < 4
+    assert found.placebo.abs().to_numpy().max() < 4
+    assert (found.overlap.smallest >= 1 / 30 - 1e-9).all()
+    assert check(log) is found
+    bare = check(Log(log.x, log.played, log.reward, arms=3, propensity=log.propensity))
+    assert np.isnan(bare.log_e)
+    assert not bare.refuted
+    assert len(bare.calibration) == 0
+
+
+def lies(e):
+    yield np.full_like(e, 1 / 3)
+    yield e[:, [1, 0, 2]]
+    yield np.broadcast_to(e.mean(axis=0), e.shape)
+
+
+def test_lies_are_found():
+    """Within 500 rounds."""
+    x, arm, reward, e = (part[0] for part in linear(1, seed=5, T=500))
+    for said in lies(e):
+        assert check(Log(x, arm, reward, said)).refuted
+
+
+@pytest.mark.slow
+def test_detection():
+    """Lies in at least 65 % of 300 logs of 500 rounds; the truth in at most 1 %, ± .6."""
+    found, true = [], []
+    for x, arm, reward, e in zip(*linear(300, 8, T=500), strict=True):
+        true.append(check(Log(x, arm, reward, e)).refuted)
+        found.append([check(Log(x, arm, reward, said)).refuted for said in lies(e)])
+    assert (np.mean(found, axis=0) >= 0.65).all()
+    assert np.mean(true) <= 0.01 + 3 * 0.006
+
+
+@pytest.mark.slow
+def test_peeking():
+    """Of 200 runs the exact sequence covers always in at least 97 %, at width .24."""
+    hit, width = [], []
+    for log in logs(bernoulli(200, seed=9)):
+        s = estimate(log, 0, sequence=(0, 1), force=True).sequence
+        hit.append((s.low <= 0.3).all() and (s.high >= 0.3).all())
+        width.append(s.high[-1] - s.low[-1])
+    assert np.mean(hit) >= 0.97
+    assert np.mean(width) <= 0.24
