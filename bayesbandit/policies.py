@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
-from bayesbandit.checks import LARGEST, declares, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, declares, finite, floats, number, shown, sums
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
@@ -143,6 +143,12 @@ def _number(value: Alpha, t: Any, what: str, **bounds: float) -> Any:
     return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in t])
 
 
+def _alpha(value: Alpha, t: Any) -> Any:
+    """α in round t, or (n, 1) of rounds t (n,); 0 where it is so small that α sd loses digits."""
+    alpha = _number(value, t, "alpha", least=0, largest=LARGEST)
+    return alpha * (alpha >= SIZES["smallest"])
+
+
 def _check(value: Alpha, what: str, **bounds: float) -> None:
     if not callable(value):
         number(value, what, **bounds)
@@ -179,7 +185,7 @@ class Thompson(Floored):
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
     def param(self, t: Any) -> Any:
-        return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
+        return _alpha(self.alpha, t)
 
     def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         return belief.best(x, self.param(t))
@@ -197,7 +203,7 @@ class UCB(Floored):
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
     def param(self, t: Any) -> Any:
-        return _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
+        return _alpha(self.alpha, t)
 
     def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
         mean, sd = belief.moments(x)

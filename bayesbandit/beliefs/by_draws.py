@@ -19,6 +19,7 @@ from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.machine.memory import AT_ONCE
 
 IMPROPER = "the posterior is not proper before there are more rewards"
+SQUARABLE = 1e150  # the greatest size of a number whose square float64 holds
 
 
 class ByDraws(Belief):
@@ -227,5 +228,8 @@ class ByNormal(ByDraws):
 
 def summary(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations (n, K) of draws (n, K, S); 0 and ∞ where there are none."""
-    mean, sd, known = values.mean(axis=2), values.std(axis=2), ~np.isnan(values[:, :, 0])
+    size = np.abs(values).max(axis=2, keepdims=True)
+    unit = np.where(size > SQUARABLE, size, 1.0)
+    mean, known = values.mean(axis=2), ~np.isnan(values[:, :, 0])
+    sd = unit[:, :, 0] * (values / unit).std(axis=2)
     return np.where(known, mean, 0.0), np.where(known, sd, math.inf)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandits.saved import storage
+from bayesbandit.beliefs.by_draws import summary
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
@@ -383,6 +384,22 @@ def test_a_declared_posterior_that_float64_cannot_hold():
     with pytest.raises(ValueError, match="must have directions that float64 tells apart; got a"):
         bandit.posterior(0)
     lawful(bandit, bandit.choose(x), 0.0)
+
+
+@pytest.mark.parametrize("alpha", [1e-315, 5e-324, lambda t: 1e-315])
+def test_an_alpha_below_all_digits_is_0(alpha):
+    """Student-t with subnormal scales had probabilities that did not sum to 1."""
+    rng, x = np.random.default_rng(0), np.zeros((30, 1))
+    bandit = bb.Bandit(5, bb.Ridge(variance="nig"), bb.Thompson(alpha), n_features=1)
+    bandit.update(x, np.arange(30) % 5, 1e-136 * rng.normal(size=30), np.full(30, 0.5))
+    lawful(bandit, bandit.choose(x[:2]), 0.0)
+    np.testing.assert_allclose(bandit.belief.best(x[:1], bandit.policy.param(1)).sum(), 1.0)
+
+
+def test_draws_whose_squares_float64_cannot_hold():
+    """Their standard deviation is in their units."""
+    values = np.random.default_rng(0).normal(size=(1, 2, 9))
+    np.testing.assert_allclose(summary(1e200 * values)[1] / 1e200, summary(values)[1])
 
 
 class Featherweight:

@@ -26,10 +26,9 @@ def factor(A, diagonal, L):
     for j in range(D):
         pivot, own = lanes(A, j * D + j, L), lanes(diagonal, j, L)
         for p in range(L):
-            lifted = max(lost * own[p], 1e-300)
-            inverse = 1.0 / np.sqrt(max(pivot[p], lifted))
-            own[p] = inverse if pivot[p] > lifted else 0.0
-            pivot[p] = inverse
+            mine, least = pivot[p], lost * own[p]
+            pivot[p] = 1.0 / np.sqrt(max(mine, least, 1e-300))
+            own[p] = pivot[p] if mine > least else 0.0
         for i in range(j + 1, D):
             entry = lanes(A, j * D + i, L)
             for p in range(L):
