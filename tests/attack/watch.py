@@ -12,7 +12,7 @@ from bayesbandit.declaring.gallery import folders
 
 for _late in ("tables.formulas", "tables.stored", "beliefs.declared", "engines.built.stand_in"):
     import_module(f"bayesbandit.{_late}")  # which the toolkit imports when a file needs them
-INERT = {"builtins.id", "object.__getattr__", "sys._getframe"}
+INERT = {"builtins.id", "object.__getattr__", "sys._getframe", "sys._getframemodulename"}
 LOOKS = {
     "os.listdir",
     "os.scandir",
