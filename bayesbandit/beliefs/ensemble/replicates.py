@@ -6,6 +6,7 @@ so that none is in two folds.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +19,7 @@ Penalty = Literal["lasso", "ridge"]
 
 TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
 REACH, SHORT = 1e-3, 1e-2  # the smallest λ of a path, relative to that at which the LASSO is 0
+ROUNDING = float(np.finfo(np.float64).eps)
 DISTINCT = 1.0 - np.exp(-1.0)  # the share of rows that a replicate draws
 
 
@@ -76,11 +78,17 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
     start (m, p): where to begin."""
     m, p = q.shape
     if penalty == "ridge" and len(lams) == 1:
-        return np.linalg.solve(G + lams * np.eye(p), q[..., None])[..., 0][:, None]
+        with suppress(np.linalg.LinAlgError):  # λ is below the rounding of G
+            return np.linalg.solve(G + lams * np.eye(p), q[..., None])[..., 0][:, None]
     if penalty == "ridge":
         values, vectors = np.linalg.eigh(G)
         turned = np.einsum("mij,mi->mj", vectors, q)
-        shrunk = turned[:, None] / (np.maximum(values, 0.0)[:, None] + lams[:, None])
+        least = ROUNDING * p * values[:, -1:]  # of an eigenvalue that is told from 0
+        values, turned = (
+            np.where(values > least, values, 0.0),
+            np.where(values > least, turned, 0.0),
+        )
+        shrunk = turned[:, None] / (values[:, None] + lams[:, None])
         return np.einsum("mij,mlj->mli", vectors, shrunk)
     out = np.zeros((m, len(lams), p))
     if start is not None:
