@@ -219,10 +219,12 @@ def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
 
 
 def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
-    """One of a few allowed values."""
-    if not any(type(value) is type(a) and value == a for a in allowed):
-        raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
-    return value
+    """Return one of a few allowed values. (A loop: Python 3.13.0 crashes where there is no memory
+    for a generator.)"""
+    for one in allowed:
+        if type(value) is type(one) and value == one:
+            return value
+    raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
 
 
 def arm_name(value: Any) -> Name:
