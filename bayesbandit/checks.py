@@ -219,9 +219,8 @@ def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
 
 
 def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
-    """Return one of a few allowed values. (A loop: Python 3.13.0 crashes where there is no memory
-    for a generator.)"""
-    for one in allowed:
+    """Return one of a few allowed values."""
+    for one in allowed:  # Python 3.13.0 crashes where there is no memory for a generator
         if type(value) is type(one) and value == one:
             return value
     raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
