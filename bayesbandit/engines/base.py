@@ -102,7 +102,7 @@ class NotThisEngine(ValueError):
 
 
 class NotFinite(ValueError):
-    """The log density of rows is −∞ or NaN where an engine starts. A plan says of which rewards."""
+    """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
 
 
 def check_start(engine: str, value: Any) -> None:

@@ -150,8 +150,8 @@ class Monitor:
             V = [_variance(s) * (self.planned / 2) / START for s in sums]
             one = rho2(1.0, self.alpha)
             with np.errstate(divide="ignore"):
-                self.rho = tuple(np.where(v > 0, one / v, 0.0) for v in V)  # type: ignore[assignment]
-        assert self.rho is not None
+                values, pairs = (np.where(v > 0, one / v, 0.0) for v in V)
+            self.rho = values, pairs
         E = log_e(self.pairs[1], _variance(self.pairs), self.rho[1])
         np.fill_diagonal(E, 0.0)
         np.maximum(self.log_E, E, out=self.log_E)

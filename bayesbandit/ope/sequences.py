@@ -20,7 +20,7 @@ CHUNK = 64  # rounds at a time
 
 @dataclass(frozen=True)
 class Sequence:
-    """Intervals for each round from `start` on, all of which hold at once with probability `level`.
+    """Intervals for each round from `start` on; all hold at once with probability `level`.
 
     rounds, low, high: (m,). kind: "asymptotic" or "exact".
     """

@@ -109,20 +109,20 @@ def test_rewards_that_the_model_holds_impossible():
 
 
 @pytest.mark.parametrize(
-    ("x", "arm", "reward", "p"),
+    ("x", "arm", "reward", "p", "match"),
     [
-        (np.ones((2, 3)), ["a", "b"], [1, 1], None),
-        (np.ones((3, 2)), ["a", "b"], [1, 1], None),
-        (np.ones((2, 2)), ["a", "b"], [1], None),
-        (np.ones((2, 2)), ["a", "b"], [1, 1], [0.5] * 3),
-        (np.ones((2, 2)), [["a", "b"]], [1, 1], None),
-        (np.ones((2, 2)), ["a", "b"], ["much", 1], None),
-        (np.ones((0, 2)), [], [], None),
+        (np.ones((2, 3)), ["a", "b"], [1, 1], None, r"shape \(2, 2\); got \(2, 3\)"),
+        (np.ones((3, 2)), ["a", "b"], [1, 1], None, r"shape \(2, 2\); got \(3, 2\)"),
+        (np.ones((2, 2)), ["a", "b"], [1], None, r"rewards must .* of 2 rows; got \(1,\)"),
+        (np.ones((2, 2)), ["a", "b"], [1, 1], [0.5] * 3, r"propensities must .* got \(3,\)"),
+        (np.ones((2, 2)), [["a", "b"]], [1, 1], None, r"arm must .* got \(1, 2\)"),
+        (np.ones((2, 2)), ["a", "b"], ["much", 1], None, "rewards must be numbers"),
+        (np.ones((0, 2)), [], [], None, "at least one round"),
     ],
 )
-def test_shapes_are_still_refused(x, arm, reward, p):
+def test_shapes_are_still_refused(x, arm, reward, p, match):
     bandit = KINDS["LinTS"]()
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError, match=match):
         bandit.update(x, arm, reward, p, errors="skip")
     assert bandit.history.total == 0
 

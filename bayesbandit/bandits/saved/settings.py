@@ -43,7 +43,7 @@ KINDS: dict[str, type] = {
 META = {"kind", "foreign", "code"}  # what a file says beside the fields
 NUMBERS = "biufU"  # kinds of arrays that a setting may be
 METHODS = {"model": "belief", "policy": "probabilities", "balance": "weights"}
-LARGEST_ARRAY = 2**26  # bytes of an array of texts, each of which has room for the longest
+LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
 
 def setting(value: Any, where: str) -> None:

@@ -15,7 +15,7 @@ SAID = 5  # rewards
 
 @contextmanager
 def blamed(plan: Any, rows: Mapping[str, np.ndarray]) -> Iterator[None]:
-    """Say of which rewards a plan's log density is not finite, where its engine finds that."""
+    """Name the rewards whose log density is not finite, where an engine raises `NotFinite`."""
     try:
         yield
     except NotFinite as error:

@@ -100,7 +100,7 @@ def point(value: Any) -> Interval:
 def between(
     shape: tuple[int, ...], dtype: Any, low: float = -np.inf, high: float = np.inf
 ) -> Interval:
-    """Numbers of which no more is known."""
+    """Return all numbers from low to high that the type can hold."""
     kind = np.dtype(dtype).kind
     if kind in "iub":
         ends = (0, 1) if kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)

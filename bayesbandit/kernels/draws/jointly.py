@@ -70,6 +70,7 @@ def normal_in(cell, within, normals):
 def next_shift(state, S):
     """Return a coordinate's shift: a mask for cells, a place within them, and the next state."""
     u, state = uniform(state)
+    u = min(u, 1.0 - 2.0**-53)  # rounding may bring it to 1
     mask = int(u * S)
     return mask, u * S - mask, state
 

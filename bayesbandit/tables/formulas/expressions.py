@@ -112,7 +112,7 @@ def inside(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_of(expression: Expression) -> set[str]:
-    """The columns of which a factor is a function."""
+    """Return the columns that a factor depends on."""
     return {one.name for one in inside(expression) if isinstance(one, Column)}
 
 
