@@ -22,6 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
+from bayesbandit.machine.interpretation import interpreted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,12 +52,12 @@ class Layout:
 
     @cached_property
     def width(self) -> int:
-        return row_width(self.n_columns, len(self.arms))
+        return int(interpreted(row_width)(self.n_columns, len(self.arms)))
 
     @cached_property
     def tail(self) -> int:
         """Where the scalars after context and moments begin."""
-        return tail_at(self.n_columns, len(self.arms))
+        return int(interpreted(tail_at)(self.n_columns, len(self.arms)))
 
     @cached_property
     def index(self) -> dict[Name, int]:

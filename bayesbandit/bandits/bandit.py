@@ -18,7 +18,6 @@ from bayesbandit.bandits import deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.refusals import Refused
-from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
@@ -271,11 +270,15 @@ class Bandit(BanditState):
     @forks.alone
     def _saved(self) -> tuple[str, dict[str, np.ndarray]]:
         """What a file of the bandit holds."""
+        from bayesbandit.bandits.saved import storage  # knows all models
+
         return storage.checked(self, *storage.state(self))
 
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step. A bandit that
         `load` would refuse is refused here, and the old file stays."""
+        from bayesbandit.bandits.saved import storage
+
         storage.write(path, *self._saved())
 
     @staticmethod
@@ -296,4 +299,6 @@ class Bandit(BanditState):
         file of another process. `bandit.seed` records them, and `fresh=` of that seed gives them
         again.
         """
+        from bayesbandit.bandits.saved import storage
+
         return storage.load(Bandit, path, policy, model, balance, fresh)

@@ -15,9 +15,9 @@ nothing is left to sum. The absolute error is below 1e-9.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.rules import GAMMA
 
 N_NODES = 12

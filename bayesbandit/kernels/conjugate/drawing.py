@@ -1,8 +1,8 @@
 """How an arm is picked by draws from beta and gamma posteriors."""
 
 import numpy as np
-from numba import njit
 
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.families import log_odds, log_rate, seeded
 from bayesbandit.kernels.rules import (
     BETA,

@@ -13,9 +13,9 @@ has a point in each of the S cells. The shift takes c to c ⊕ h, and to a place
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.families import seeded, uniform
 from bayesbandit.kernels.rules import (
     ARM,

@@ -14,10 +14,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.gibbs import log_scale
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)

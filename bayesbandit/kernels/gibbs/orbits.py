@@ -11,9 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     FURTHEST,

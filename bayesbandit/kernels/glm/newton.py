@@ -6,7 +6,6 @@ Coordinates φ (D,) are those in which the prior is N(0, I); η = z'φ + offset.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels import arm_row, linear
 from bayesbandit.kernels.algebra.dense import (
@@ -18,6 +17,7 @@ from bayesbandit.kernels.algebra.dense import (
     symmetric_times,
 )
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
 from bayesbandit.kernels.moments import by_root
 

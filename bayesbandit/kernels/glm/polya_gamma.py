@@ -8,8 +8,7 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 
 import math
 
-from numba import njit
-
+from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.student import normal_cdf
 
 CUT = 0.64  # where the two series of the density meet
