@@ -290,7 +290,8 @@ class Bandit(BanditState):
         *,
         fresh: bool | np.random.SeedSequence = False,
     ) -> Bandit:
-        """Return a saved bandit, which goes on bit for bit as if it had not been saved.
+        """Return a saved bandit, which goes on as if it had not been saved: bit for bit on the
+        machine that saved it, on another to 1e-12 (weights that an optimiser finds: 1e-7).
 
         policy, model, balance: what the file does not hold must be given again: a policy whose α is
         a function, a class of yours that is not `savable`, and a declared model that is neither in
