@@ -267,19 +267,12 @@ class Bandit(BanditState):
         parts = (self.spec, self.policy, self.balance)
         return deepcopy(self, {id(part): part for part in parts})
 
-    @forks.alone
-    def _saved(self) -> tuple[str, dict[str, np.ndarray]]:
-        """What a file of the bandit holds."""
-        from bayesbandit.bandits.saved import storage  # knows all models
-
-        return storage.checked(self, *storage.state(self))
-
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step. A bandit that
         `load` would refuse is refused here, and the old file stays."""
-        from bayesbandit.bandits.saved import storage
+        from bayesbandit.bandits.saved import storage  # knows all models
 
-        storage.write(path, *self._saved())
+        storage.write(path, *storage.checked(self))
 
     @staticmethod
     def load(

@@ -182,10 +182,10 @@ def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         intact.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
 
 
-def checked(
-    bandit: BanditState, meta: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> tuple[str, dict[str, np.ndarray]]:
+@forks.alone
+def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
     """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
+    meta, arrays = state(bandit)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
         intact.check_form(archive.plain(text), arrays)
