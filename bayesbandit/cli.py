@@ -249,7 +249,7 @@ def compile_kernels(
 
     Without options: of LinTS, LinUCB, BLTS, BLUCB and LinGreedy. What is compiled already stays.
     """
-    from bayesbandit.kernels.compiling import kept
+    from bayesbandit.machine.compiling import kept
 
     with clear_errors():
         chosen = preset or ([] if model else PLAYED)

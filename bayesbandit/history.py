@@ -22,7 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
-from bayesbandit.machine.interpretation import interpreted
+from bayesbandit.machine.compiling import interpreted
 
 if TYPE_CHECKING:
     import pandas as pd

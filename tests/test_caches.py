@@ -123,7 +123,7 @@ def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
-    from bayesbandit.kernels.compiling import njit
+    from bayesbandit.machine.compiling import njit
 
     def save(self, key, data):
         raise OSError(30, "Read-only file system", "/opt/kernels")

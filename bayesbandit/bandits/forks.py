@@ -29,9 +29,9 @@ from bayesbandit.beliefs.base import kernels_of, played
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.kernels.chances import ruled_out
-from bayesbandit.kernels.compiling import without
 from bayesbandit.kernels.rounds import DECISION
 from bayesbandit.kernels.rules import TABULATED
+from bayesbandit.machine.compiling import without
 from bayesbandit.policies import is_constant, numbers, rule
 
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers

@@ -15,7 +15,7 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds, rules
-from bayesbandit.kernels.compiling import without
+from bayesbandit.machine.compiling import without
 
 
 def observe(

@@ -18,8 +18,8 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.chances import ruled_out
-from bayesbandit.kernels.compiling import without
 from bayesbandit.kernels.rules import is_short
+from bayesbandit.machine.compiling import without
 from bayesbandit.machine.memory import AT_ONCE
 
 Played = tuple[np.ndarray, np.ndarray]

@@ -13,10 +13,9 @@ from bayesbandit.checks import integer
 from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
-from bayesbandit.kernels.compiling import without
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
-from bayesbandit.machine.interpretation import interpreted
+from bayesbandit.machine.compiling import interpreted, without
 
 
 def aligned(rows: int, width: int) -> np.ndarray:

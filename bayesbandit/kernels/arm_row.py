@@ -7,8 +7,7 @@ more than float64 can tell in one matrix, a root R of P = R'R stands in its plac
 
 from typing import Any
 
-from bayesbandit.kernels.compiling import njit
-from bayesbandit.machine.interpretation import interpreted
+from bayesbandit.machine.compiling import interpreted, njit
 
 # The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the

@@ -10,7 +10,7 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 
 def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:

@@ -7,7 +7,6 @@ import numpy as np
 
 from bayesbandit.kernels.best_arm import best_from
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.compiling import njit, without
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
 from bayesbandit.kernels.rules import (
     ARM,
@@ -30,6 +29,7 @@ from bayesbandit.kernels.rules import (
     tail_at,
     ucb_score,
 )
+from bayesbandit.machine.compiling import njit, without
 
 SCORES = UCB, EPSILON_GREEDY
 # The rules of rows that a kernel may meet (`compiling.without`): THOMPSON; UCB and EPSILON_GREEDY;

@@ -56,10 +56,9 @@ from bayesbandit.kernels.arm_row import (
     stride,
     theta_of,
 )
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
-from bayesbandit.machine.interpretation import interpreted
+from bayesbandit.machine.compiling import interpreted, njit
 
 # λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
 FOLDED = PRIOR = True

@@ -4,7 +4,7 @@ import numpy as np
 
 from bayesbandit.kernels.algebra.dense import dot, half_times
 from bayesbandit.kernels.arm_row import ROOTED, SIGMA2, P_of, matrix, theta_of
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

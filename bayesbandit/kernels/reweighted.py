@@ -10,7 +10,6 @@ import numpy as np
 from bayesbandit.kernels.arm_row import D_, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import put_chances
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
 from bayesbandit.kernels.rules import (
     FLOOR,
@@ -23,6 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

@@ -12,7 +12,6 @@ from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import put_chances
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.linear import unreached as unreached
 from bayesbandit.kernels.moments import moments, moments_of_block
@@ -31,6 +30,7 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from

@@ -14,8 +14,8 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 
 import numpy as np
 
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.student import normal_cdf
+from bayesbandit.machine.compiling import njit
 
 # The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
@@ -116,7 +116,7 @@ def deviation(kind, scale, last):
         return np.reshape(single, scale.shape)
     kind = np.reshape(kind, -1)[0]
     if kind == TABULATED:
-        return scale.copy()
+        return np.array(scale)
     if kind not in DRAWN:
         return np.where(scale == 0.0, 0.0, spread(scale, last))
     a, b = np.abs(last), np.where(scale == 0.0, 1.0, scale)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 STEP = 0.5
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.families import log_odds, log_rate, seeded
 from bayesbandit.kernels.rules import (
     BETA,
@@ -15,6 +14,7 @@ from bayesbandit.kernels.rules import (
     normal,
     scale_at,
 )
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

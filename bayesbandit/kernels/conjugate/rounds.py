@@ -15,7 +15,6 @@ from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.chances import drawn_chances, put_chances
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.conjugate.best import SHAPE, reshape
 from bayesbandit.kernels.conjugate.drawing import decide_drawn
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
@@ -47,6 +46,7 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 # A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and
 # standard deviation; a and b, which of a shape may have been blunted.

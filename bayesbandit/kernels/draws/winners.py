@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

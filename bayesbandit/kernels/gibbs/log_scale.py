@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

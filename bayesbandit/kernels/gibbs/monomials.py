@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.gibbs import log_scale
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesbandit.kernels.borrowing import borrowed
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     FURTHEST,
@@ -24,6 +23,7 @@ from bayesbandit.kernels.gibbs.monomials import (
     evaluate,
     weigh,
 )
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

@@ -17,9 +17,9 @@ from bayesbandit.kernels.algebra.dense import (
     symmetric_times,
 )
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.compiling import njit
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
 from bayesbandit.kernels.moments import by_root
+from bayesbandit.machine.compiling import njit
 
 STEPS, HALVINGS = 100, 40
 CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last

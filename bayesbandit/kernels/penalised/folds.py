@@ -14,7 +14,7 @@ from bayesbandit.kernels.arm_row import (
     folds_of,
     matrix,
 )
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 VECTOR = 8  # lanes are filled up to a multiple of it
 

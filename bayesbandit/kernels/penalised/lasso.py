@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesbandit.kernels.algebra.dense import add_scaled
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.compiling import njit
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

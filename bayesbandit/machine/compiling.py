@@ -146,6 +146,22 @@ def _without(kernel: Any, names: tuple[str, ...]) -> Any:
     return njit(cache=True, **options)(twin)
 
 
+@cache
+def interpreted(kernel: Any) -> Callable[..., Any]:
+    """Return a kernel as Python runs it, with those that it calls: for what is done once, and takes
+    longer to compile than to do. Not of one that calls itself, or that lends arrays."""
+    function: FunctionType = kernel.py_func
+    called = function.__globals__
+    names = {
+        name: interpreted(called[name])
+        for name in function.__code__.co_names
+        if hasattr(called.get(name), "py_func")
+    }
+    return FunctionType(
+        function.__code__, {**called, **names}, function.__name__, function.__defaults__
+    )
+
+
 def kept() -> tuple[Path | None, int, int]:
     """Return the folder that holds the compiled kernels of this process, with how many files and
     how many bytes; None where none are kept."""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from bayesbandit.kernels import chances, linear, rounds
-from bayesbandit.kernels.compiling import Kernel, njit, switches, without
 from bayesbandit.kernels.rules import BETA, TABULATED, THOMPSON, UCB
+from bayesbandit.machine.compiling import Kernel, njit, switches, without
 
 DOUBLED = True
 
