@@ -38,6 +38,7 @@ SAMPLED = SCORED = CONJUGATE = True
 RULES = "SAMPLED", "SCORED", "CONJUGATE"
 RULE_OF = {THOMPSON: "SAMPLED", **dict.fromkeys(SCORES, "SCORED")}
 RULE_OF |= dict.fromkeys(DRAWN, "CONJUGATE")
+RULED_OUT = {kind: tuple(name for name in RULES if name != own) for kind, own in RULE_OF.items()}
 
 
 @njit(cache=True, error_model="numpy")
@@ -179,7 +180,7 @@ def put_many(rows, arm, D, K, out):
 
 def ruled_out(kind: int) -> tuple[str, ...]:
     """Return the rules that rows of this KIND do not have."""
-    return tuple(name for name in RULES if name != RULE_OF.get(kind))
+    return RULED_OUT.get(kind, RULES)
 
 
 @cache

@@ -67,8 +67,8 @@ ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factor
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
     """What the kernels may be `without` that learn by these settings."""
-    there = {"FOLDED": settings[FOLDS] > 0, "PRIOR": interpreted(has_prior)(settings)}
-    return tuple(name for name, found in there.items() if not found)
+    folded = () if settings[FOLDS] > 0 else ("FOLDED",)
+    return folded if interpreted(has_prior)(settings) else (*folded, "PRIOR")
 
 
 @njit(cache=True)
