@@ -180,7 +180,7 @@ def _record(file: Path) -> dict[str, Any]:
         settings, _ = past["settings"], float(past.get("seconds", 0.0))
         whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
         whole = whole and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} is broken: {error!r}; {OTHERWISE}") from error
     if not whole:
         raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHERWISE}")
@@ -212,8 +212,11 @@ def _read(file: Path) -> pd.DataFrame:
 
     try:
         frame = pd.read_parquet(file, page_checksum_verification=True)
-        if list(frame) != list(evaluation.SCHEMA):
-            raise ValueError(f"its columns are {list(frame)}")
+        empty = pd.DataFrame(columns=list(evaluation.SCHEMA)).astype(evaluation.SCHEMA)
+        if not frame.dtypes.equals(empty.dtypes):
+            raise ValueError(f"its columns are {frame.dtypes.astype(str).to_dict()}")
+        if not frame[KEY[:2]].map(lambda name: isinstance(name, str)).all(axis=None):
+            raise ValueError("it has rows of no run")
         said = frame.attrs.pop("digest", None)
         if said is not None and said != digest(frame):
             raise ValueError("its rows are not those that were written")
