@@ -212,14 +212,16 @@ def _read(file: Path) -> pd.DataFrame:
 
     try:
         frame = pd.read_parquet(file, page_checksum_verification=True)
+        if list(frame) != list(evaluation.SCHEMA):
+            raise ValueError(f"its columns are {list(frame)}")
+        said = frame.attrs.pop("digest", None)
+        if said is not None and said != digest(frame):
+            raise ValueError("its rows are not those that were written")
         empty = pd.DataFrame(columns=list(evaluation.SCHEMA)).astype(evaluation.SCHEMA)
         if not frame.dtypes.equals(empty.dtypes):
             raise ValueError(f"its columns are {frame.dtypes.astype(str).to_dict()}")
         if not frame[KEY[:2]].map(lambda name: isinstance(name, str)).all(axis=None):
             raise ValueError("it has rows of no run")
-        said = frame.attrs.pop("digest", None)
-        if said is not None and said != digest(frame):
-            raise ValueError("its rows are not those that were written")
     except Exception as error:  # the reader raises what it likes when the file is broken
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame
