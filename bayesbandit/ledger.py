@@ -180,7 +180,7 @@ def _record(file: Path) -> dict[str, Any]:
         settings, _ = past["settings"], float(past.get("seconds", 0.0))
         whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
         whole = whole and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} is broken: {error!r}; {OTHERWISE}") from error
     if not whole:
         raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHERWISE}")
@@ -217,6 +217,11 @@ def _read(file: Path) -> pd.DataFrame:
         said = frame.attrs.pop("digest", None)
         if said is not None and said != digest(frame):
             raise ValueError("its rows are not those that were written")
+        empty = pd.DataFrame(columns=list(evaluation.SCHEMA)).astype(evaluation.SCHEMA)
+        if not frame.dtypes.equals(empty.dtypes):
+            raise ValueError(f"its columns are {frame.dtypes.astype(str).to_dict()}")
+        if not frame[KEY[:2]].map(lambda name: isinstance(name, str)).all(axis=None):
+            raise ValueError("it has rows of no run")
     except Exception as error:  # the reader raises what it likes when the file is broken
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame

@@ -44,7 +44,7 @@ class RewardModel(Declaration):
         """The model that `to_yaml` wrote. Its declaration is the one of this name in the running
         program, or else in the gallery; priors that the text leaves out are the declaration's. No
         text runs code or names a file."""
-        from bayesbandit.declaring.priors import from_data, parse
+        from bayesbandit.declaring.texts import from_data, parse
 
         name, priors = parse(text)
         model = gallery.running(name)

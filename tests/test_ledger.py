@@ -45,6 +45,21 @@ def test_one_run_at_a_time(tmp_path):
     assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
 
 
+@pytest.mark.parametrize("name", [[1], None, 1.0])
+def test_a_part_with_names_that_are_none_is_refused(name, tmp_path):
+    """Also one without a digest, which anybody can write."""
+    Ledger(tmp_path, settings()).append(rows())
+    (part,) = (tmp_path / "parts").iterdir()
+    table = pd.read_parquet(part)
+    table.attrs = {}
+    table["bandit"] = [name, *table["bandit"][1:]]
+    if name is not None:
+        table["bandit"] = [name] * len(table)
+    table.to_parquet(part, index=False)
+    with pytest.raises(ValueError, match="is broken: it"):
+        Ledger(tmp_path, settings())
+
+
 def test_parts_never_take_each_others_place(tmp_path):
     """A broken part is deleted, as the message advises; the next keeps the finished ones."""
     first = Ledger(tmp_path, settings())
@@ -143,9 +158,13 @@ def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
         Ledger(tmp_path, settings())
 
 
+DEEP, LATE = "[" * 100_000, '{"settings": {}, "seconds": 1' + "0" * 400 + "}"
+
+
 @pytest.mark.parametrize(
     "text",
-    ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY, EMPTY, LISTED],
+    ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY, EMPTY, LISTED, DEEP, LATE],
+    ids=range(10),
 )
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)

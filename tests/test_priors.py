@@ -104,6 +104,22 @@ def test_text_is_for_people():
         ("name: robust\npriors: {sigma: one}", "prior 'sigma' must be a number; got 'one'"),
         ("name: robust\npriors: {sigma: {dist: HalfNormal, dims: arm}}", "allowed: feature, row"),
         ("name: robust\npriors: {sigma: {dist: HalfNormal, transform: nix}}", "'sigma': .*nix"),
+        *(
+            (f"name: robust\npriors: {{sigma: {prior}}}", "cannot name the transform .* softplus")
+            for prior in (
+                "{dist: Normal, transform: arange}",
+                "{dist: Normal, transform: __delattr__}",
+                "{dist: Normal, transform: [exp]}",
+                "{class: Scaled, data: {factor: 2, dist: {dist: Normal, transform: eye}}}",
+                "{dist: Normal, kwargs: {mu: {dist: Normal, transform: kron}}}",
+            )
+        ),
+        (
+            "name: robust\npriors: {sigma: {class: Censored, data: {dist: {dist: set_data}}}}",
+            "PyMC has no distribution 'set_data'",
+        ),
+        ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
+        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "no distribution 'DensityDist'"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
         ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
         ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),
@@ -134,6 +150,22 @@ def test_other_variable_factories_read_back():
 
     model = robust.with_priors(sigma=Censored(bb.Prior("HalfNormal", sigma=2), lower=0.1))
     assert bb.RewardModel.from_yaml(model.to_yaml()) == model
+
+
+def test_what_a_text_cannot_name_is_not_written():
+    """What is written can be read; a transform that the program has registered is known."""
+    from pymc_extras.prior import CUSTOM_TRANSFORMS, Scaled, register_tensor_transform
+
+    odd = bb.Prior("Normal", transform="sin")
+    for prior in (odd, bb.Prior("Normal", mu=odd), Scaled(odd, 2.0)):
+        model = robust.with_priors(theta=prior)
+        with pytest.raises(ValueError, match="cannot name the transform 'sin'"):
+            model.to_yaml()
+    register_tensor_transform("sin", np.sin)
+    try:
+        assert bb.RewardModel.from_yaml(model.to_yaml()).to_yaml() == model.to_yaml()
+    finally:
+        del CUSTOM_TRANSFORMS["sin"]
 
 
 NINE = [f"{k}: &{k} [{', '.join([f'*{before}'] * 9)}]" for before, k in pairwise("abcdefghijkl")]

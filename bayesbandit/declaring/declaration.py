@@ -103,7 +103,7 @@ class Declaration:
 
     def to_yaml(self) -> str:
         """Name and priors as YAML; `from_yaml` reads them back exactly."""
-        from bayesbandit.declaring.priors import dump
+        from bayesbandit.declaring.texts import dump
 
         return dump(self.name, self.priors)
 

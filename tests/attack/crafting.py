@@ -3,6 +3,7 @@ size or shape, and every array; a law for all kinds of bandits."""
 
 import io
 import json
+import re
 import zipfile
 from copy import deepcopy
 
@@ -32,6 +33,18 @@ NUMBERS = (
 DTYPES = (
     *("<f4", ">f8", "<f2", "<i8", "<i4", "|u1", "|b1", "<c16", "<U3", "|S3", "|O", "<M8[s]"),
     "f8,i4",
+)
+PRIORS = (  # of a declared model's text
+    *("1.0", "-1", "1e308", ".inf", "[1.0, 2.0]", "[[1.0]]", "[]", "true", "x", "{}", "{dist: 3}"),
+    *(f"{{dist: Normal, transform: {name}}}" for name in ("arange", "exp", "eye", "__init__", "e")),
+    *(f"{{dist: {name}, dims: [feature]}}" for name in ("Normal", "Flat", "Dirichlet", "set_data")),
+    *(f"{{dist: {name}}}" for name in ("Normal", "HalfNormal", "AsymmetricLaplace", "DensityDist")),
+    *("{dist: LKJCholeskyCov, kwargs: {n: 1000000, eta: 1}}", "{dist: MvNormal, kwargs: {mu: 1}}"),
+    *(f"{{dist: Normal, kwargs: {{sigma: {n}}}}}" for n in ("0", "-1", "1e308", "5e-324")),
+    "{dist: GARCH11, kwargs: {omega: 9, alpha_1: 9, beta_1: 9, initial_vol: 9}}",
+    "{class: Censored, data: {dist: {dist: Normal}, lower: a, upper: 1}}",
+    "{class: Scaled, data: {dist: {dist: Normal, transform: kron}, factor: 2}}",
+    "{dist: Normal, kwargs: {mu: {dist: Normal, kwargs: {sigma: {dist: Flat}}}}}",
 )
 NAMES = (
     *("belief.update", "belief.__class__", "belief.n", "belief.arms", "belief.", "reweighting.0.a"),
@@ -113,6 +126,29 @@ def said_otherwise(text, rng):
     return said, f"{'.'.join(map(str, at))}: {put[:40]}"
 
 
+def other_priors(text, rng):
+    """The text of plain values with another prior of its declared model, where it has one, and
+    without a digest, which would tell it; and what it is."""
+    meta = json.loads(text)
+    at = [at for at in places(meta["model"]) if at and at[-1] == "declared"]
+    if not at:
+        return said_otherwise(text, rng)
+    declared = found(meta["model"], at[0])
+    name = pick(rng, re.findall(r"^  (\w+):", declared, re.MULTILINE) or ["theta"])
+    put = f"{declared.partition('priors:')[0]}priors: {{{name}: {pick(rng, PRIORS)}}}\n"
+    model = replaced(meta["model"], at[0], put)
+    return json.dumps({**meta, "digest": None, "model": model}), put
+
+
+def claimed(text, arrays, rng):
+    """A file that says of itself, and nothing against it, that it has many more features."""
+    meta, more = json.loads(text), pick(rng, (1, 100, 3000, 30_000))
+    meta |= {"n_features": meta["n_features"] + more, "total": 0}
+    meta |= {"digest": None} if "digest" in meta else {}
+    rows = np.zeros((0, arrays["history"].shape[-1] + more))
+    return json.dumps(meta), {**arrays, "history": rows}, f"{more} features more"
+
+
 def otherwise(array, rng):
     """An array with other numbers, of another type or another shape; and what it is."""
     how, number = rng.random(), pick(rng, NUMBERS)
@@ -167,9 +203,11 @@ def crafted(text, arrays, rng):
     done = []
     for _ in range(int(rng.integers(1, 3))):
         how = rng.random()
-        if how < 0.5:
+        if how < 0.03 and not done:
+            text, arrays, what = claimed(text, arrays, rng)
+        elif how < 0.5:
             try:
-                change = pick(rng, (another_number, said_otherwise))
+                change = pick(rng, (another_number, said_otherwise, other_priors))
                 text, what = change(text, rng)
             except (ValueError, RecursionError):  # it is no JSON any more
                 continue

@@ -2,6 +2,8 @@
 
 import contextlib
 import re
+import resource
+import time
 import warnings
 
 import numpy as np
@@ -12,6 +14,8 @@ from tests.attack.kinds import SAVED, contexts, rewards
 from tests.attack.tally import count
 from tests.attack.watch import harmless, watched
 from tests.players import anatomy
+
+SECONDS, MEGABYTES = 20.0, 1500  # that a crafted file may take to load, and all of them
 
 
 def broken(whole, rng):
@@ -145,22 +149,48 @@ def craft(folder, seed, name, times=60):
     text = arrays.pop("meta").tobytes().decode()
     with contextlib.suppress(ValueError):  # once without a watch: what is loaded late is there
         bb.Bandit.load(path, model=model), bb.Bandit.load(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for i in range(times):
         file, done = crafting.crafted(text, arrays, rng)
         path.write_bytes(file)
         print(f"crafted file {i} of {name}, seed {seed}: {done}", flush=True)
         with warnings.catch_warnings(action="ignore"):
             given = model if rng.random() < 0.7 else None
+            began = time.process_time()
             try:
                 with watched() as did:
                     other = bb.Bandit.load(path, model=given)
             except ValueError:
                 count(name, "files refused")
-            else:
+                other = None
+            took = time.process_time() - began
+            assert took < SECONDS, f"{took:.0f} s"
+            if other is not None:
                 count(name, "files that play")
                 plays(other, name, rng)
+                goes_on(other, folder / "again", name)
             strange = [str(one)[:200] for one in did if not harmless(*one)]
             assert not strange, strange
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < MEGABYTES, f"{grown:.0f} MB"
+
+
+def goes_on(bandit, path, name):
+    """What a bandit saves, it can be loaded from."""
+    try:
+        bandit.save(path)
+    except ValueError:
+        count(name, "refusals")
+    else:
+        bb.Bandit.load(path, model=bandit.model)
+        count(name, "files saved again")
+
+
+def chances(decision):
+    """Probabilities that are some."""
+    p = decision.probabilities
+    assert ((p >= 0) & (p <= 1 + 1e-9)).all(), p
+    assert np.isfinite(decision.propensity).all(), decision.propensity
 
 
 def plays(bandit, name, rng):
@@ -168,11 +198,13 @@ def plays(bandit, name, rng):
     x = contexts(bandit, rng, 3)
     one = x.iloc[0] if bandit.encoder else np.zeros(x.shape[1:])
     acts = (
-        lambda: bandit.observe(bandit.choose(one), 1.0), lambda: bandit.choose(x).probabilities,
+        lambda: bandit.observe(bandit.choose(one), 1.0), lambda: chances(bandit.choose(x)),
         lambda: bandit.observe(bandit.choose(x), np.ones(3)), lambda: bandit.history.propensity,
         lambda: bandit.history.arm, lambda: bandit.posterior(bandit.arms[0]),
         lambda: bandit.update(x, [bandit.arms[-1]] * 3, np.ones(3)), bandit.copy,
         lambda: bandit.play(x, np.ones((3, len(bandit.arms)))),
+        bandit.summary, bandit.history.to_frame, lambda: bb.ope.Log.of(bandit.history),
+        lambda: bandit.greedy(x), lambda: bb.balance_table(bandit.history),
         lambda: bandit.remove_arm(bandit.arms[0]),
     )  # fmt: skip
     with np.errstate(all="ignore"):

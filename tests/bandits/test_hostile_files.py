@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 import zipfile
 from functools import cache
 
@@ -10,6 +11,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandits.saved import storage
+from bayesbandit.kernels import rules
 from bayesbandit.machine import files
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
@@ -340,6 +342,59 @@ def test_a_declaration_that_has_changed_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"declaration of 'changing' is not .* model=…"):
             bb.Bandit.load(path, model=given)
     assert anatomy(bb.Bandit.load(path, model=model)) == anatomy(bandit)
+
+
+def hostile(path, meta, arrays, priors="{}", **other):
+    """A file of a declared model with these priors, of which it does not say a digest."""
+    text = f"name: ridge\npriors: {priors}\n"
+    rewrite(path, meta | {"model": meta["model"] | {"declared": text}, "digest": None, **other},
+            arrays)  # fmt: skip
+
+
+def test_a_file_of_priors_that_no_model_can_have(tmp_path):
+    """Whatever PyMC says of them; a file names none of its functions."""
+    path = tmp_path / "b"
+    bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=2).save(path)
+    meta, arrays = storage.read(path)
+    for prior in (
+        "{dist: Normal, transform: arange}",
+        "{dist: AsymmetricLaplace}",
+        "{dist: GARCH11, kwargs: {omega: 9, alpha_1: 9, beta_1: 9, initial_vol: 9}}",
+        "{dist: DensityDist}",
+    ):
+        hostile(path, meta, arrays, f"{{sigma2: {prior}}}")
+        with pytest.raises(ValueError, match=r"is broken|prior 'sigma2'|ridge"):
+            bb.Bandit.load(path)
+
+
+@pytest.mark.parametrize(("more", "arms"), [(20_000, 2), (1000, 3000)])
+def test_a_file_does_not_claim_more_features_than_it_holds(more, arms, tmp_path):
+    """A model of all of them would take memory, and hours, long before it is seen that they lack;
+    a bandit that is as large as it says is saved and loaded."""
+    path = tmp_path / "b"
+    bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=2).save(path)
+    meta, arrays = storage.read(path)
+    width = arrays["history"].shape[1] - rules.row_width(0, 2) + rules.row_width(0, arms)
+    arrays["history"] = np.zeros((0, width - 2 + more))
+    names = [f"a{i}" for i in range(arms)]
+    hostile(path, meta, arrays, names=names, n_features=more)
+    began = time.process_time()
+    with pytest.raises(ValueError, match="its model is too large for it"):
+        bb.Bandit.load(path)
+    assert time.process_time() - began < 2
+
+
+def test_a_file_that_goes_while_it_is_read(tmp_path, monkeypatch):
+    path, read = tmp_path / "b", storage.read
+    saved(path)
+
+    def gone(where):
+        found = read(where)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(storage, "read", gone)
+    assert bb.Bandit.load(path).t == 35
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and links")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -24,8 +25,8 @@ DIMENSIONS = 32  # that an array has at most
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an npz file, which may not become larger than it is."""
-    with zipfile.ZipFile(path) as file:
-        entries, size = file.infolist(), path.stat().st_size
+    with path.open("rb") as whole, zipfile.ZipFile(whole) as file:
+        entries, size = file.infolist(), os.fstat(whole.fileno()).st_size
         names = [entry.filename.removesuffix(".npy") for entry in entries]
         if len(set(names)) < len(names) or any(e.compress_type for e in entries):
             raise Broken("its entries repeat or are compressed")

@@ -28,6 +28,7 @@ from bayesbandit.kernels import arm_row, rules
 Shapes = Mapping[str, tuple[int | None, ...]]
 ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
+ROOM, TIMES = 2**25, 16  # bytes that a model may need, and how many for each byte of its arrays
 PARTS = ("belief", "reweighting")  # which have a state of their own
 SEED = Whole(0, LONGEST)
 HEADER = {
@@ -79,10 +80,10 @@ def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
         demand(part in PARTS and key not in meta[part], f"it has an unknown array {name!r}")
 
 
-def check(meta: dict[str, Any], arrays: dict[str, np.ndarray], size: int) -> None:
+def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """All of a file, before anything is made of it."""
     check_form(meta, arrays)
-    demand(meta["n_features"] <= size, f"n_features is {meta['n_features']!r}")
+    demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
     stream = arrays["stream"]
     demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]
@@ -162,6 +163,17 @@ def check_room(model: Any, n_features: int, K: int, found: tuple[int, ...]) -> N
         d = n_features
         needed = [K, model.replicates, 1 + (d if model.degree == 1 else d * (d + 3) // 2)]
     demand(list(found) == needed, f"its belief has the shape {found}")
+
+
+def held(arrays: dict[str, np.ndarray]) -> int:
+    """The bytes of a file's arrays."""
+    return sum(array.nbytes for array in arrays.values())
+
+
+def check_size(needed: int, arrays: dict[str, np.ndarray]) -> None:
+    """That a model that needs so many bytes is not out of all proportion to its file."""
+    most = ROOM + TIMES * held(arrays)
+    demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 
 
 def check_whole(bandit: BanditState) -> None:

@@ -18,6 +18,7 @@ from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.history import unheld
 from bayesbandit.machine.files import replacing
 from bayesbandit.model import RewardModel
@@ -31,6 +32,7 @@ INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # m
 FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
 RAW = (  # what values of no use make of code that trusts them
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
+    *(AssertionError, NotImplementedError),  # PyMC's and PyTensor's, of odd priors
 )
 
 
@@ -113,9 +115,11 @@ def restore(
     entropy, key = meta["seed"]
     policy = decode(meta["policy"], "policy") if policy is None else policy
     balance = decode(meta["balance"], "balance", balance)
+    spec = _model(meta["model"], meta, arrays, model)
+    _check_declared(spec, meta, arrays)
     bandit = make(
         meta["names"],
-        _model(meta["model"], meta, model),
+        spec,
         Greedy(),
         balance,
         n_features=meta["n_features"],
@@ -160,7 +164,7 @@ def load(
         door.check_balance(balance)
     meta, arrays = read(path)
     try:
-        intact.check(meta, arrays, Path(path).stat().st_size)
+        intact.check(meta, arrays)
         _check_room(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
         intact.check_whole(bandit)
@@ -182,6 +186,15 @@ def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         intact.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
 
 
+def _check_declared(spec: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That a declared model's matrices of all coefficients are in proportion to the file."""
+    K, d = len(meta["names"]), meta["n_features"]
+    while isinstance(spec, Shared | PolicyTree):
+        K, spec = (1, spec.model) if isinstance(spec, Shared) else (K, spec.base)
+    if isinstance(model := getattr(spec, "declared", None), RewardModel):
+        intact.check_size(8 * (K * K if model.takes_arm else K) * d * d, arrays)
+
+
 @forks.alone
 def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
     """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
@@ -189,6 +202,7 @@ def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
         intact.check_form(archive.plain(text), arrays)
+        _check_declared(bandit.spec, meta, arrays)
         intact.check_whole(bandit)
     except Broken as error:
         raise ValueError(
@@ -235,11 +249,14 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
+def _model(
+    encoded: dict[str, Any], meta: dict[str, Any], arrays: dict[str, np.ndarray], model: Any
+) -> Any:
     """What the bandit believes by; of a declared model the file holds name, priors and digest, by
     which it is found in the running program or the gallery, unless it is given."""
     if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
-        return Shared(_model(encoded["model"], meta, getattr(model, "model", model)))
+        one = {**meta, "names": meta["names"][:1]}  # for all arms
+        return Shared(_model(encoded["model"], one, arrays, getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
@@ -258,6 +275,8 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
+    spec = made(Declared, {"declared": found, **settings})
+    _check_declared(spec, meta, arrays)
     now, then = _digest(found, meta), meta["digest"]
     if None not in (now, then) and now != then:
         raise ValueError(
@@ -265,7 +284,7 @@ def _model(encoded: dict[str, Any], meta: dict[str, Any], model: Any) -> Any:
             "code, its priors or what it refers to has changed; give the model as it was: "
             "load(path, model=…)"
         )
-    return made(Declared, {"declared": found, **settings})
+    return spec
 
 
 def _kind(encoded: Any) -> Any:

@@ -1,0 +1,212 @@
+"""Priors as texts: a model's name and priors as YAML, and back.
+
+A text is data: it names distributions of PyMC, the listed transforms, and nothing else. Importing
+this file imports PyMC.
+"""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Iterable, Mapping
+from inspect import signature
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import yaml
+from pymc_extras.deserialize import DeserializableError, deserialize
+from pymc_extras.prior import CUSTOM_TRANSFORMS, Prior
+
+from bayesbandit.checks import floats
+from bayesbandit.declaring.priors import text
+
+KEYS = ("dist", "kwargs", "dims", "centered", "transform")
+DEEPEST = 40  # levels of a text
+TRANSFORMS = (  # that a text may name, beside those of `register_tensor_transform`
+    *("abs", "cumsum", "exp", "expm1", "invlogit", "invprobit", "log", "log1p", "logit", "neg"),
+    *("reciprocal", "sigmoid", "softmax", "softplus", "sqr", "sqrt", "square", "tanh"),
+)
+UNNAMED = (  # abstract, or of functions of the program
+    *("Distribution", "Continuous", "Discrete", "SymbolicRandomVariable"),
+    *("CustomDist", "DensityDist", "Simulator"),
+)
+
+
+def dump(name: str, priors: Mapping[str, Any]) -> str:
+    """A model's name and priors as YAML."""
+    data = {"name": name, "priors": {k: to_data(p, f"prior {k!r}") for k, p in priors.items()}}
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
+
+
+class Loader(yaml.SafeLoader):
+    """YAML in which a small text stays small and says one thing: without aliases, keys that are
+    there twice, or nesting without end."""
+
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*…) are not read", problem_mark=self.peek_event().start_mark
+            )
+        if self.depth == DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {DEEPEST} levels", problem_mark=self.peek_event().start_mark
+            )
+        self.depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        found = set()
+        for key, _ in node.value:
+            if (said := (key.tag, str(key.value))) in found:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
+                )
+            found.add(said)
+        return super().construct_mapping(node, deep)
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """The name in a model's YAML, and its priors, each to be read by `from_data`."""
+    try:
+        data = yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError) as error:  # of numbers with too many digits
+        raise ValueError(f"a model's text must be YAML: {_line(error)}") from error
+    if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+        found = reprlib.repr(data)
+        raise ValueError(f"a model's text must have a 'name' and 'priors'; got {found}")
+    _known(data, ("name", "priors"), f"{data['name']}: unknown key")
+    priors = data.get("priors") or {}
+    if not isinstance(priors, dict):
+        raise ValueError(f"{data['name']}: priors must be a mapping; got {reprlib.repr(priors)}")
+    return data["name"], {str(name): prior for name, prior in priors.items()}
+
+
+def to_data(value: Any, what: str) -> Any:
+    """A prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
+    if isinstance(value, Prior):
+        if value.transform:
+            _check_transform(value.transform, what)
+        kwargs = {k: to_data(v, f"{what}.{k}") for k, v in value.parameters.items()}
+        data: dict[str, Any] = {"dist": value.distribution}
+        data |= {"kwargs": kwargs} if kwargs else {}
+        data |= {"dims": list(value.dims)} if value.dims is not None else {}
+        data |= {} if value.centered else {"centered": False}
+        return data | ({"transform": value.transform} if value.transform else {})
+    if isinstance(value, np.ndarray | np.number):
+        return value.tolist()
+    if isinstance(value, Real):
+        return value if isinstance(value, int) else float(value)
+    if hasattr(value, "to_dict"):
+        data = _plain(value.to_dict())
+        _check_inside(data, what)
+        return data
+    raise TypeError(f"{what} cannot be written as text: {text(value)}")
+
+
+def _plain(data: Any) -> Any:
+    """Nested data with lists for tuples and arrays, numbers for NumPy's."""
+    if isinstance(data, Mapping):
+        return {key: _plain(value) for key, value in data.items()}
+    if isinstance(data, tuple | list):
+        return [_plain(value) for value in data]
+    return data.tolist() if isinstance(data, np.ndarray | np.generic) else data
+
+
+def from_data(data: Any, what: str) -> Any:
+    """The inverse of `to_data`; a wrong key, distribution or parameter gets an error naming the
+    allowed ones."""
+    if isinstance(data, Mapping):
+        if "class" in data and "dist" not in data:
+            _check_inside(data, what)
+            try:
+                return deserialize(dict(data))
+            except DeserializableError as error:
+                raise ValueError(f"{what}: {_line(error)[:200]}") from error
+        return _prior(data, what)
+    if isinstance(data, bool) or not isinstance(data, Real | str | list):
+        raise ValueError(
+            f"{what} must be a number, a list of numbers or a prior (a mapping with a 'dist'); "
+            f"got {reprlib.repr(data)}"
+        )
+    if isinstance(data, str):  # YAML takes 1e-3 for a text
+        try:
+            return float(data)
+        except ValueError:
+            raise ValueError(f"{what} must be a number; got {reprlib.repr(data)}") from None
+    return np.array(data) if isinstance(data, list) and floats(data, what).size else data
+
+
+def _check_inside(data: Any, what: str) -> None:
+    """Refuse a prior, however deep, that names what a prior must not: `deserialize` looks up any
+    attribute of PyMC and PyTensor."""
+    for key, one in data.items() if isinstance(data, Mapping) else enumerate(data):
+        if isinstance(one, Mapping) and isinstance(one.get("dist"), str):
+            _prior(one, f"{what}.{key}")
+        elif isinstance(one, Mapping | list):
+            _check_inside(one, f"{what}.{key}")
+
+
+def _check_transform(name: Any, what: str) -> None:
+    known = (*TRANSFORMS, *CUSTOM_TRANSFORMS)
+    _known([name], known, f"{what}: a text cannot name the transform")
+
+
+def _prior(data: Mapping[str, Any], what: str) -> Prior:
+    _known(data, KEYS, f"{what}: unknown key")
+    if "dist" not in data:
+        raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
+    distributions = _distributions()
+    _known([data["dist"]], distributions, f"{what}: PyMC has no distribution")
+    if (transform := data.get("transform")) is not None:
+        _check_transform(transform, what)
+    kwargs = data.get("kwargs") or {}
+    if not isinstance(kwargs, Mapping):
+        raise ValueError(f"{what}: kwargs must be a mapping; got {kwargs!r}")
+    parameters = [
+        p
+        for p in signature(distributions[data["dist"]].dist).parameters
+        if p not in ("args", "kwargs")
+    ]
+    _known(kwargs, parameters, f"{what}: {data['dist']} has no parameter")
+    dims = data.get("dims")
+    settings = {"centered": data.get("centered", True), "transform": transform}
+    values = {k: from_data(v, f"{what}.{k}") for k, v in kwargs.items()}
+    try:
+        return Prior(
+            data["dist"],
+            dims=tuple(dims) if isinstance(dims, list) else dims,
+            **settings,
+            **values,
+        )
+    except Exception as error:  # pymc_extras has its own kinds
+        raise ValueError(f"{what}: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _distributions() -> dict[str, Any]:
+    """PyMC's distributions by name."""
+    found = {name: getattr(pm, name) for name in dir(pm) if name not in UNNAMED}
+    return {k: v for k, v in found.items() if isinstance(v, type) and hasattr(v, "dist")}
+
+
+def _known(names: Iterable[Any], allowed: Iterable[str], complaint: str) -> None:
+    allowed = list(allowed)
+    for name in names:
+        if name not in allowed:
+            close = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.7)
+            hint = f", did you mean {close[0]!r}?" if close else ";"
+            raise ValueError(f"{complaint} {name!r}{hint} allowed: {_listed(allowed)}")
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(str, names))
