@@ -249,9 +249,8 @@ class History:
         return np.where(p == UNLOGGED, np.nan, p)
 
     def floors(self) -> np.ndarray:
-        """Return the least probability that any arm had in each round (n,): min_probability, and
-        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere with a propensity,
-        and of those without one what the policy had then."""
+        """Return the least probability that any arm had in each round (n,): min_probability, with
+        what ε-greedy decisions add; 0 of rounds that came with a propensity from elsewhere."""
         return self.layout.floors(self.ordered())
 
     @property
