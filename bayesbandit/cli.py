@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | reproduce | models | explain."""
+"""The command line: bayesbandit compare | reproduce | compile | models | explain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesbandit.compared import by_environment, columns, data_sets, shown, verdict
-from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player
+from bayesbandit.competitors import PLAYED, parse_bandit, parse_model, parse_player, rehearse
 from bayesbandit.console import clear_errors, console, save, say, show, warn
 from bayesbandit.experiment import Experiment
 from bayesbandit.machine.source import said
@@ -232,6 +232,35 @@ def explain(
         declared = load_model(model)
         text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("compile")
+def compile_kernels(
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help='A bandit, as "LinTS" or "BLTS(clip=0.2)". May be repeated.'),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A reward model that plays: as in `compare`. May be repeated."),
+    ] = None,
+) -> None:
+    """Compile the kernels of these bandits now, for an image or a fleet; say where they are.
+
+    Without options: of LinTS, LinUCB, BLTS, BLUCB and LinGreedy. What is compiled already stays.
+    """
+    from bayesbandit.machine.compiling import kept
+
+    with clear_errors():
+        chosen = preset or ([] if model else PLAYED)
+        bandits = [*map(parse_bandit, chosen), *map(parse_model, model or [])]
+        for name, factory in bandits:
+            seconds = rehearse(factory)
+            say(f"{name}: {seconds:.1f} s")
+        folder, files, size = kept()
+        if folder is None:
+            raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")
+    say(f"{files} files, {size / 1e6:.1f} MB, in {folder}")
 
 
 def pace(results: pd.DataFrame, folder: Path) -> str:

@@ -1,13 +1,18 @@
-"""Who plays in `bayesbandit compare`: bandits, declared models, players of one's own."""
+"""Who plays in `bayesbandit compare`: bandits, declared models, players of one's own; and rounds
+that are played to compile what they need."""
 
 from __future__ import annotations
 
 import ast
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bayesbandit.bandits import presets
 from bayesbandit.bandits.bandit import Bandit
@@ -21,6 +26,7 @@ BANDITS = {name: getattr(presets, name) for name in presets.__all__}
 PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
+ARMS, FEATURES = ("a", "b", "c"), 2  # of a rehearsal
 FROM_FILE = "bayesbandit.competitors:"  # begins the module name of a player's file
 
 
@@ -63,6 +69,24 @@ def play_model(
 
     declared, policy = load_model(model), Thompson(alpha)
     return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
+
+
+def rehearse(factory: Callable[..., Any]) -> float:
+    """Call what a service calls of a bandit, about one context and about a batch; return the
+    seconds that it took."""
+    start = time.perf_counter()
+    bandit = factory(ARMS, FEATURES, seed=0)
+    for value in (1.0, 0.0, 1.0):  # rewards that every model takes
+        contexts = np.random.default_rng(0).normal(size=(len(ARMS), FEATURES))
+        for x in (contexts[0], contexts):
+            decision = bandit.choose(x)
+            _ = decision.propensity, decision.probabilities
+            bandit.observe(decision, value if x.ndim == 1 else np.full(len(x), value))
+        bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
+        bandit.choose(contexts[0], arms=ARMS[:2])
+        bandit.probabilities(contexts), bandit.greedy(contexts)
+    bandit.belief.moments(contexts)
+    return time.perf_counter() - start
 
 
 def parse_player(text: str) -> tuple[str, Factory]:

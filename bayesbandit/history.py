@@ -22,6 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
+from bayesbandit.machine.compiling import interpreted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,12 +52,12 @@ class Layout:
 
     @cached_property
     def width(self) -> int:
-        return row_width(self.n_columns, len(self.arms))
+        return int(interpreted(row_width)(self.n_columns, len(self.arms)))
 
     @cached_property
     def tail(self) -> int:
         """Where the scalars after context and moments begin."""
-        return tail_at(self.n_columns, len(self.arms))
+        return int(interpreted(tail_at)(self.n_columns, len(self.arms)))
 
     @cached_property
     def index(self) -> dict[Name, int]:
@@ -248,9 +249,8 @@ class History:
         return np.where(p == UNLOGGED, np.nan, p)
 
     def floors(self) -> np.ndarray:
-        """Return the least probability that any arm had in each round (n,): min_probability, and
-        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere with a propensity,
-        and of those without one what the policy had then."""
+        """Return the least probability that any arm had in each round (n,): min_probability, with
+        what ε-greedy decisions add; 0 of rounds that came with a propensity from elsewhere."""
         return self.layout.floors(self.ordered())
 
     @property

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import softmax
 
 from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
 from bayesbandit.checks import LARGEST, SIZES, declares, finite, floats, number, shown, sums
@@ -257,6 +256,8 @@ class Boltzmann(Floored):
         _check(self.temperature, "temperature", above=0)
 
     def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
+        from scipy.special import softmax
+
         mean = belief.moments(x)[0]
         short = mean - mean.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # infinitely far behind: never

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit
-from bayesbandit.machine import locks
+from bayesbandit.machine import caches, locks
 
 WORKS = "import bayesbandit as bb; b = bb.LinTS(2, 1); b.observe(b.choose([1.0]), 1.0); print(b.t)"
 
@@ -88,3 +88,59 @@ def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
     with locks.turn(tmp_path):
         (tmp_path / "file").touch()
     assert (tmp_path / "file").exists()
+
+
+def function_of(folder, monkeypatch):
+    """A function in a file of ours, and its file."""
+    monkeypatch.setattr(caches, "PACKAGE", folder)
+    file = folder / "doubled.py"
+    file.write_text("def double(a):\n    return a * 2\n")
+    names = {}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    return names["double"], str(file)
+
+
+def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
+    from numba.core import caching
+
+    bases = list(caching.FunctionCache._impl_class._locator_classes)
+    assert sum(getattr(kind, "shipped", False) for kind in bases) == 2
+    [kind] = [
+        k for k in bases if getattr(k, "shipped", False) and "InTree" in k.__mro__[1].__name__
+    ]
+    function, file = function_of(tmp_path, monkeypatch)
+    (tmp_path / "__pycache__").mkdir()
+    monkeypatch.setattr(caches, "is_writable", lambda folder: False)
+    assert kind.from_function(function, file) is None  # nothing is there
+    (tmp_path / "__pycache__" / "doubled.double-1.py313.nbi").touch()
+    found = kind.from_function(function, file)
+    assert found.get_cache_path() == str(tmp_path / "__pycache__")
+    found.ensure_cache_path()
+    monkeypatch.setattr(caches, "is_writable", lambda folder: True)
+    assert kind.from_function(function, file) is None  # numba's own way
+    monkeypatch.setattr(caches, "PACKAGE", tmp_path / "elsewhere")
+    assert kind.from_function(function, file) is None  # others' kernels are their own affair
+
+
+def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
+    from bayesbandit.machine.compiling import njit
+
+    def save(self, key, data):
+        raise OSError(30, "Read-only file system", "/opt/kernels")
+
+    from numba.core.caching import IndexDataCacheFile
+
+    monkeypatch.setattr(caches, "told", [])
+    monkeypatch.setattr(IndexDataCacheFile, "save", save)
+    monkeypatch.setattr(IndexDataCacheFile, "load", lambda self, key: None)
+
+    @njit(cache=True)
+    def double(a):
+        return 2.0 * a
+
+    assert double(1.5) == 3.0
+    assert double(2) == 4.0  # another signature
+    [record] = caplog.records
+    assert "not kept" in record.message
+    assert "/opt/kernels" in record.message
+    assert "NUMBA_CACHE_DIR" in record.message

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 
@@ -507,3 +508,18 @@ def test_compare_says_what_is_wrong_with_rewards(prices, tmp_path, options, mess
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert not (tmp_path / "runs").exists()
+
+
+def test_compile_says_where_kernels_are():
+    found = run("compile", "--preset", "LinTS", "--preset", "LinUCB(alpha=2.0)")
+    assert found.exit_code == 0, found.output
+    text = " ".join(found.output.split())
+    assert "LinTS: " in text
+    assert "LinUCB(alpha=2.0): " in text
+    assert re.search(r"\d+ files, \d+\.\d MB, in /", text)
+
+
+def test_compile_refuses_unknown_names():
+    found = run("compile", "--preset", "Nobody")
+    assert found.exit_code == 2
+    assert "unknown bandit 'Nobody'" in " ".join(found.output.split())

@@ -30,6 +30,31 @@ def test_a_bandit_does_not_need_pymc():
     assert not set(run.stdout.split()) & {"pymc", "pytensor", "arviz", "pandas", "matplotlib"}
 
 
+NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
+    *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
+    *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),
+    *("bayesbandit.environments", "bayesbandit.engines.plan", "bayesbandit.posteriors"),
+    *("bayesbandit.beliefs.forest", "bayesbandit.beliefs.tree", "bayesbandit.beliefs.ensemble"),
+    *("bayesbandit.beliefs.mixture", "bayesbandit.beliefs.conjugate", "bayesbandit.evaluation"),
+)
+ROUND = """
+import numpy as np, bayesbandit as bb
+bandit = bb.LinTS(["a", "b"], 2)
+bandit.observe(bandit.choose(np.zeros(2)), 1.0)
+"""
+
+
+def test_a_linear_bandits_first_round_loads_no_more_than_it_needs():
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", ROUND], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
+    assert {"numba", "bayesbandit.kernels.rounds"} <= loaded
+    found = [m for m in loaded if any(m == n or m.startswith(f"{n}.") for n in NEEDLESS)]
+    assert not found, sorted(found)
+
+
 @pytest.mark.parametrize("name", bb.__all__)
 def test_every_public_name_loads(name):
     assert getattr(bb, name) is not None

@@ -6,7 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.engines import plan
-from bayesbandit.machine.compilation import COMPILE
+from bayesbandit.machine.pytensor_lock import COMPILE
 from tests import declarations as declared
 from tests.cases import slow_but
 

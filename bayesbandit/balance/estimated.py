@@ -6,8 +6,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, qr, solve_triangular
-from scipy.optimize import minimize
 
 from bayesbandit.balance.base import measured
 from bayesbandit.beliefs.base import Belief
@@ -75,6 +73,9 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     steps, though columns be correlated. Of more columns than rows nothing counts but the space
     that the rows span, in whose coordinates they are as many as the rows.
     """
+    from scipy.linalg import cholesky, qr, solve_triangular
+    from scipy.optimize import minimize
+
     n, d = x.shape
     if n < d and d > WIDE:
         span, within = qr(x.T, mode="economic")

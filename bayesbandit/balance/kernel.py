@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from bayesbandit.balance.by_arm import ByArm, standardised
 from bayesbandit.checks import LARGEST, integer, number, one_of
@@ -120,6 +119,8 @@ def kernel_weights(
 
 def largest_eigenvalue(product: Callable[[Array], Array], m: int) -> float:
     """Of a positive semi-definite matrix (m, m), or a little more."""
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
     if m < 3:
         return float(np.linalg.eigvalsh([product(e) for e in np.eye(m)])[-1])
     start = np.random.default_rng(0).standard_normal(m)  # ones may be what the kernel does not see

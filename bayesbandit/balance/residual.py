@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from bayesbandit.balance.by_arm import ByArm, standardised
 from bayesbandit.checks import finite, number
@@ -67,6 +66,8 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
 
     zeta in (0, 1): how much the largest difference of the two counts; least: the smallest weight.
     """
+    from scipy.optimize import minimize
+
     n, d = x.shape
     finite(x, "rows"), finite(target, "target")
     most, cost = n ** (1 / 3), 2.0 * (1.0 - zeta)

@@ -18,7 +18,6 @@ from bayesbandit.bandits import deciding, door, forks, lessons, of_arms, playing
 from bayesbandit.bandits.deciding import NOTHING
 from bayesbandit.bandits.decision import Decision
 from bayesbandit.bandits.refusals import Refused
-from bayesbandit.bandits.saved import storage
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
 from bayesbandit.checks import LARGEST, Name
@@ -268,15 +267,12 @@ class Bandit(BanditState):
         parts = (self.spec, self.policy, self.balance)
         return deepcopy(self, {id(part): part for part in parts})
 
-    @forks.alone
-    def _saved(self) -> tuple[str, dict[str, np.ndarray]]:
-        """What a file of the bandit holds."""
-        return storage.checked(self, *storage.state(self))
-
     def save(self, path: str | Path) -> None:
         """Write the whole state to one file, replacing what was there in one step. A bandit that
         `load` would refuse is refused here, and the old file stays."""
-        storage.write(path, *self._saved())
+        from bayesbandit.bandits.saved import storage  # knows all models
+
+        storage.write(path, *storage.checked(self))
 
     @staticmethod
     def load(
@@ -287,7 +283,8 @@ class Bandit(BanditState):
         *,
         fresh: bool | np.random.SeedSequence = False,
     ) -> Bandit:
-        """Return a saved bandit, which goes on bit for bit as if it had not been saved.
+        """Return a saved bandit, which goes on as if it had not been saved: bit for bit on the
+        machine that saved it, on another to 1e-12 (weights that an optimiser finds: 1e-7).
 
         policy, model, balance: what the file does not hold must be given again: a policy whose α is
         a function, a class of yours that is not `savable`, and a declared model that is neither in
@@ -296,4 +293,6 @@ class Bandit(BanditState):
         file of another process. `bandit.seed` records them, and `fresh=` of that seed gives them
         again.
         """
+        from bayesbandit.bandits.saved import storage
+
         return storage.load(Bandit, path, policy, model, balance, fresh)

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.checks import Name, floats, name_array, shown
-from bayesbandit.environments.base import Environment
+
+if TYPE_CHECKING:
+    from bayesbandit.environments.base import Environment
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
-from bayesbandit.kernels.chances import all_chances, chance
+from bayesbandit.kernels.chances import all_chances, put_own
 from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
 
 
@@ -76,10 +76,8 @@ class Decision:
             return layout.fill_propensities(rows).copy()
         p = rows[layout.tail + PROPENSITY]
         if p != p:  # not asked for so far
-            arm = int(rows[layout.tail + ARM])
-            p = rows[layout.tail + PROPENSITY] = chance(
-                rows, arm, layout.n_columns, len(layout.arms)
-            )
+            put_own(rows, layout.n_columns, len(layout.arms))
+            p = rows[layout.tail + PROPENSITY]
         return float(p)
 
     @property

@@ -28,7 +28,10 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of, played
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
+from bayesbandit.kernels.chances import ruled_out
 from bayesbandit.kernels.rounds import DECISION
+from bayesbandit.kernels.rules import TABULATED
+from bayesbandit.machine.compiling import without
 from bayesbandit.policies import is_constant, numbers, rule
 
 SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
@@ -143,8 +146,13 @@ def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
 
 def observer(bandit: BanditState) -> Any:
     """The kernel by which a compiled belief takes in one reward."""
-    kernels = kernels_of(bandit.belief)
-    return kernels.observe_one if bandit.source == DECISION else kernels.observe_given
+    belief = cast(Any, bandit.belief)
+    kernels = kernels_of(belief)
+    unreached = kernels.unreached(belief.settings)
+    if bandit.source != DECISION:
+        return without(kernels.observe_given, *unreached)
+    kind = kind_played(bandit)
+    return without(kernels.observe_one, *unreached, *ruled_out(TABULATED if kind is None else kind))
 
 
 def kind_played(bandit: BanditState) -> int | None:

@@ -15,6 +15,7 @@ from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds, rules
+from bayesbandit.machine.compiling import without
 
 
 def observe(
@@ -52,9 +53,8 @@ def observe(
             some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
             return some.listed()
         reward = checks.column(reward, n, what)
-        if one and bandit.reweighting is None and bandit.compiled:
-            _one(bandit, rows, float(reward[0]))
-        else:
+        alone = one and bandit.reweighting is None and bandit.compiled
+        if not alone or _one(bandit, rows, float(reward[0])) == rounds.OTHER:
             _told(bandit, np.atleast_2d(rows), reward)
     return None
 
@@ -163,13 +163,13 @@ def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarr
     return rows
 
 
-def _one(bandit: BanditState, row: np.ndarray, reward: float) -> None:
-    """By a compiled belief."""
+def _one(bandit: BanditState, row: np.ndarray, reward: float) -> Any:
+    """By a compiled belief; `rounds.OTHER` where its kernel does not know the rule of the row."""
     belief, history = cast(Any, bandit.belief), bandit.history
     if (check := getattr(belief, "check_rewards", None)) is not None:
         check(row[None, : bandit.n_features], np.array([reward]))
     forks.reserve(bandit, 1)
-    forks.observer(bandit)(
+    return forks.observer(bandit)(
         row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
         history.rows, history.count,
     )  # fmt: skip
@@ -190,7 +190,9 @@ def _stream(bandit: BanditState, rows: np.ndarray) -> None:
     z, reward, arms, settings = belief.regression(x, arm, reward, weight)
     forks.reserve(bandit, len(rows))
     kept, count = bandit.history.rows, bandit.history.count
-    kernels_of(belief).observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+    kernels = kernels_of(belief)
+    observe_many = without(kernels.observe_many, *kernels.unreached(settings))
+    observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
 
 
 @forks.alone
@@ -217,10 +219,9 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
 def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
-    unlogged = tail[:, rules.PROPENSITY] == UNLOGGED
-    if bandit.source == rounds.DECISION and unlogged.any():
-        tail[:, rules.PROPENSITY] = layout.assumed(rows)
-    rounds.weigh_many(rows, layout.n_columns, len(layout.arms), bandit.source, bandit.clip)
-    tail[unlogged, rules.PROPENSITY] = UNLOGGED
+    if bandit.source == rounds.UNWEIGHTED:
+        tail[:, rules.WEIGHT] = 1.0
+    elif bandit.source == rounds.DECISION:
+        tail[:, rules.WEIGHT] = 1.0 / np.maximum(bandit.clip, layout.assumed(rows))
     arm = tail[:, rules.ARM].astype(np.int64)
     return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

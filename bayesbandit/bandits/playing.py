@@ -17,7 +17,9 @@ from bayesbandit.bandits.base import step
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import reweighted, rounds
+from bayesbandit.kernels.chances import ruled_out
 from bayesbandit.kernels.rules import is_short
+from bayesbandit.machine.compiling import without
 from bayesbandit.machine.memory import AT_ONCE
 
 Played = tuple[np.ndarray, np.ndarray]
@@ -63,12 +65,13 @@ def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> 
     belief: Any = bandit.belief
     if (check := getattr(belief, "check_rewards", None)) is not None:
         check(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
-    ring = bandit.history.room(T)
+    ring, kernels = bandit.history.room(T), kernels_of(belief)
+    kind = cast(int, forks.kind_played(bandit))
+    play = without(kernels.play, *kernels.unreached(belief.settings), *ruled_out(kind))
     while done < T:
-        done = kernels_of(belief).play(
-            x, reward, done, every, belief.arms, bandit.all_arms, belief.settings,
-            forks.kind_played(bandit), params, bandit.source, bandit.clip, bandit.stream,
-            chosen, propensity, ring,
+        done = play(
+            x, reward, done, every, belief.arms, bandit.all_arms, belief.settings, kind, params,
+            bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
         )  # fmt: skip
         if done < T:
             forks.refill(bandit)

@@ -15,7 +15,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.best_arm import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
-from bayesbandit.machine.interpretation import interpreted
+from bayesbandit.machine.compiling import interpreted, without
 
 
 def aligned(rows: int, width: int) -> np.ndarray:
@@ -71,7 +71,8 @@ class LinearBelief(Belief):
         """An arm before any data; without a prior of its own in Python, so that nothing need be
         compiled."""
         begin: Any = kernel.initialise
-        (begin if arm_row.has_prior(self.settings) else interpreted(begin))(arm, self.settings)
+        has_prior = interpreted(arm_row.has_prior)(self.settings)
+        (begin if has_prior else interpreted(begin))(arm, self.settings)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
@@ -104,7 +105,7 @@ class LinearBelief(Belief):
     def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
         K, D = len(self.arms), self.n_columns
-        rows = np.empty((len(x), tail_at(D, K)))
+        rows = np.empty((len(x), interpreted(tail_at)(D, K)))
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
         return rows[:, D : D + K], rows[:, D + K : D + 2 * K], np.abs(rows[:, D + 2 * K :])
@@ -148,17 +149,19 @@ class LinearBelief(Belief):
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
-        update_many(self.arms, self.design(x), arm, reward, weight, self.settings)
+        learn = without(update_many, *kernel.unreached(self.settings))
+        learn(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def reweigh(
         self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
         weight: np.ndarray,
     ) -> None:  # fmt: skip
         """The arms that are due afresh, from all rows: see `update`."""
+        rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
             mine = arm == k
             z = self.design(x[mine])
-            kernel.rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
+            rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
         kernel.pool_noise(self.arms, self.settings)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:

@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 from bayesbandit.checks import finite
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.machine.compilation import COMPILE
+from bayesbandit.machine.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -5,7 +5,9 @@ cross-validation each fold's (n, Σwr², b, G). Where P's largest and smallest d
 more than float64 can tell in one matrix, a root R of P = R'R stands in its place (ROOTED).
 """
 
-from numba import njit
+from typing import Any
+
+from bayesbandit.machine.compiling import interpreted, njit
 
 # The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
@@ -36,12 +38,13 @@ def stride(D):
 
 def core_width(D: int) -> int:
     """Numbers that an arm's head, θ, b and P take: what `moments` reads, at the front."""
-    return HEAD + (2 + D) * stride(D)
+    return HEAD + (2 + D) * int(interpreted(stride)(D))
 
 
 def arm_width(D: int, folds: int) -> int:
     """Numbers that one arm takes."""
-    return stride(core_width(D) + D * stride(D) + folds * (2 + D + D * D))
+    whole: Any = interpreted(stride)
+    return int(whole(core_width(D) + D * whole(D) + folds * (2 + D + D * D)))
 
 
 @njit(cache=True)

@@ -257,25 +257,29 @@ def quadrature(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector)
 
 
 @kernel
+def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
+    """Fill out with P(arm a is best) for a = first, first + 1, ...: the same bits of one as of all,
+    sooner."""
+    n, i, j, k = contenders(mean, scale, df)
+    if n == 0:
+        quadrature(first, mean, scale, df, out)
+    else:
+        for a in range(out.size):
+            out[a] = closed_form(first + a, n, i, j, k, mean, scale)
+
+
+@kernel
 def best_probability(a: int, mean: Vector, scale: Vector, df: Vector) -> float:
     """P(arm a is best), a float."""
-    n, i, j, k = contenders(mean, scale, df)
-    if n > 0:
-        return closed_form(a, n, i, j, k, mean, scale)
     out = np.empty(1)
-    quadrature(a, mean, scale, df, out)
+    best_from(a, mean, scale, df, out)
     return out[0]
 
 
 @kernel
 def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
-    """Fill out, (K,), with P(arm a is best) for all a: the bits of `best_probability`, sooner."""
-    n, i, j, k = contenders(mean, scale, df)
-    if n == 0:
-        quadrature(FIRST, mean, scale, df, out)
-    else:
-        for a in range(mean.size):
-            out[a] = closed_form(a, n, i, j, k, mean, scale)
+    """Fill out, (K,), with P(arm a is best) for all a."""
+    best_from(FIRST, mean, scale, df, out)
 
 
 def best_of_location_scale(mean: Vector, scale: Vector, df: Vector) -> Vector:

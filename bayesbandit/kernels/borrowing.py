@@ -7,8 +7,10 @@ them; what it allocates itself it must name in `held` behind its last use.
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from bayesbandit.machine.compiling import njit
 
 
 def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:

@@ -1,9 +1,12 @@
 """With what probability a rule picks an arm, given the row of a round (`kernels/rules.py`)."""
 
-import numpy as np
-from numba import njit
+from functools import cache
+from typing import Any
 
-from bayesbandit.kernels.best_arm import best_probabilities, best_probability
+import numpy as np
+
+from bayesbandit.kernels.best_arm import best_from
+from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
 from bayesbandit.kernels.rules import (
     ARM,
@@ -13,113 +16,112 @@ from bayesbandit.kernels.rules import (
     KIND,
     OLD,
     PARAM,
+    PROPENSITY,
     TABULATED,
+    TAIL,
     THOMPSON,
     UCB,
     available_in,
     df_at,
     is_among,
-    moments_in,
     new_in,
     scale_at,
     tail_at,
     ucb_score,
 )
+from bayesbandit.machine.compiling import njit, without
+
+SCORES = UCB, EPSILON_GREEDY
+# The rules of rows that a kernel may meet (`compiling.without`): THOMPSON; UCB and EPSILON_GREEDY;
+# BETA and GAMMA. TABULATED ones are always met.
+SAMPLED = SCORED = CONJUGATE = True
+RULES = "SAMPLED", "SCORED", "CONJUGATE"
+RULE_OF = {THOMPSON: "SAMPLED", **dict.fromkeys(SCORES, "SCORED")}
+RULE_OF |= dict.fromkeys(DRAWN, "CONJUGATE")
+RULED_OUT = {kind: tuple(name for name in RULES if name != own) for kind, own in RULE_OF.items()}
 
 
-@njit(cache=True)
-def by_score(row, a, D, K, kind, param):
-    """Probability that a rule of scores picks the old arm a among the old ones."""
-    explore = param if kind == EPSILON_GREEDY else 0.0
-    alpha = param if kind == UCB else 0.0
-    score, count, ties, beaten = ucb_score(row, a, K, D, alpha), 0, 0, False
-    for k in range(K):
-        if is_among(row, k, D, K, OLD):
-            other = ucb_score(row, k, K, D, alpha)
-            count += 1
-            ties += other == score
-            beaten = beaten or other > score
-    return explore / count + (0.0 if beaten else (1.0 - explore) / ties)
-
-
-@njit(cache=True)
-def scaled(scale, alpha):
-    """α times the scales (K,)."""
-    out = np.empty(scale.size)
-    for k in range(out.size):
-        out[k] = alpha * scale[k]
-    return out
-
-
-@njit(cache=True)
-def scores_among_old(row, D, K, kind, param, out):
-    """`by_score` of every old arm, out (K,)."""
+@njit(cache=True, error_model="numpy")
+def scores_among_old(row, first, D, K, kind, param, out):
+    """Probabilities out (m,) with which a rule of scores picks the arms from the first on, of the
+    old ones among themselves."""
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
     best, count, ties = -np.inf, 0, 0
+    for a in range(out.size):
+        out[a] = ucb_score(row, first + a, K, D, alpha)
     for k in range(K):
         if is_among(row, k, D, K, OLD):
-            out[k] = ucb_score(row, k, K, D, alpha)
+            asked = 0 <= k - first < out.size
+            score = out[k - first] if asked else ucb_score(row, k, K, D, alpha)
             count += 1
-            if out[k] > best:
-                best, ties = out[k], 1
-            elif out[k] == best:
+            if score > best:
+                best, ties = score, 1
+            elif score == best:
                 ties += 1
-    for k in range(K):
-        if is_among(row, k, D, K, OLD):
-            out[k] = explore / count + (0.0 if out[k] < best else (1.0 - explore) / ties)
+    for a in range(out.size):
+        out[a] = explore / count + (0.0 if out[a] < best else (1.0 - explore) / ties)
 
 
-@njit(cache=True)
-def best_among_old(row, D, K, alpha, out):
-    """Probabilities out (K,) with which Thompson sampling picks the old arms among themselves."""
-    seen = np.empty((3, K))
+@njit(cache=True, error_model="numpy")
+def best_among_old(row, first, D, K, alpha, out):
+    """Probabilities out (m,) with which Thompson sampling picks the arms from the first on, of the
+    old ones among themselves."""
+    own = np.empty(3 * K)
+    seen = borrowed(own)
+    mean, scale, df = seen[:K], seen[K : 2 * K], seen[2 * K :]
     for k in range(K):
         is_new = row[df_at(D, K) + k] < 0.0
-        seen[0, k] = -np.inf if is_new else row[D + k]
-        seen[1, k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
-        seen[2, k] = abs(row[df_at(D, K) + k])
-    best_probabilities(seen[0], seen[1], seen[2], out)
+        mean[k] = -np.inf if is_new else row[D + k]
+        scale[k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
+        df[k] = abs(row[df_at(D, K) + k])
+    best_from(first, mean, scale, df, out)
+    held(own)
 
 
-@njit(cache=True)
-def chance(row, a, D, K):
-    """Probability that arm a is picked, given the row's moments and rule."""
-    tail = row[tail_at(D, K) :]
-    if int(tail[KIND]) == THOMPSON and tail[FLOOR] == 0.0 and new_in(row, D, K) == 0:
-        mean, scale, df = moments_in(row, D, K)
-        if mean[a] == -np.inf:
-            return 0.0
-        return best_probability(a, mean, scaled(scale, tail[PARAM]), df)
-    return chance_among(row, a, D, K)
-
-
-@njit(cache=True)
-def chance_among(row, a, D, K):
-    """`chance`, of any rule, above a floor, and where some arms are new."""
+@njit(cache=True, error_model="numpy")
+def put_chances(row, first, D, K, out):
+    """Put the probabilities with which the rule of a row picks the arms from the first on into out
+    (m,). Return False, and do nothing, where the kernel is `without` this rule."""
     tail = row[tail_at(D, K) :]
     kind, param, floor = int(tail[KIND]), tail[PARAM], tail[FLOOR]
-    if row[D + a] == -np.inf:
-        return 0.0
     if kind == TABULATED:
-        return row[df_at(D, K) + a]
+        for a in range(out.size):
+            there = row[D + first + a] > -np.inf
+            out[a] = row[df_at(D, K) + first + a] if there else 0.0
+        return True
     count, new = available_in(row, D, K), new_in(row, D, K)
-    if row[df_at(D, K) + a] < 0.0:
-        return 1.0 / count
-    if kind in DRAWN:
-        out = np.empty(K)
-        drawn_chances(row, shapes_in(row, D, K), D, K, out)
-        return out[a]
-    if kind == THOMPSON:
-        out = np.empty(K)
-        best_among_old(row, D, K, param, out)
-        p = out[a]
+    if CONJUGATE and kind in DRAWN:
+        put_drawn(row, first, D, K, out)
+        return True
+    if SAMPLED and kind == THOMPSON:
+        if new < count:
+            best_among_old(row, first, D, K, param, out)
+    elif SCORED and kind in SCORES:
+        if new < count:
+            scores_among_old(row, first, D, K, kind, param, out)
     else:
-        p = by_score(row, a, D, K, kind, param)
-    return floor + (1.0 - count * floor) * (p * (1.0 - new / count))
+        return False
+    for a in range(out.size):
+        if row[D + first + a] == -np.inf:
+            out[a] = 0.0
+        elif row[df_at(D, K) + first + a] < 0.0:
+            out[a] = 1.0 / count
+        else:
+            out[a] = floor + (1.0 - count * floor) * (out[a] * (1.0 - new / count))
+    return True
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
+def put_drawn(row, first, D, K, out):
+    """`put_chances` under BETA or GAMMA."""
+    every = np.empty(K)
+    drawn_chances(row, shapes_in(row, D, K), D, K, every)
+    for a in range(out.size):
+        out[a] = every[first + a]
+
+
+@njit(cache=True, error_model="numpy")
 def shapes_in(row, D, K):
     """What `kernels/conjugate/best.py` takes of the old arms of a row of BETA or GAMMA: (K, …)."""
     shapes, kind = np.empty((K, SHAPE)), int(row[tail_at(D, K) + KIND])
@@ -129,7 +131,7 @@ def shapes_in(row, D, K):
     return shapes
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def drawn_chances(row, shapes, D, K, out):
     """`chance` of every arm under BETA or GAMMA, by the old arms' shapes: out (K,)."""
     tail, old = row[tail_at(D, K) :], np.empty(K, np.bool_)
@@ -145,7 +147,7 @@ def drawn_chances(row, shapes, D, K, out):
             out[k] = 0.0 if row[D + k] == -np.inf else 1.0 / count
 
 
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def is_repeated(rows, i, D, K):
     """Whether all arms of row i, its rule and its floor are those of the row before."""
     if i == 0:
@@ -159,59 +161,71 @@ def is_repeated(rows, i, D, K):
     )
 
 
-@njit(cache=True)
-def chances(rows, arm, D, K, out):
-    """Each row's chance of the arm of that row (arm ≥ 0: of this arm instead)."""
-    every = np.empty(K)
+@njit(cache=True, error_model="numpy")
+def put_many(rows, arm, D, K, out):
+    """`put_chances` of rows (n, width) into out (n, m), from this arm on; arm < 0: the row's own,
+    into out (n, 1)."""
+    rows, out, every = borrowed(rows), borrowed(out), np.empty(K)
     for i in range(rows.shape[0]):
         row = rows[i]
-        a = arm if arm >= 0 else int(row[tail_at(D, K) + ARM])
-        if int(row[tail_at(D, K) + KIND]) in DRAWN:
+        first = arm if arm >= 0 else int(row[tail_at(D, K) + ARM])
+        if CONJUGATE and int(row[tail_at(D, K) + KIND]) in DRAWN:
             if not is_repeated(rows, i, D, K):
                 drawn_chances(row, shapes_in(row, D, K), D, K, every)
-            out[i] = every[a]
+            for a in range(out.shape[1]):
+                out[i, a] = every[first + a]
         else:
-            out[i] = chance(row, a, D, K)
+            put_chances(row, first, D, K, out[i])
 
 
-@njit(cache=True)
-def all_chances(rows, D, K, out):
-    """Each row's chance of every arm, out (n, K): the bits of `chance`, sooner."""
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        count, kind = available_in(row, D, K), int(row[tail_at(D, K) + KIND])
-        if kind in DRAWN:
-            if is_repeated(rows, i, D, K):
-                out[i] = out[i - 1]
-            else:
-                drawn_chances(row, shapes_in(row, D, K), D, K, out[i])
-        elif kind == THOMPSON and new_in(row, D, K) == 0:
-            mean, scale, df = moments_in(row, D, K)
-            floor = row[tail_at(D, K) + FLOOR]
-            best_probabilities(mean, scaled(scale, row[tail_at(D, K) + PARAM]), df, out[i])
-            for k in range(K):
-                if mean[k] > -np.inf:
-                    out[i, k] = floor + (1.0 - count * floor) * out[i, k]
-        elif kind == TABULATED:
-            for k in range(K):
-                out[i, k] = row[df_at(D, K) + k] if row[D + k] > -np.inf else 0.0
-        else:
-            all_among(row, D, K, kind, count, out[i])
+def ruled_out(kind: int) -> tuple[str, ...]:
+    """Return the rules that rows of this KIND do not have."""
+    return RULED_OUT.get(kind, RULES)
 
 
-@njit(cache=True)
-def all_among(row, D, K, kind, count, out):
-    """`chance_among` of every arm, out (K,)."""
-    param, floor = row[tail_at(D, K) + PARAM], row[tail_at(D, K) + FLOOR]
-    new = new_in(row, D, K)
-    if kind == THOMPSON:
-        best_among_old(row, D, K, param, out)
+@cache
+def by_rule(kernel: Any, kind: float) -> Any:
+    """Return `put_chances` or `put_many` for rows of this KIND: of other rules nothing is
+    compiled."""
+    return without(kernel, *ruled_out(int(kind)))
+
+
+def put_own(row: np.ndarray, D: int, K: int) -> None:
+    """Put the probability of the row's arm into the row."""
+    at = row.size - TAIL
+    by_rule(put_chances, row[at + KIND])(
+        row, int(row[at + ARM]), D, K, row[at + PROPENSITY : at + PROPENSITY + 1]
+    )
+
+
+def chance(row: np.ndarray, a: int, D: int, K: int) -> float:
+    """Return the probability that arm a is picked, given the row's moments and rule."""
+    out = np.empty(1)
+    by_rule(put_chances, row[KIND - TAIL])(row, a, D, K, out)
+    return float(out[0])
+
+
+def chances(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
+    """Put each row's chance of the arm of that row (arm ≥ 0: of this arm instead) into out (n,)."""
+    _put(rows, arm, D, K, out[:, None])
+
+
+def all_chances(rows: np.ndarray, D: int, K: int, out: np.ndarray) -> None:
+    """Put each row's chance of every arm into out (n, K): the bits of `chance`, sooner."""
+    if len(rows) == 1:
+        by_rule(put_chances, rows[0, KIND - TAIL])(rows[0], 0, D, K, out[0])
     else:
-        scores_among_old(row, D, K, kind, param, out)
-    for k in range(K):
-        if row[D + k] == -np.inf:
-            out[k] = 0.0
-        elif row[df_at(D, K) + k] < 0.0:
-            out[k] = 1.0 / count
-        else:
-            out[k] = floor + (1.0 - count * floor) * (out[k] * (1.0 - new / count))
+        _put(rows, 0, D, K, out)
+
+
+def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
+    """Do as `put_many`, whatever the rows' rules are."""
+    kinds = rows[:, KIND - TAIL]
+    if (kinds == kinds[:1]).all():
+        by_rule(put_many, kinds[0] if len(kinds) else TABULATED)(rows, arm, D, K, out)
+        return
+    for kind in np.unique(kinds):
+        mine = kinds == kind
+        own = np.empty((np.count_nonzero(mine), out.shape[1]))
+        by_rule(put_many, kind)(rows[mine], arm, D, K, own)
+        out[mine] = own

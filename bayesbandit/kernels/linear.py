@@ -5,7 +5,6 @@ Arguments are trusted: who calls these functions has checked them.
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
@@ -59,8 +58,17 @@ from bayesbandit.kernels.arm_row import (
 )
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.machine.compiling import interpreted, njit
 
+# λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
+FOLDED = PRIOR = True
 ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
+
+
+def unreached(settings: np.ndarray) -> tuple[str, ...]:
+    """What the kernels may be `without` that learn by these settings."""
+    folded = () if settings[FOLDS] > 0 else ("FOLDED",)
+    return folded if interpreted(has_prior)(settings) else (*folded, "PRIOR")
 
 
 @njit(cache=True)
@@ -137,7 +145,7 @@ def accumulate(arm, z, r, w, settings):
     if arm[N] == 0.0 and is_shifted(settings):
         arm[SHIFT] = r
     r -= arm[SHIFT]
-    if folds > 0:
+    if FOLDED and folds > 0:
         fold = fold_of(arm, D, int(arm[N]) % folds)
         fold[0] += 1.0
         fold[1] += w * r * r
@@ -150,13 +158,13 @@ def accumulate(arm, z, r, w, settings):
     add_outer(G_of(arm, D), stride(D), w, z)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def settle_weights(arm, settings, work):
     """Settle the weights' divisor and λ; set when this is next due."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / n
-    if settings[FOLDS] > 0:
+    if FOLDED and settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings, work)
     schedule = settings[SCHEDULE]
     arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
@@ -175,7 +183,7 @@ def factorise(arm, settings, work):
             U[i, j] = G[i, j] / arm[W_BAR]
     for j in range(penalised):
         U[j, j] += arm[LAM]
-    if has_prior(settings):
+    if PRIOR and has_prior(settings):
         prior = settings[GRID + 1 :]
         for i in range(D):
             add_scaled(U[i], 1.0, prior[i * D : (i + 1) * D])
@@ -206,7 +214,9 @@ def scratch(settings):
     that a machine without memory leaves all as it was."""
     D = int(settings[D_])
     own = 2 * D + D * D
-    return max(own, fold_scratch(settings)) if settings[FOLDS] > 0 else own
+    if FOLDED and settings[FOLDS] > 0:
+        return max(own, fold_scratch(settings))
+    return own
 
 
 @njit(cache=True)
@@ -229,7 +239,7 @@ def update_with(arm, z, r, w, settings, v, work):
     set_noise(arm, settings)
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def settle(arm, z, r, w, settings, v, work):
     """An observation by a factorisation or by the root of P, and whatever else is due."""
     accumulate(arm, z, r, w, settings)

@@ -6,11 +6,10 @@ rules (S, 3) by their kind, number and floor, and how many periods (S,) each sta
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.arm_row import D_, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import chance
+from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
 from bayesbandit.kernels.rules import (
     FLOOR,
@@ -23,6 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)
@@ -62,7 +62,8 @@ def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
     describe(row, arms, available, settings, v)
     tail = row[tail_at(D, K) :]
     tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
-    return chance(row, a, D, K)
+    put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
+    return tail[PROPENSITY]
 
 
 @njit(cache=True)
@@ -104,7 +105,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
             row, x[t], arms, available, settings, kind, params[at, 0], params[at, 1], stream, v
         )
         if t % every == 0 or (S == 0 and place[arm] < 0):
-            tail[PROPENSITY] = chance(row, arm, D, K)
+            put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
         p = 0.0
         if S > 0:
             periods[S - 1] += 1.0

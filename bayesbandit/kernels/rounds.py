@@ -6,14 +6,14 @@ what stands where in the row of a round.
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm_row import D_, DF, N, stride
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import chance
+from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
+from bayesbandit.kernels.linear import unreached as unreached
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.rules import (
     ARM,
@@ -30,11 +30,14 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
-DONE, FULL = 0, -1  # whether a reward was taken in: not where the history has no room
+# whether a reward was taken in: not where the history has no room, or the kernel is `without` the
+# rule of the row
+DONE, FULL, OTHER = 0, -1, -3
 
 
 @njit(cache=True)
@@ -86,7 +89,7 @@ def put(row, x, D):
         row[i] = x[i]
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def record(row, arm, D, K, kind, param, floor):
     """The arm and the rule that chose it, into a row."""
     tail = row[tail_at(D, K) :]
@@ -94,7 +97,7 @@ def record(row, arm, D, K, kind, param, floor):
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True)
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
@@ -140,24 +143,20 @@ def choose_many(rows, start, D, K, kind, params, stream):
 
 @njit(cache=True)
 def weigh(row, D, K, source, clip):
-    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already."""
+    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already.
+    False: the kernel is `without` the rule of the row."""
     tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
         tail[WEIGHT] = 1.0
     elif source == DECISION:
-        if np.isnan(tail[PROPENSITY]):
-            tail[PROPENSITY] = chance(row, int(tail[ARM]), D, K)
-        tail[WEIGHT] = 1.0 / max(clip, tail[PROPENSITY])
+        p = tail[PROPENSITY : PROPENSITY + 1]
+        if np.isnan(p[0]) and not put_chances(row, int(tail[ARM]), D, K, p):
+            return False
+        tail[WEIGHT] = 1.0 / max(clip, p[0])
+    return True
 
 
 @njit(cache=True)
-def weigh_many(rows, D, K, source, clip):
-    """`weigh` for rows (n, width)."""
-    for i in range(rows.shape[0]):
-        weigh(rows[i], D, K, source, clip)
-
-
-@njit(cache=True, inline="always")
 def learn_into(row, arms, settings, v):
     """Update the row's arm by its reward and weight."""
     D, K = int(settings[D_]), arms.shape[0]
@@ -205,7 +204,10 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     """
     own = np.empty(row.size)
     copy_into(own, row)
-    weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    weighed = weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    if not weighed:
+        held(own)
+        return OTHER
     return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
 
 
@@ -283,7 +285,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
         if t % every == 0:
-            tail[PROPENSITY] = chance(row, arm, D, K)
+            put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
         tail[REWARD] = reward[t, arm]
         observe_into(row, arms, settings, source, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]

@@ -13,10 +13,9 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 """
 
 import numpy as np
-from numba import njit, vectorize
 
-from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.student import normal_cdf
+from bayesbandit.machine.compiling import njit
 
 # The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
@@ -94,25 +93,36 @@ def is_short(stream, K):
     return stream[0] < 0.0 or stream[0] + 3 * K + 3 >= stream.size
 
 
-@vectorize(["float64(float64, float64)"], cache=True)
-def spread(scale, df):
+@njit(cache=True, error_model="numpy")
+def spread_of(scale, df):
     """Standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's df < 0."""
     df = abs(df)
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
-    return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))  # both branches may be computed
+    return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))
 
 
-@vectorize(["float64(float64, float64, float64)"], cache=True)
+def spread(scale, df):
+    """`spread_of` arrays, to the bit, without a kernel."""
+    df = np.maximum(np.abs(df), 2.0)
+    wide = scale / np.sqrt(np.maximum(1.0 - 2.0 / df, 1e-300))
+    return np.where(df > 2.0, wide, np.where(np.greater(scale, 0.0), np.inf, 0.0))
+
+
 def deviation(kind, scale, last):
-    """An arm's standard deviation by what stands in a row of this KIND; 0 of none."""
-    if kind == TABULATED or scale == 0.0:
-        return scale
-    if kind == BETA:
-        return beta_moments(abs(last), scale)[1]
-    if kind == GAMMA:
-        return gamma_moments(abs(last), scale)[1]
-    return spread(scale, last)
+    """Arms' standard deviations (…, K) by what stands in rows of these KINDs (…, 1): 0 of none."""
+    if np.size(kind) == 0 or (kind != np.reshape(kind, -1)[0]).any():
+        single = [deviation(kind[i : i + 1], scale[i], last[i]) for i in range(len(kind))]
+        return np.reshape(single, scale.shape)
+    kind = np.reshape(kind, -1)[0]
+    if kind == TABULATED:
+        return np.array(scale)
+    if kind not in DRAWN:
+        return np.where(scale == 0.0, 0.0, spread(scale, last))
+    a, b = np.abs(last), np.where(scale == 0.0, 1.0, scale)
+    n = a + b
+    sd = np.sqrt(a / n * (b / n) / (n + 1.0)) if kind == BETA else np.sqrt(a) / b
+    return np.where(scale == 0.0, 0.0, sd)
 
 
 @njit(cache=True)
@@ -159,7 +169,7 @@ def is_among(row, k, D, K, which):
 
 @njit(cache=True)
 def ucb_score(row, k, K, D, alpha):
-    return row[D + k] + alpha * min(spread(row[scale_at(D, K) + k], row[df_at(D, K) + k]), HUGE)
+    return row[D + k] + alpha * min(spread_of(row[scale_at(D, K) + k], row[df_at(D, K) + k]), HUGE)
 
 
 @njit(cache=True)

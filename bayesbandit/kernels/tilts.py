@@ -1,7 +1,8 @@
 """How well the arms taken agree with the probabilities logged: online tilts of these."""
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 STEP = 0.5
 

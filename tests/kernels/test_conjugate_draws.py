@@ -20,12 +20,18 @@ FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"
 
 
 @njit
+def draw(a, b, family, state):
+    if family == BETA:
+        return families.log_odds(a, b, state)
+    return families.log_rate(a, b, state)
+
+
+@njit
 def drawn(a, b, family, seed, n):
     """Draws (n,) of z, one behind the other."""
     out, state = np.empty(n), families.seeded(seed)
     for i in range(n):
-        draw = families.log_odds if family == BETA else families.log_rate
-        out[i], state = draw(a, b, state)
+        out[i], state = draw(a, b, family, state)
     return out
 
 
@@ -34,8 +40,7 @@ def first(a, b, family, seeds):
     """The draw (n,) that each of the seeds begins with."""
     out = np.empty(seeds.size)
     for i in range(seeds.size):
-        draw = families.log_odds if family == BETA else families.log_rate
-        out[i], _ = draw(a, b, families.seeded(seeds[i]))
+        out[i], _ = draw(a, b, family, families.seeded(seeds[i]))
     return out
 
 

@@ -195,10 +195,10 @@ def _check_declared(spec: Any, meta: dict[str, Any], arrays: dict[str, np.ndarra
         intact.check_size(8 * (K * K if model.takes_arm else K) * d * d, arrays)
 
 
-def checked(
-    bandit: BanditState, meta: dict[str, Any], arrays: dict[str, np.ndarray]
-) -> tuple[str, dict[str, np.ndarray]]:
+@forks.alone
+def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
     """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
+    meta, arrays = state(bandit)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
         intact.check_form(archive.plain(text), arrays)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from bayesbandit.checks import number
 
@@ -56,6 +55,8 @@ class LinearOracle:
         number(self.penalty, "penalty", above=0)
 
     def on(self, x: Array) -> Callable[[Array], Linear]:
+        from scipy.linalg import cho_factor, cho_solve
+
         z = np.column_stack([x, np.ones(len(x))])
         factor = cho_factor(penalised(z.T @ z, self.penalty))
         return lambda gains: Linear(cho_solve(factor, z.T @ gains))

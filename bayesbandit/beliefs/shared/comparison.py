@@ -6,9 +6,6 @@ from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, CubicSpline
-from scipy.special import gammaln
-from scipy.stats import chi2, norm, qmc
 
 from bayesbandit.history import Layout
 from bayesbandit.kernels.draws import jointly
@@ -106,6 +103,8 @@ def quasi_random(P: int, df: float) -> tuple[np.ndarray, np.ndarray]:
 def _cells(P: int) -> np.ndarray:
     """The cells (P, POINTS) of points of a scrambled Sobol sequence: of each coordinate, each of
     POINTS cells once."""
+    from scipy.stats import qmc  # what few bandits need, and takes long to load
+
     return (qmc.Sobol(P, seed=0).random(POINTS).T * POINTS).astype(np.int64)
 
 
@@ -113,6 +112,9 @@ def _cells(P: int) -> np.ndarray:
 def _normals() -> np.ndarray:
     """Φ⁻¹ as a cubic in each of POINTS cells (4, POINTS), by its values and slopes; those at the
     ends are of no use."""
+    from scipy.interpolate import CubicHermiteSpline
+    from scipy.stats import norm
+
     z = norm.ppf(np.clip(np.arange(POINTS + 1) / POINTS, 1e-9, 1.0 - 1e-9))
     return CubicHermiteSpline(np.arange(POINTS + 1), z, 1.0 / (POINTS * norm.pdf(z))).c
 
@@ -124,6 +126,10 @@ def _log_width(df: float) -> np.ndarray:
     Hilferty 1931)."""
     if np.isinf(df):
         return np.empty((4, 0))
+    from scipy.interpolate import CubicSpline
+    from scipy.special import gammaln
+    from scipy.stats import chi2, norm
+
     z = np.linspace(-jointly.REACH, jointly.REACH, STEPS + 1)
     chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
     # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64

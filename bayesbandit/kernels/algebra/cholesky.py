@@ -11,10 +11,9 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 
 import math
 
-from numba import njit
-
 from bayesbandit.kernels.algebra.dense import LOST
 from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
+from bayesbandit.machine.compiling import njit
 
 PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
 

@@ -3,9 +3,9 @@ each other, so that a loop over lanes vectorises where one along a short row wou
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.dense import LOST, copy_into
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

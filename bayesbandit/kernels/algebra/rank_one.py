@@ -10,7 +10,6 @@ in effect at least LOST·D of a column's weighted sum of squares (`factor_by`).
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.dense import (
     LOST,
@@ -21,6 +20,7 @@ from bayesbandit.kernels.algebra.dense import (
     symmetric_times,
 )
 from bayesbandit.kernels.arm_row import LOSS, ROOTED, P_of, matrix, theta_of
+from bayesbandit.machine.compiling import njit
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 STEEPEST = 1e24  # and of an update of the root; it leaves 4 digits

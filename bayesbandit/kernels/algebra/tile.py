@@ -11,9 +11,11 @@ import logging
 from typing import Any
 
 from llvmlite import binding, ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from bayesbandit.machine.compiling import njit
 
 ROWS, LANES = 4, 8  # one tile: 4 registers of 8 doubles (AVX-512), or 8 of 4 (AVX2)
 

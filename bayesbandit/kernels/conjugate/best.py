@@ -15,10 +15,10 @@ nothing is left to sum. The absolute error is below 1e-9.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.rules import GAMMA
+from bayesbandit.machine.compiling import njit
 
 N_NODES = 12
 SPAN, FEW = 3.6, 4  # length of a panel in standard deviations of the narrowest arm, of few arms

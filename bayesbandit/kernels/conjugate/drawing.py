@@ -1,7 +1,6 @@
 """How an arm is picked by draws from beta and gamma posteriors."""
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.conjugate.families import log_odds, log_rate, seeded
 from bayesbandit.kernels.rules import (
@@ -15,6 +14,7 @@ from bayesbandit.kernels.rules import (
     normal,
     scale_at,
 )
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

@@ -9,7 +9,8 @@ coordinate of `best.py`, log v/(1 − v) or log v, which tells apart what is nex
 import math
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -10,12 +10,11 @@ in the next process.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import chance, drawn_chances
+from bayesbandit.kernels.chances import drawn_chances, put_chances
 from bayesbandit.kernels.conjugate.best import SHAPE, reshape
 from bayesbandit.kernels.conjugate.drawing import decide_drawn
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
@@ -25,6 +24,7 @@ from bayesbandit.kernels.rounds import (
     FULL,
     GIVEN,
     NOT_FINITE,
+    OTHER,
     STREAM_EMPTY,
     UNWEIGHTED,
     log_many,
@@ -46,6 +46,7 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 # A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and
 # standard deviation; a and b, which of a shape may have been blunted.
@@ -56,6 +57,11 @@ WIDTH = 16
 # arm's weights are scaled to mean 1, whether rewards are 0 and 1, and whether they are whole.
 D_, FAMILY, A0, B0, NORMALIZE, BINARY, WHOLE = range(7)
 REFUSED = -2  # a reward that has likelihood 0
+
+
+def unreached(settings: np.ndarray) -> tuple[str, ...]:
+    """What the kernels may be `without` that learn by these settings: nothing."""
+    return ()
 
 
 @njit(cache=True)
@@ -157,14 +163,16 @@ def choose_many(rows, start, D, K, kind, params, stream):
 
 
 @njit(cache=True)
-def chance_now(row, a, arms, settings):
-    """The bits of `chance` for a row of these arms as they are, sooner."""
+def put_chance_now(row, a, arms, settings):
+    """The bits of `chance` for a row of these arms as they are, sooner, into the row."""
     D, K = int(settings[D_]), arms.shape[0]
-    if int(row[tail_at(D, K) + KIND]) not in DRAWN:
-        return chance(row, a, D, K)
+    tail = row[tail_at(D, K) :]
+    if int(tail[KIND]) not in DRAWN:
+        put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
+        return
     out = np.empty(K)
     drawn_chances(row, arms, D, K, out)
-    return out[a]
+    tail[PROPENSITY] = out[a]
 
 
 @njit(cache=True)
@@ -228,7 +236,10 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     see `kernels/rounds.py`. REFUSED: it has likelihood 0, and nothing is done."""
     own = np.empty(row.size)
     copy_into(own, row)
-    weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    weighed = weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    if not weighed:
+        held(own)
+        return OTHER
     return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
 
 
@@ -265,7 +276,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream)
         if t % every == 0 or source == DECISION:
-            tail[PROPENSITY] = chance_now(row, arm, arms, settings)
+            put_chance_now(row, arm, arms, settings)
         tail[REWARD] = reward[t, arm]
         observe_into(row, arms, settings, source, clip)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]

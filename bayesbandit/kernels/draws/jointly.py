@@ -13,7 +13,6 @@ has a point in each of the S cells. The shift takes c to c ⊕ h, and to a place
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.conjugate.families import seeded, uniform
@@ -32,6 +31,7 @@ from bayesbandit.kernels.rules import (
     normal_cdf,
     tail_at,
 )
+from bayesbandit.machine.compiling import njit
 
 EDGE = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
 BLOCK = 256  # points that are compared at a time

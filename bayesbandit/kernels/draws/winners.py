@@ -6,7 +6,8 @@ A tie is split evenly, as if each arm broke it by a number of its own from [0, 1
 from functools import cache
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True)

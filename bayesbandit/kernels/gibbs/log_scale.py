@@ -12,7 +12,8 @@ with stepping out and shrinkage from s = 0 (Neal 2003).
 import math
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

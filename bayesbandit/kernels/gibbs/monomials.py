@@ -14,11 +14,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
 from bayesbandit.kernels.gibbs import log_scale
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.borrowing import borrowed
 from bayesbandit.kernels.gibbs import log_scale
@@ -24,6 +23,7 @@ from bayesbandit.kernels.gibbs.monomials import (
     evaluate,
     weigh,
 )
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

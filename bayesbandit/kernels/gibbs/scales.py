@@ -9,8 +9,9 @@ Random numbers are taken from the generator as NumPy would take them, array by a
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from bayesbandit.machine.compiling import njit
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -6,7 +6,6 @@ Coordinates φ (D,) are those in which the prior is N(0, I); η = z'φ + offset.
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels import arm_row, linear
 from bayesbandit.kernels.algebra.dense import (
@@ -20,6 +19,7 @@ from bayesbandit.kernels.algebra.dense import (
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
 from bayesbandit.kernels.moments import by_root
+from bayesbandit.machine.compiling import njit
 
 STEPS, HALVINGS = 100, 40
 CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last

@@ -8,12 +8,12 @@ Chib 1993, J. Amer. Statist. Assoc. 88, 669-679).
 import math
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.polya_gamma import draw
+from bayesbandit.machine.compiling import njit
 
 ROUNDING = 1e-14  # of a sum of squares, relative
 

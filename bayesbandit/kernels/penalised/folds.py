@@ -1,7 +1,5 @@
 """The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics."""
 
-from numba import njit
-
 from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
 from bayesbandit.kernels.arm_row import (
     D_,
@@ -16,6 +14,7 @@ from bayesbandit.kernels.arm_row import (
     folds_of,
     matrix,
 )
+from bayesbandit.machine.compiling import njit
 
 VECTOR = 8  # lanes are filled up to a multiple of it
 

@@ -7,10 +7,10 @@ paths for generalized linear models via coordinate descent, section 2.2 (covaria
 """
 
 import numpy as np
-from numba import njit
 
 from bayesbandit.kernels.algebra.dense import add_scaled
 from bayesbandit.kernels.borrowing import borrowed, held
+from bayesbandit.machine.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

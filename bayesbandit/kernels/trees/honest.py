@@ -9,7 +9,8 @@ of the left side, and what comes is an average over both.
 import math
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 SURE = -30.0  # below it φ/Φ is its asymptote
 

@@ -1,7 +1,8 @@
 """Rows down a tree, and what its leaves learn of each arm."""
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True, nogil=True)

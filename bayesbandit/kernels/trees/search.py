@@ -9,7 +9,8 @@ Athey and Wager's `policytree` (C = n) is the exact case.
 """
 
 import numpy as np
-from numba import njit
+
+from bayesbandit.machine.compiling import njit
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,144 @@
+"""Kernels are compiled as parts of those that Python calls, and without what cannot happen."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bayesbandit.kernels import chances, linear, rounds
+from bayesbandit.kernels.rules import BETA, TABULATED, THOMPSON, UCB
+from bayesbandit.machine.compiling import Kernel, njit, switches, without
+
+DOUBLED = True
+
+
+@njit(cache=False)
+def rare(x):
+    return 2.0 * x
+
+
+@njit(cache=False)
+def inner(x):
+    return rare(x) if DOUBLED and x > 0.0 else x
+
+
+@njit(cache=False)
+def outer(x):
+    return inner(x) + 1.0
+
+
+@njit(cache=False)
+def share(x, n):
+    return x / n
+
+
+@njit(cache=False)
+def half(x, n):
+    return 0.5 * share(x, n)
+
+
+def test_what_is_ruled_out_is_not_compiled():
+    plain = without(outer, "DOUBLED")
+    assert plain(3.0) == 4.0
+    assert not rare.overloads
+    assert not rare.part.overloads
+    assert outer(3.0) == 7.0
+    assert len(rare.part.overloads) == 1
+    assert not rare.overloads  # no machine code of its own
+    assert rare(3.0) == 6.0  # till Python calls it
+
+
+def test_a_kernel_without_something_is_one():
+    assert switches(outer) == {"DOUBLED"}
+    assert without(outer, "DOUBLED", "ELSE") is without(outer, "DOUBLED")
+    assert without(outer, "ELSE") is outer
+    assert without(rare, "DOUBLED") is rare
+
+
+def test_an_error_in_a_part_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        half(1.0, 0.0)
+    assert half(1.0, 2.0) == 0.25
+
+
+def test_a_kernel_is_pickled_by_its_function():
+    twin = pickle.loads(pickle.dumps(share))
+    assert isinstance(twin, Kernel)
+    assert twin(1.0, 4.0) == 0.25
+
+
+@pytest.mark.parametrize("kernel", [linear.rebuild, rounds.observe_given, rounds.play])
+def test_what_bandits_may_lack_is_reached(kernel):
+    """A switch that is renamed would rule out nothing."""
+    assert {"FOLDED", "PRIOR"} <= switches(kernel)
+
+
+@pytest.mark.parametrize("kind", [THOMPSON, UCB, BETA])
+def test_a_rule_rules_out_the_others(kind):
+    assert set(chances.RULES) <= switches(chances.put_chances)
+    assert len(chances.ruled_out(kind)) == 2
+    assert len(chances.ruled_out(TABULATED)) == 3
+
+
+def test_rows_of_several_rules(rng):
+    """Each by the kernel of its own."""
+    K, D = 3, 1
+    rows = np.empty((8, D + 3 * K + 7))
+    rows[:, :D], rows[:, D : D + K] = 1.0, rng.normal(size=(8, K))
+    rows[:, D + K : D + 2 * K], rows[:, D + 2 * K : D + 3 * K] = 0.5, np.inf
+    tail = rows[:, D + 3 * K :]
+    tail[:] = 0.0
+    tail[:, 0], tail[:, 1], tail[:, 2] = 1.0, [THOMPSON, UCB] * 4, 0.7
+    every, own = np.empty((8, K)), np.empty(8)
+    chances.all_chances(rows, D, K, every)
+    chances.chances(rows, -1, D, K, own)
+    alone = [[chances.chance(row, k, D, K) for k in range(K)] for row in rows]
+    np.testing.assert_array_equal(every, alone)
+    np.testing.assert_array_equal(own, every[:, 1])
+    np.testing.assert_allclose(every.sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_a_kernel_says_that_a_row_has_another_rule():
+    row, out = np.zeros(1 + 3 * 2 + 7), np.empty(2)
+    row[5:7], row[7 + 1] = np.inf, UCB
+    thompson = without(chances.put_chances, *chances.ruled_out(THOMPSON))
+    assert not thompson(row, 0, 1, 2, out)
+    assert chances.put_chances(row, 0, 1, 2, out)
+
+
+FIRST = """
+import json, sys
+import numpy as np
+import bayesbandit as bb
+from numba.core.event import Listener, register
+names = []
+class Compiled(Listener):
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        names.append(f"{function.__module__}.{function.__name__}")
+    def on_end(self, event):
+        pass
+register("numba:compile", Compiled())
+bandit = getattr(bb, sys.argv[1])(["a", "b"], 2)
+decision = bandit.choose(np.zeros(2))
+decision.propensity, decision.probabilities, decision.sd
+bandit.observe(decision, 1.0)
+print(json.dumps(names))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "most"), [("LinTS", 100), ("LinUCB", 75), ("BLTS", 105)])
+def test_a_first_round_compiles_what_it_needs(name, most, tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST, name], capture_output=True, text=True, check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    names = json.loads(run.stdout)
+    assert len(names) <= most
+    needless = ["conjugate", "penalised", "draws"] + ["best_arm"] * (name == "LinUCB")
+    assert not [n for n in names for room in needless if f"bayesbandit.kernels.{room}" in n]
