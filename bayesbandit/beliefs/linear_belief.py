@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Snapshot
-from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot, WeightedRows
 from bayesbandit.checks import integer
 from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
@@ -170,11 +170,17 @@ class LinearBelief(Belief):
         P, sigma2 = arm_row.matrix(arm_row.P_of(arm, D), D)[:, :D], arm[arm_row.SIGMA2]
         if arm[arm_row.ROOTED]:
             P = P.T @ P
+        weighted = None
+        if rows is not None:
+            weight = rows["weight"] / arm[arm_row.W_BAR]
+            seen = int(arm[arm_row.N])
+            weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), seen)
         return LinearPosterior(
             arm_row.theta_of(arm, D).copy(),
             np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
             float(arm[arm_row.DF]),
             self.n_features,
+            weighted=weighted,
         )
 
     def regression(

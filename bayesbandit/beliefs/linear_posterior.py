@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,18 @@ from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+@dataclass(frozen=True)
+class WeightedRows:
+    """The rows that a posterior is of: contexts with the constant (n, D), rewards and weights (n,),
+    B⁻¹ (D, D), B = Z'WZ + the prior's precision in units of the noise, and how many rows it saw."""
+
+    z: np.ndarray
+    reward: np.ndarray
+    weight: np.ndarray
+    inverse: np.ndarray
+    seen: int
 
 
 @dataclass(frozen=True)
@@ -30,11 +42,36 @@ class LinearPosterior:
     df: float
     n_features: int
     encoder: Encoder | None = field(default=None, repr=False)
+    weighted: WeightedRows | None = field(default=None, repr=False)
+    sandwich: bool = False
 
     @property
     def engine(self) -> str:
-        """How the posterior came about: in closed form."""
+        """How the posterior came about: in closed form, or as `robust` says."""
+        if self.sandwich:
+            return "sandwich"
         return "exact_gaussian" if math.isinf(self.df) else "normal_inverse_gamma"
+
+    def robust(self) -> LinearPosterior:
+        """Return the same coefficients, normal with the sandwich covariance B⁻¹Z'W²diag(e²)ZB⁻¹.
+
+        For intervals from a bandit that weights its rewards (balancing). The posterior takes
+        weights for precisions; weights 1/p are none, and its intervals are too short. Here each
+        row counts by its own squared residual e², whatever the noise (White 1980, Econometrica 48,
+        817–838). With few rows a coefficient, or a strong prior, these intervals are too short,
+        too. ValueError: the history has not kept all of the arm's rounds, or there are none.
+        """
+        rows = self.weighted
+        if rows is None or not rows.seen:
+            raise ValueError("robust() needs the rounds of one arm, and there are none here")
+        if len(rows.z) < rows.seen:
+            raise ValueError(
+                f"robust() needs all {rows.seen} rounds of the arm, and the history has kept "
+                f"{len(rows.z)}: make the bandit with history=None"
+            )
+        score = rows.z * (rows.weight * (rows.reward - rows.z @ self.location))[:, None]
+        half = score @ rows.inverse
+        return replace(self, spread=half.T @ half, df=math.inf, sandwich=True)
 
     @property
     def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
