@@ -25,6 +25,7 @@ from bayesbandit.engines.built.data import set_rows
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.outcomes import Outcomes
+from bayesbandit.engines.built.prior import PriorDraws
 from bayesbandit.engines.built.stand_in import reads_rows, template
 from bayesbandit.engines.draws import SampledDraws, check_draws
 from bayesbandit.engines.kept import Kept
@@ -107,6 +108,11 @@ class Plan:
         """Mean rewards and deterministic quantities as functions of draws."""
         with COMPILE:
             return Outcomes(self.built)
+
+    @cached_property
+    def prior(self) -> PriorDraws:
+        """Draws without data."""
+        return PriorDraws(self.built)
 
     @cached_property
     def likelihood(self) -> Likelihood:
@@ -254,11 +260,7 @@ def _again(
     rows: dict[str, np.ndarray] | None, before: str | None,
 ) -> Plan:  # fmt: skip
     """A stored plan, made again; its declaration must build what it did."""
-    if rows is None:
-        built = template(model, d, n_arms)
-    else:
-        weight, arm = rows.get("weight"), rows.get("arm")
-        built = model.build(rows["x"], rows["reward"], weight, arm, n_arms)
+    built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
     return planned(model, built, engine)
@@ -280,9 +282,8 @@ def _plan(
     check_random(built, asked)
     d = built["x"].get_value(borrow=True).shape[1]
     n_arms = len(built.coords["arm"]) if model.takes_arm else None
-    out = {refusal.engine for refusal in refusals}
     for engine in candidates(asked):
-        if engine.name in out:
+        if engine.name in {refusal.engine for refusal in refusals}:
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):
