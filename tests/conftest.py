@@ -36,6 +36,15 @@ def pytest_configure(config: pytest.Config) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cases that `tests.cases.few` does not name are slow."""
+    for item in items:
+        for mark in item.iter_markers("few"):
+            if not any(case in item.name for case in mark.args):
+                item.add_marker("slow")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What has been imported stays: it is not looked through for garbage again."""
     gc.freeze()

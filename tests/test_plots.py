@@ -21,6 +21,7 @@ import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise, ranking
 from bayesbandit.plots import results, style
+from tests.cases import few
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -70,6 +71,7 @@ def legend(figure: Figure) -> list[str]:
         (plots.optimal_share, "Optimal assignment", "share of replications"),
     ],
 )
+@few("regret")
 def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
     figure = rendered(draw(simulated(5)))
     assert figure.get_suptitle().startswith(title)
@@ -476,6 +478,7 @@ ODD = [
     "draw",
     [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
 )
+@few("regret", "prop")
 def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], Figure]) -> None:
     """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)

@@ -17,7 +17,7 @@ from bayesbandit.engines.plan import plan
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 matplotlib.use("Agg")
 
@@ -47,6 +47,7 @@ each = pytest.mark.parametrize(
 
 
 @each
+@few("[conjugate")
 def test_draws_have_the_moments(model):
     posterior, x = fitted(model)
     draws = posterior.draw(x, 20_000, np.random.default_rng(0))
@@ -308,6 +309,7 @@ def test_prior_and_likelihood_are_power_scaled(engine):
     ),
     ids=lambda m: m.name,
 )
+@few("lasso")
 def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     how = {"draws": 20, "chains": 2} if model is declared.lasso else {}
     with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from tests.bandits.kinds import (
     probe,
     trained,
 )
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines import linear
 from tests.players import world
 
@@ -34,6 +34,7 @@ def test_thompson_sampling_chooses_arms_as_often_as_their_probabilities_say(kind
 
 @kinds("affine, unknown noise", "joint, by draws")
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
+@few("-affine")
 def test_so_does_any_policy(kind, policy):
     as_often_as_it_says(kind, policy)
 
@@ -61,6 +62,7 @@ def as_often_as_it_says(kind, policy):
 
 
 @every
+@few("affine")
 def test_probabilities_can_be_asked_for(kind):
     """Which draws nothing, and leaves the next decisions what they would have been."""
     bandit = trained(kind)
@@ -74,6 +76,7 @@ def test_probabilities_can_be_asked_for(kind):
 
 
 @every
+@few("affine", "Gibbs")
 def test_a_subset_of_arms(kind):
     bandit, x = trained(kind), probe(1)
     decision = bandit.choose(np.repeat(x, 2000, axis=0), arms=["a", 3])
@@ -148,6 +151,7 @@ def test_arms_with_an_improper_posterior_are_new():
 
 
 @pytest.mark.parametrize("kind", ["affine", "joint", "by draws", "joint, by draws"])
+@few("affine", "[joint]")
 def test_rewards_late_in_any_order_and_in_batches(kind, rng):
     bandit = trained(kind, balance=bb.InversePropensity())
     decision, reward = bandit.choose(probe(12)), rng.normal(size=12)
@@ -168,6 +172,7 @@ def test_rewards_late_in_any_order_and_in_batches(kind, rng):
 
 
 @every
+@few("affine", "Gibbs")
 def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     """Also one that was certain: a propensity is never above 1."""
     bandit = trained(kind, balance=bb.InversePropensity())
@@ -191,6 +196,7 @@ def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     ],
     ids=["unweighted", "decision", "estimated", "estimated now and then"],
 )
+@few("decision-affine]", "then-affine]")
 def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
     """With the weights of the history, which the balance gave."""
     x, reward = world(rng, 40)
@@ -210,6 +216,7 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
     "kind", slow_but(["joint", "by Gibbs"], ["joint", "by draws", "by Gibbs", "joint, by draws"])
 )
 @pytest.mark.parametrize("propensity", ["decision", "estimated"])
+@few("decision-joint", "estimated-by")
 def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
     x, reward = world(rng, 30)
     balance = bb.InversePropensity(propensity=propensity, refit_every=1)

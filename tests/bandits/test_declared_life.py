@@ -16,7 +16,7 @@ from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines import linear
 from tests.players import anatomy, play, world
 
@@ -100,11 +100,13 @@ def test_bad_input_leaves_everything_as_it_was(kind):
 
 
 @every
+@few("affine", "Gibbs")
 def test_saved_and_copied_it_goes_on_as_if_it_had_not_been(kind, tmp_path, rng):
     goes_on(kind, None, tmp_path, rng)
 
 
 @every
+@few("affine", "joint")
 def test_a_copy_builds_nothing(kind, monkeypatch):
     bandit = trained(kind)
     with monkeypatch.context() as patch:
@@ -182,6 +184,7 @@ def test_a_model_of_the_gallery_is_found_with_its_priors(tmp_path):
 
 
 @every
+@few("affine", "Gibbs")
 def test_the_seed_decides(kind, rng):
     x, reward = world(rng, 40)
     runs = [play(bandit_of(kind, seed=seed), x, reward)[0].tolist() for seed in (0, 0, 1)]
@@ -193,6 +196,7 @@ def test_the_seed_decides(kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["affine", "joint"])
+@few("affine")
 def test_arms_come_and_go(kind, rng):
     """The belief is what `bb.fit` finds in the rounds of the arms that there are."""
     x, reward = world(rng, 30)
@@ -239,6 +243,7 @@ def test_arms_come_and_go_by_draws(kind, rng):
 
 
 @every
+@few("affine", "Gibbs")
 def test_the_history_has_what_was_decided(kind, rng):
     x, reward = world(rng, 20)
     bandit = bandit_of(kind, arms=3, history=15)
@@ -257,6 +262,7 @@ def test_the_history_has_what_was_decided(kind, rng):
 
 
 @kinds("joint", "by Gibbs")
+@few("Gibbs")
 def test_a_posterior_as_an_arviz_tree(kind):
     """All groups; rows are those of the arm, or all that share the model."""
     bandit = trained(kind)

@@ -13,6 +13,7 @@ from bayesbandit.bandits.saved import storage
 from bayesbandit.machine import files
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
+from tests.cases import few
 from tests.players import STATEFUL, anatomy, world
 
 
@@ -112,6 +113,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("case", DRAWN)
+@few("few", "NaN", "counts")
 def test_crafted_draws_are_refused(case, tmp_path):
     path = tmp_path / "b"
     laplace = bb.load_model("laplace")
@@ -196,6 +198,7 @@ def shared(kind):
 
 
 @pytest.mark.parametrize("kind", OF)
+@few("ridge", "sampled")
 def test_files_of_arms_that_share_a_model(kind, tmp_path):
     bandit, model = shared(kind)
     bandit.save(tmp_path / "b")
@@ -203,6 +206,7 @@ def test_files_of_arms_that_share_a_model(kind, tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "case"), [(k, case) for k in OF for case in OF[k][-1]])
+@few("ridge", "sampled-rounds", "laplace-rounds narrow")
 def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_path):
     path, (bandit, model) = tmp_path / "b", shared(kind)
     bandit.save(path)
@@ -221,6 +225,18 @@ QUICK = (
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in SAVED]
+)
+@few(
+    "LinTS",
+    "BLTS",
+    "BLUCB",
+    "balanced",
+    "affine",
+    "shared",
+    "mixture",
+    "levels",
+    "tables",
+    "yours",
 )
 def test_crafted_files_of_every_kind(name, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is

@@ -21,12 +21,13 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
+@few("noise by")
 def test_an_exact_posterior_that_does_not_stream(name):
     """Independent draws of the posterior that `bb.fit` finds on the arm's own rows, its weights
     among them; of an arm without rows, of the prior."""

@@ -24,7 +24,7 @@ from tests.beliefs.by_draws import (
     state_of,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 from tests.engines import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -248,6 +248,7 @@ def check(belief, rows, n_arms, S):
     ],
     ids=["exact", "gibbs", "frozen", "by row", "shared", "improper", "laplace"],
 )
+@few("exact", "gibbs", "frozen", "improper")
 def test_state_and_restore_go_on_bit_for_bit(model, settings):
     rows = data(n=30)
     rows = binary(rows) if model is LOGISTIC else rows

@@ -19,6 +19,7 @@ from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.shared import comparison
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels.draws import jointly
+from tests.cases import few
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -104,6 +105,7 @@ def test_arms_are_drawn_with_their_probabilities():
 
 @pytest.mark.parametrize("variance", [0.09, "nig"])
 @pytest.mark.parametrize("p", [1e-5, 1e-3, 0.3])
+@few("1e-05-nig", "0.3-0.09")
 def test_shares_of_decisions_are_right_on_average(variance, p):
     """Each decision compares the arms at points of its own. The worse arm's share varies, its mean
     is Thompson sampling's probability, and it is never impossible: fixed points gave it 0."""
@@ -442,6 +444,7 @@ def test_a_declared_ridge_is_ridge():
         pytest.param("student_t", {"draws": 100, "refit_every": 1}, marks=pytest.mark.slow),
     ],
 )
+@few("known_noise")
 def test_declared_models(name, settings, tmp_path):
     """Rank arms by what they are; copies and files go on alike."""
     made, x = declared(name, **settings), features(300, 4)

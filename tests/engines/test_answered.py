@@ -9,6 +9,7 @@ import bayesbandit as bb
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
+from tests.cases import few
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ONE = bb.Prior("Normal", mu=0, sigma=1)
@@ -119,6 +120,7 @@ def test_a_gaussian_process_of_a_fixed_centre_plays():
 
 
 @pytest.mark.parametrize("columns", [slice(None, 1), slice(1, 2)])
+@few("columns1")
 def test_one_column_times_a_vector(columns):
     def column(x, reward, theta):
         mu = (x[:, columns] * theta).sum(axis=1)

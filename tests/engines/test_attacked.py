@@ -10,7 +10,7 @@ from pytensor.xtensor import as_xtensor
 import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import plan
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
@@ -51,6 +51,7 @@ def streamed(model, x=X, reward=R):
         lambda reward, weight, mu, s2: -0.1 * mu**2 / s2,
     ],
 )
+@few("2]")
 def test_a_rate_beside_the_residual_is_not_lost_in_a_stream(more):
     @bb.reward_model(s2=VARIANCE)
     def model(x, reward, weight, s2):
@@ -123,6 +124,7 @@ def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
     ],
     ids=["groups", "lag 7"],
 )  # fmt: skip
+@few("lag")
 def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
     @bb.reward_model(theta=NORMAL)
     def model(x, reward, theta):

@@ -15,7 +15,7 @@ from pymc.distributions.transforms import Interval
 import bayesbandit as bb
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
@@ -57,6 +57,7 @@ READ = {
 
 
 @pytest.mark.parametrize("name", quick_but(["a list", "an array"], READ))
+@few("table")
 def test_a_fit_is_of_what_the_declaration_reads_now(name):
     box, read, change = READ[name]
     model = bb.reward_model(theta=NORMAL)(scaled(lambda: read(box)))

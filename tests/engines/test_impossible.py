@@ -12,7 +12,7 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
 from tests.bandits.test_sampled_door import quick
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.players import anatomy
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -135,6 +135,7 @@ QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound"
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, list(CASES)))
+@few("ordinal", "below")
 def test_what_is_impossible_and_what_is_allowed(name):
     function, prior, possible, impossible, allowed = CASES[name]
     found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))
@@ -193,6 +194,7 @@ def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
 @pytest.mark.parametrize(
     "engine", ["laplace", "advi", pytest.param("nuts", marks=pytest.mark.slow)]
 )
+@few("laplace")
 def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
     """A support moves with θ: a reward of 400 is possible, and far from where engines start."""
     model = RewardModel(below, {"theta": HALF})

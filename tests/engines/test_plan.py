@@ -15,6 +15,7 @@ from bayesbandit.engines.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
+from tests.cases import few
 
 SOURCE = """
 def again(x, reward, weight, theta):
@@ -46,6 +47,7 @@ def run(**around):
         (declared.heavy, "nuts", 4),
     ],
 )
+@few("model0", "model3", "model5", "model6")
 def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, engine, reasons):
     found = plan(model, 3)
     assert found.engine == engine

@@ -22,6 +22,7 @@ from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels import arm_row
+from tests.cases import few
 
 K = 3
 POLICIES = {
@@ -226,6 +227,7 @@ def test_many_other_bandits(tmp_path_factory, it, world):
 @pytest.mark.parametrize(
     ("scale", "d", "ridge"), [(1e8, 40, 1.0), (1.0, 40, 1e-16), (1e49, 40, 1.0)]
 )
+@few("Thompson-Un", "UCB-dec", "TopTwo-norm", "1e-16-Thompson-est")
 def test_fewer_rounds_than_columns(policy, balance, scale, d, ridge, tmp_path):
     """Where λ is below the rounding of contexts' squares, no arm is lost and nothing is NaN."""
     plays(

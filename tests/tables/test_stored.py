@@ -10,7 +10,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.tables.stored import digest
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.tables.mixed import marketing, mixed
 
 
@@ -51,6 +51,7 @@ STRANGE = [None, True, -7, 10**400, 1e300, float("nan"), "x", [], {}, [[1.0]], {
 
 
 @pytest.mark.parametrize("kind", MADE)
+@few("table", "components")
 def test_any_other_value_is_refused(kind):
     """Or it is the same one, at any place: changed without its digest."""
     plain = json.loads(json.dumps(MADE[kind]))
