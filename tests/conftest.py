@@ -21,7 +21,7 @@ gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-settings.register_profile("bounded", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("bounded", deadline=None, max_examples=10, derandomize=True)
 settings.load_profile("bounded")
 
 
@@ -46,7 +46,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What has been imported stays: it is not looked through for garbage again."""
+    """What has been imported stays: it is not looked through for garbage again. So do plans: a
+    model is compiled once a process, not once a file."""
+    if plan := sys.modules.get("bayesbandit.engines.plan"):
+        plan._plans.most, plan._plans.room = 10_000, 2_000_000_000
     gc.freeze()
 
 

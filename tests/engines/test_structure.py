@@ -124,7 +124,7 @@ expressions = st.recursive(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(expressions)
 def test_no_expression_is_of_a_higher_degree_than_it_is_said_to_be(graph):
     k = degree(graph)

@@ -102,7 +102,7 @@ class SampledBelief(ByDraws):
         values: Draws = {}
         try:
             if n == 0:
-                values = self.plan.prior(spec.draws, number)
+                values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
                 known = in_closed_form(self.plan, rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
