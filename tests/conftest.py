@@ -53,6 +53,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Nor at the end."""
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Two processes, unless told otherwise (`-n`), or a test or two are asked for by name."""

@@ -85,6 +85,7 @@ def test_outcomes_that_are_all_alike_have_one_colour():
     assert {ax.collections[0].get_clim() for ax in figure.axes[:3]} == {(-1.0, 1.0)}
 
 
+@pytest.mark.slow
 def test_biases_of_many_arms_are_a_row_an_arm():
     mean = truth(8)
     figure = inside(plots.bias(GRID, mean[None] + 1.0, mean, range(8), ["LinTS"]))
@@ -168,6 +169,7 @@ def test_twelve_bandits_in_pairs():
                 assert not any(box.contains(x, y) for box in counts)
 
 
+@pytest.mark.slow
 def test_propensities_use_their_axes_and_say_where_none_is_known():
     table = simulated(2).assign(propensity=lambda rows: 0.95 + 0.04 * (rows["t"] % 2))
     low, high = inside(plots.propensities(table)).axes[0].get_ylim()

@@ -95,6 +95,7 @@ def test_the_noise_has_its_closed_moments():
     assert sd == pytest.approx(marginal.std())
 
 
+@pytest.mark.slow
 def test_deterministic_quantities_are_coefficients():
     centred = declared.known.with_priors(theta=Prior("Normal", mu=1, sigma=3, dims="feature"))
     other, _ = fitted(centred)
@@ -191,6 +192,7 @@ def sampled(values, **said):
     return Posterior(plan(declared.known, 3, engine="laplace"), rows, draws, 0), x
 
 
+@pytest.mark.slow
 def test_a_sampled_posterior_is_its_draws():
     values = np.random.default_rng(0).normal(size=(4, 500, 3))
     posterior, x = sampled(values, divergences=0, acceptance=0.9)

@@ -51,6 +51,7 @@ def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, inte
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_second_observed_variable_has_dimensions_of_its_own(rng):
     @bb.reward_model(t=EACH)
     def piloted(x, reward, t):

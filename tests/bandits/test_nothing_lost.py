@@ -196,6 +196,7 @@ def one_template(monkeypatch):
 
 @pytest.mark.usefixtures("one_template")
 @pytest.mark.parametrize("kind", slow_but(["affine"], ["affine", "joint", "by draws"]))
+@pytest.mark.slow
 def test_declared_models_interrupted_at_any_line(kind, rng):
     x = rng.normal(size=(3, 3))
     bandit = trained(kind)

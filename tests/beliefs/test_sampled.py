@@ -57,6 +57,7 @@ def test_gibbs_draws_are_those_of_a_long_fit(name):
         np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(4 / 4000))
 
 
+@pytest.mark.slow
 def test_an_approximation_on_request():
     """Laplace's, of each arm; equal to that of `bb.fit` to Monte-Carlo error."""
     S, rows = 4000, binary(data(n=40, K=2))
@@ -72,6 +73,7 @@ def test_an_approximation_on_request():
 @pytest.mark.parametrize(
     "model", [SHARED, pytest.param(GIBBS, marks=pytest.mark.slow)], ids=lambda m: m.name
 )
+@pytest.mark.slow
 def test_arms_that_share_the_model(model):
     """One set of draws of all arms; what they have in common stays in common."""
     rows = data(n=40, K=2)

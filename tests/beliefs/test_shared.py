@@ -237,7 +237,7 @@ def test_an_interaction_of_arm_and_context():
     log = pd.concat([offers.assign(income=v) for v in (0.0, 1.0, 2.0)])
     encoder = bb.Encoder.formula("~ price * income", log)
     made = bb.Bandit(names, bb.Shared(bb.Ridge()), bb.Thompson(), encoder=encoder)
-    for income in rng.uniform(0, 2, 200):
+    for income in rng.uniform(0, 2, 100):
         decision = made.choose(offers.assign(income=income))
         price = offers.price[decision.arm]
         made.observe(decision, float(price * (income - 1.0) + 0.1 * rng.normal()))

@@ -42,6 +42,7 @@ def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
     assert posterior.engine == "exact_gaussian"
 
 
+@pytest.mark.slow
 def test_rewards_may_be_observed_twice():
     """Of variances 1 and 4: as one of precision 1.25."""
 
@@ -100,6 +101,7 @@ def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
         doors[1].check("rounded", {**row, "reward": np.array([-1.0])})
 
 
+@pytest.mark.slow
 def test_a_gaussian_process_of_a_fixed_centre_plays():
     def smooth(x, reward):
         gp = pm.gp.HSGP(m=[6], L=[4.0], cov_func=pm.gp.cov.ExpQuad(1, ls=1.0))
@@ -234,6 +236,7 @@ def test_a_prior_is_told_the_names_that_are_taken():
         RewardModel(clash, {"theta": THETA, "arm_index": ONE})
 
 
+@pytest.mark.slow
 def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     def poisson(x, reward, theta):
         mu = pm.math.exp(x @ theta)

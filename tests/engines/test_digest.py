@@ -198,6 +198,7 @@ def test_the_same_in_another_process():
     assert there.stdout.split() == here
 
 
+@pytest.mark.slow
 def test_a_declaration_that_reads_its_rows_is_fitted_on_them_and_plays_no_bandit():
     def standardised(x, reward, theta):
         mu = (x - x.get_value().mean(axis=0)) @ theta

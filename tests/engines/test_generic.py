@@ -216,6 +216,7 @@ def test_means_of_rewards_or_weights_are_refused(model):
     assert "depends on the rewards or their weights" in str(match(model.build(**rows(model))))
 
 
+@pytest.mark.slow
 def test_clipped_rewards_are_those_clipped_beforehand():
     """A Laplace prior, which a kernel of its own would take for scalar noise."""
     plain = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG)
@@ -272,6 +273,7 @@ def test_large_rewards_under_small_priors_are_sampled():
     assert draws["sigma2"].mean() > 1e18
 
 
+@pytest.mark.slow
 def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     """By 10¹¹ sds: a common stretch of coefficients and their scale saw rounding alone."""
 

@@ -280,6 +280,7 @@ def on_grid(model, data, name, other, grid, other_grid):
     ],
     ids=["laplace", "half-normal", "half-Cauchy", "student", "student prior", "scaled laplace"],
 )
+@pytest.mark.slow
 def test_one_coefficient_agrees_with_quadrature(model, scale):
     data = rows(n=12, d=1)
     exact_moments = on_grid(

@@ -251,6 +251,7 @@ def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
         found.sample(data, draws=10, chains=1)
 
 
+@pytest.mark.slow
 def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
     """In a stream: at a reward that was not there before."""
 
@@ -372,6 +373,7 @@ def by_quadrature(log_density):
         pytest.param("probit", [], [], marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_one_coefficient_against_quadrature(name, reward, weight, rng):
     """By any weights of a logistic likelihood, and whole ones of a probit one."""
     model = RECOGNISED[name][0]

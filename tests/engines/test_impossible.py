@@ -148,6 +148,7 @@ def test_what_is_impossible_and_what_is_allowed(name):
     found.check("m", of(possible))
 
 
+@pytest.mark.slow
 def test_the_trials_of_a_context_bound_its_rewards():
     found = Likelihood(template(RewardModel(trials, {"theta": bb.Prior("Normal")}), 2, None))
     x = np.log([[3.5, 1.0], [9.5, 1.0]])
@@ -177,6 +178,7 @@ def of(reward, x=None):
 # ---- bandits and engines -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
     model = RewardModel(ordinal, {"theta": THETA})
     x, reward = rng.normal(size=(6, 2)), np.array([0.0, 1, 2, 7, 3, 1])

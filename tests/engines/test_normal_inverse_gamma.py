@@ -89,6 +89,7 @@ def test_log_evidence_is_what_is_left_of_the_log_density(declare):
 
 
 @pytest.mark.parametrize("offset", slow_but([1e9], [1e3, 1e6, 1e9]))
+@pytest.mark.slow
 def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
     def wide(x, reward, weight):
         s2 = pm.InverseGamma("s2", 2.0, 1.0)
@@ -142,6 +143,7 @@ def test_posterior_is_the_textbooks(declare):
     assert np.isclose(posterior.log_evidence, evidence)
 
 
+@pytest.mark.slow
 def test_precision_weights_are_not_powers_of_the_likelihood():
     engine, data, _ = matched(variance)
     by_precision = engine.posterior(**data)
@@ -160,6 +162,7 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     assert engine.exponent == {variance: -1, precision: 1, standard_deviation: -2}[declare]
 
 
+@pytest.mark.slow
 def test_a_noise_that_is_twice_the_variable():
     engine, _, _ = matched(double_noise)
     assert np.isclose(engine.ridge, 4)

@@ -109,6 +109,7 @@ def test_noise_may_not_vanish_where_means_fit_exactly(name):
 
 
 @pytest.mark.parametrize("of", slow_but(["variance"], ["sd", "variance"]))
+@pytest.mark.slow
 def test_as_many_rewards_as_means_and_one_more(of):
     """Under a flat density of σ at 0, σ^−n σ^D is integrable for n ≤ D alone; of σ², σ^−n+D+1."""
     noise = {"sd": pm.Normal.dist, "variance": lambda mu, s: pm.Normal.dist(mu, pt.sqrt(s))}[of]
@@ -204,6 +205,7 @@ def test_tails_of_a_power_do_not_hold_noise_up(others):
     assert proper(student, zeros) == (fitted - D - 4 * others < 1)
 
 
+@pytest.mark.slow
 def test_a_prior_scaled_with_the_noise_is_fitted_too():
     """θ/σ is standard normal: only rewards of 0 are fitted without noise."""
     assert proper(scaled, rows())
@@ -232,6 +234,7 @@ def test_a_fit_says_so_by_every_engine(engine):
         bb.fit(hierarchy, **rows(), engine=engine)
 
 
+@pytest.mark.slow
 def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
     """The next engine, the no-U-turn sampler, drew on."""
 
@@ -245,6 +248,7 @@ def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
         bb.fit(flat, **rows(D - 1))
 
 
+@pytest.mark.slow
 def test_an_improper_variance_and_a_perfect_fit_under_a_fixed_prior():
     """σ² ~ 1/σ², of the kernel, which saw no perfect fit of more rows than coefficients."""
 

@@ -375,6 +375,7 @@ def test_numbers_that_float64_cannot_hold(bad):
         assert state(bandit) == before
 
 
+@pytest.mark.slow
 def test_a_declared_posterior_that_float64_cannot_hold():
     """Its coefficients are refused by name; predictions stand."""
     from bayesbandit.model import load_model
