@@ -37,12 +37,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Cases that `tests.cases.few` does not name are slow."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a law's cases those are quick that `tests.cases.few` names, or else three, from the first
+    to the last; unless tests are asked for by name."""
+    if config.option.keyword or any("::" in name for name in config.args):
+        return
+    laws: dict[str, list[pytest.Item]] = {}
     for item in items:
-        for mark in item.iter_markers("few"):
-            if not any(case in item.name for case in mark.args):
-                item.add_marker("slow")
+        laws.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for law, cases in laws.items():
+        if named := next(cases[0].iter_markers("few"), None):
+            quick = [c for c in cases if any(part in c.name for part in named.args)]
+        elif law.startswith("tests/attack/"):
+            continue
+        else:
+            found = [c for c in cases if c.get_closest_marker("slow") is None]
+            last = len(found) - 1
+            quick = [found[i] for i in sorted({0, last // 2, last})] if found else []
+        for case in cases:
+            if case not in quick:
+                case.add_marker("slow")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
