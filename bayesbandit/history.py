@@ -249,7 +249,8 @@ class History:
 
     def floors(self) -> np.ndarray:
         """Return the least probability that any arm had in each round (n,): min_probability, and
-        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere."""
+        what ε-greedy decisions add to it; 0 of rounds that were logged elsewhere with a propensity,
+        and of those without one what the policy had then."""
         return self.layout.floors(self.ordered())
 
     @property
@@ -278,13 +279,16 @@ class History:
         arms that have no row left."""
         old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
         old.fill_propensities(past)
+        tail = past[:, old.tail :]
+        tail[:, FLOOR] = old.floors(past)  # of as many arms as there were
+        tail[tail[:, KIND] == EPSILON_GREEDY, PARAM] = 0.0
         rows = np.empty((len(past), layout.width))
         rows[:, : layout.n_columns] = past[:, : old.n_columns]
         for which, absent in enumerate((-np.inf, 0.0, np.inf)):
             layout.moment(rows, which)[:] = absent
-        rows[:, layout.tail :] = past[:, old.tail :]
+        rows[:, layout.tail :] = tail
         had, known = len(self.retired), self.names()  # by number: −1 is the last name
-        played, where = np.unique(past[:, old.tail + ARM].astype(np.int64), return_inverse=True)
+        played, where = np.unique(tail[:, ARM].astype(np.int64), return_inverse=True)
         there = [k for k in played.tolist() if k < 0 or arms[k] not in layout.index]
         gone = sorted(there, key=lambda k: -1 - k if k < 0 else had + k)  # as they went
         retired = [known[k] for k in gone]

@@ -22,9 +22,11 @@ def summary(history: History, min_probability: float | None = None) -> pd.DataFr
 
     now = history.fork()
     reward, p, names = now.reward, now.propensity, now.names()
-    listed = list(dict.fromkeys((*now.layout.arms, *now.retired)))  # an arm that came back is one
+    played = now.played()
+    gone = [names[k] for k in np.unique(played[played < 0])[::-1]]
+    listed = list(dict.fromkeys((*now.layout.arms, *gone)))  # an arm that came back is one
     place = {name: i for i, name in enumerate(listed)}
-    arm = np.array([place[name] for name in names])[now.played()]
+    arm = np.array([place.get(name, -1) for name in names])[played]
     window = f"of the latest {len(now):,} of {now.total:,} rounds" if len(now) < now.total else ""
     lacks = _lacks_floor(_floors(now, p, min_probability))
     rows = []

@@ -97,7 +97,7 @@ class Belief(Asked, Protocol):
         values = floats(self.draw(x.copy(), JOINT, np.random.default_rng(0)), name)
         if values.shape != shape:
             raise ValueError(f"{name} must give {shape}; got {values.shape}")
-        return finite(values, name, LARGEST)
+        return finite(values, name, LARGEST**3)  # contexts times coefficients
 
     def describe(
         self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None

@@ -18,7 +18,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted
 from bayesbandit.declaring.observed import DATA as DATA
-from bayesbandit.declaring.observed import check_observed, tell_apart
+from bayesbandit.declaring.observed import check_not_random, check_observed, tell_apart
 from bayesbandit.machine.compilation import COMPILE
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ class Declaration:
                 f"{self.name} must return the mean reward of each of {n} rows; "
                 f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
             )
+        check_not_random(mean, model, self.name)
 
 
 def _known(rows: np.ndarray) -> tuple[int | None, ...]:

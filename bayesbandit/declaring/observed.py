@@ -42,6 +42,24 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
         check_whole(repr(name), reward, np.asarray(whole))
 
 
+def check_not_random(mean: Any, model: pm.Model, declared: str) -> None:
+    """Refuse a declaration, by name, that returns what is drawn at random for its mean reward."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.type import RandomType
+
+    behind = set(ancestors([mean], blockers=model.basic_RVs))
+    if seen := [v.name for v in model.observed_RVs if v in behind]:
+        raise ValueError(
+            f"{declared} must return the mean reward; what it returns depends on {seen[0]!r}, "
+            "which is observed: return the mean of its distribution, or use the values themselves"
+        )
+    if any(isinstance(v.type, RandomType) for v in behind.difference(model.free_RVs)):
+        raise ValueError(
+            f"{declared} must return the mean reward; what it returns draws random numbers that "
+            "are no variable of the model"
+        )
+
+
 def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
     """The observed variables of whole numbers, and what PyMC casts to such of the rewards."""
     from pytensor.graph.traversal import ancestors
@@ -78,13 +96,14 @@ def tell_apart(model: pm.Model) -> None:
     """Give a second observed variable of the same data its own copy: PyMC gives no two variables
     one name."""
     import pytensor.tensor as pt
+    from pytensor.graph.basic import equal_computations
 
-    seen = set()
+    seen: list[Any] = []
     for v in model.observed_RVs:
-        value = model.rvs_to_values[v]
-        if value in seen:
-            model.rvs_to_values[v] = own = pt.tensor_copy(value)
-            model.values_to_rvs[own] = v
-        seen.add(value)
+        own: Any = model.rvs_to_values[v]
+        while any(equal_computations([own], [other]) for other in seen):  # PyMC merges such
+            own = pt.tensor_copy(own)
+        model.rvs_to_values[v] = own
+        seen.append(own)
     for v in model.observed_RVs:
         model.values_to_rvs[model.rvs_to_values[v]] = v

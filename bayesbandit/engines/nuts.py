@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ENGINE = "nuts"
 TUNE, TUNE_WARM = 600, 200
 TRIAL = 20  # sweeps of the first run, which takes a second longer than the others
+SIZED = ("x", "contexts"), ("reward", "rewards")  # which may be too large for a gradient
 STATS = {  # nutpie's names to ArviZ's
     "logp": "lp", "diverging": "diverging", "energy": "energy", "energy_error": "energy_error",
     "max_energy_error": "max_energy_error", "depth": "tree_depth",
@@ -106,7 +107,9 @@ class Nuts:
             with COMPILE:
                 set_rows(self.model, data)
                 check_start(ENGINE, at_start(self.model))
-            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
+            sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in SIZED if data[k].size]
+            said = f" (of size up to: {', '.join(sizes)})"
+            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
         stats, posterior = tree["sample_stats"], tree["posterior"]
         return SampledDraws(
             {name: np.asarray(posterior[name].values) for name in self.names},

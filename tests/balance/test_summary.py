@@ -194,3 +194,28 @@ def test_intervals_cover_where_there_is_one():
             table = bandit.summary()
             inside.append(table["ipw_value"].abs() < 1.96 * table["ipw_se"])
         assert np.mean(inside) > 0.89
+
+
+def test_a_removed_arm_is_listed_as_long_as_it_has_a_round():
+    bandit = bb.LinTS(["a", "b", "c"], 0, seed=0, history=2)
+    bandit.update(None, ["b", "c"], [1.0, 2.0], propensity=0.5)
+    bandit.remove_arm("c")
+    bandit.remove_arm("b")
+    assert bandit.summary().index.tolist() == ["a", "c", "b"]
+    bandit.update(None, ["a"], [1.0], propensity=0.5)
+    assert bandit.summary().index.tolist() == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "policy", [bb.EpsilonGreedy(0.3), bb.EpsilonGreedy(0.3, min_probability=0.02)]
+)
+def test_floors_are_of_as_many_arms_as_there_were(policy):
+    """ε is shared by the arms of the decision, whatever arms are removed or added later."""
+    bandit = bb.Bandit(["a", "b", "c"], bb.Ridge(), policy, n_features=1, seed=0)
+    for change in (lambda: bandit.remove_arm("c"), lambda: bandit.add_arm("d"), lambda: None):
+        x = np.ones((20, 1))
+        bandit.observe(bandit.choose(x), np.arange(20.0))
+        floors, smallest = bandit.history.floors(), bandit.history.propensity
+        change()
+        np.testing.assert_allclose(bandit.history.floors(), floors, rtol=1e-12)
+        assert (bandit.history.floors() <= smallest + 1e-12).all()

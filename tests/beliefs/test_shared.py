@@ -683,3 +683,19 @@ def test_an_index_that_names_no_arms():
 def test_models_that_compare_arms_are_refused(model):
     with pytest.raises(TypeError, match="says which arm is best in a context"):
         bandit(model)
+
+
+def rows_of_any_scale(rng):
+    """Features of one decision, which differ by less than their squares, or their sums, can say."""
+    yield np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]) * 1e-200
+    yield rng.normal(size=(3, D)) * 1e-170
+    yield np.array([[1e46, 0.0, 0.0], [0.0, 1e-18, 0.0], [0.0, 0.0, 1e-28]])
+
+
+@pytest.mark.parametrize("model", [bb.Ridge(intercept=False), bb.Ridge(1e-16, variance=1.0)])
+def test_an_arm_that_is_chosen_is_possible(model, rng):
+    for x in rows_of_any_scale(rng):
+        made = bandit(model, bb.Thompson(0.4), arms=len(x))
+        made.update(features(5)[:, 0], [0] * 5, rng.normal(size=5))
+        decision = made.choose(np.repeat(x[None], 200, axis=0))
+        assert (decision.propensity > 0.0).all()

@@ -249,3 +249,51 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     said = bb.load_model("logistic").with_priors(theta=lasso).explain(2)
     assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Laplace" in said
     assert "under normal priors of fixed scales" in said
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_rewards_may_be_observed_several_times(times):
+    """Also where PyMC makes something of them, as whole numbers: as with powers of p."""
+
+    def often(reward, p):
+        for i in range(times):
+            pm.Bernoulli(f"r{i}", p, observed=reward)
+        return p
+
+    def levels(x, reward, theta):
+        for i in range(times):
+            pm.Normal(f"r{i}", x @ theta, 1, observed=reward)
+        return x @ theta
+
+    won = np.array([1.0, 0.0, 1.0])
+    model = RewardModel(
+        lambda x, reward, p: often(reward, p), {"p": bb.Prior("Beta", alpha=1, beta=1)}
+    )
+    mean, _ = moments(bb.fit(model, None, won), "p")
+    np.testing.assert_allclose(mean, (1 + 2 * times) / (2 + 3 * times), rtol=1e-12)
+    x, reward = rows()
+    mean, covariance = moments(bb.fit(RewardModel(levels, {"theta": THETA}), x, reward), "theta")
+    np.testing.assert_allclose(covariance, np.linalg.inv(np.eye(3) + times * x.T @ x), atol=1e-12)
+
+
+RANDOM = {
+    "the rewards": (lambda r, z, mu: r, "depends on 'r', which is observed"),
+    "more than the rewards": (lambda r, z, mu: mu + pt.sqr(r), "depends on 'r', which is observed"),
+    "what is observed beside": (lambda r, z, mu: mu + z, "depends on 'z', which is observed"),
+    "a draw": (lambda r, z, mu: mu + pm.Normal.dist(0, 1), "draws random numbers"),
+    "a distribution": (lambda r, z, mu: pm.Normal.dist(mu, 1), "draws random numbers"),
+}
+
+
+@pytest.mark.parametrize("of", RANDOM)
+def test_a_mean_that_is_drawn_at_random_is_refused(of):
+    """A posterior would be of one draw, and say nothing of it."""
+    returned, words = RANDOM[of]
+
+    def declared(x, reward, theta):
+        z = pm.Normal("z", 0, 1, observed=0 * reward)
+        r = pm.Normal("r", x @ theta, 1, observed=reward)
+        return returned(r, z, x @ theta)
+
+    with pytest.raises(ValueError, match=f"declared must return the mean reward; .*{words}"):
+        RewardModel(declared, {"theta": THETA}).explain(n_features=3)

@@ -67,6 +67,22 @@ def test_a_panic_is_a_runtime_error(monkeypatch):
         engine.sample(data(40))
 
 
+def test_a_failure_says_how_large_the_numbers_are(monkeypatch):
+    """As gradients of contexts of 1e50 overflow, and a panic says nothing of it."""
+    model = declared.known.build(*declared.rows())
+    engine = nuts.match(model)
+
+    def panic(*_, **__):
+        raise Panic("a poisoned mutex")
+
+    monkeypatch.setattr(nutpie, "sample", panic)
+    monkeypatch.setattr(engine, "_with", lambda data: None)
+    rows = data(40)
+    rows["x"][3, 1] = -1e30
+    with pytest.raises(RuntimeError, match=r"Panic: a poisoned mutex \(.*contexts 1e\+30, rewards"):
+        engine.sample(rows)
+
+
 def test_the_warm_start_is_one_of_the_last_states():
     states = np.arange(6.0).reshape(3, 2)
     initial = nuts._one_of(states)

@@ -108,6 +108,28 @@ def test_noise_may_not_vanish_where_means_fit_exactly(name):
     assert proper(model, rows(exact=False))
 
 
+@reward_model(s=PRIORS["log-normal"])
+def hierarchical(x, reward, s):
+    tau = pm.HalfNormal("tau", 1)
+    mu = x @ pm.Normal("theta", 0, tau, dims="feature")
+    pm.Normal("r", mu, s, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize(("n", "model"), [(40, linear(PRIORS["log-normal"])), (500, hierarchical)])
+def test_noise_below_the_rounding_of_means_is_refused(n, model):
+    """Under a log-normal prior σ is about e^−(n − D) where means fit exactly: a distribution, and
+    none whose means float64 can hold, or whose squares."""
+    x = rows(n)["x"].round(1)
+    exact = x @ [0.5, 2.0, -1.0] if n == 40 else np.zeros(n)
+    with pytest.raises(Improper, match="means fit rewards to all their digits"):
+        bb.fit(model, x, exact, draws=100, chains=1, seed=0)
+    apart = exact + 0.1 * (np.arange(n) > n - 9)
+    fitted = bb.fit(model, x, apart, draws=100, chains=1, seed=0)
+    assert fitted.engine == "gibbs"
+    assert fitted.draws["s"].min() > 1e-3
+
+
 @pytest.mark.parametrize("of", slow_but(["variance"], ["sd", "variance"]))
 @pytest.mark.slow
 def test_as_many_rewards_as_means_and_one_more(of):

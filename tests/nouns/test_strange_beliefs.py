@@ -217,3 +217,12 @@ def test_draws_of_any_size_are_compared_or_refused():
     made.belief.n += 1.0
     with pytest.raises(ValueError, match=r"Mean\.draw must be finite"):
         made.choose(world(1)[0])
+
+
+def test_draws_beyond_the_largest_context_are_compared():
+    """Contexts of 1e50, which are accepted, times coefficients that are drawn."""
+    made = bandit(Model(Mean, draw=lambda self, x, size, rng, available=None: 1e60 * Mean.draw(
+        self, x, size, rng)))  # fmt: skip
+    made.belief.n += 1.0
+    p = made.choose(world(1)[0]).probabilities
+    np.testing.assert_allclose(p, 1 / 3, atol=0.05)

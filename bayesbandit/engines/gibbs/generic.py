@@ -22,7 +22,7 @@ from bayesbandit.engines.algebra.terms import Leaves
 from bayesbandit.engines.base import Compiled, Improper, NotThisEngine, Refusal, check_start
 from bayesbandit.engines.gibbs.layout import Layout, layout
 from bayesbandit.engines.gibbs.moves import Candidate, candidates, moves
-from bayesbandit.engines.gibbs.propriety import vanishing
+from bayesbandit.engines.gibbs.propriety import loses_digits, vanishing
 from bayesbandit.engines.reading.density import Density
 from bayesbandit.engines.reading.quadratic import PYTHON, Data
 from bayesbandit.kernels.gibbs import monomials as kernel
@@ -226,6 +226,9 @@ class Problem:
             self._improper(wrong)
         if not np.isfinite(held.delta).all():
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
+        if loses_digits(layout, held.delta + layout.centre, held.u):
+            reason = "means fit rewards to all their digits, and the noise is below these"
+            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
         theta, out, at = delta + layout.centre, {}, 0
         positive = np.exp(logs)
         for k in names:

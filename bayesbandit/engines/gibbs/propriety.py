@@ -22,6 +22,7 @@ import numpy as np
 
 from bayesbandit.engines.gibbs.layout import Array, Block, Layout
 from bayesbandit.engines.gibbs.moves import Candidate
+from bayesbandit.kernels.gibbs.monomials import FURTHEST
 
 MANY = 64  # elements of which each is tried alone
 FEW = 5  # elements that are tried together
@@ -42,6 +43,19 @@ def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
             if free is not None and improper(layout, free):
                 return np.flatnonzero(free)
     return np.zeros(0, dtype=np.int64)
+
+
+def loses_digits(layout: Layout, theta: Array, u: Array) -> bool:
+    """Whether at θ (D,) and u (P,) the noise of more rows than D is below the rounding of their
+    means: it may go far, and not to 0, where its prior vanishes there, as a log-normal one does."""
+    forms, offsets, powers = layout.dense.forms, layout.dense.offsets, layout.dense.powers
+    size = np.abs(forms) @ np.abs(theta) + np.abs(offsets + forms @ layout.centre)
+    with np.errstate(divide="ignore"):
+        precision = np.log(-2.0 * powers.coef) + (powers.exponent * u[powers.element]).sum(axis=0)
+        lost = precision + 2.0 * np.log(np.finfo(np.float64).eps * size) > 0.0
+    furthest = np.abs(u) >= FURTHEST
+    lost |= (powers.exponent * furthest[powers.element]).any(axis=0)
+    return bool(lost.sum() > layout.dim)
 
 
 def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:

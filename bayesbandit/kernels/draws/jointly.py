@@ -35,6 +35,7 @@ from bayesbandit.kernels.rules import (
 
 EDGE = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
 BLOCK = 256  # points that are compared at a time
+TINY = 1e-140  # squares of what is below it underflow
 REACH = 9.0  # of normals: no point is beyond, as its cells are
 
 
@@ -166,16 +167,19 @@ def nth(scores, best, n):
 @njit(cache=True)
 def contenders(mean, factor, reach, kept):
     """The arms, into `kept` (A,), that may be best under draws no longer than `reach`, and how many
-    they are: |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| beside the arm b of the largest mean."""
+    they are: |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| beside the arm b of the largest mean, and arms tie
+    where rounding loses what is between them."""
     b, count = 0, 0
     for k in range(mean.size):
         b = k if mean[k] > mean[b] else b
     for k in range(mean.size):
-        apart2 = 0.0
+        apart2, size = 0.0, 0.0
         for j in range(factor.shape[0]):
             apart2 += (factor[j, k] - factor[j, b]) ** 2
-        slack = 1e-9 * (abs(mean[b]) + abs(mean[k]))
-        if mean[b] - mean[k] <= (1.0 + 1e-9) * reach * np.sqrt(apart2) + slack:
+            size += abs(factor[j, k]) + abs(factor[j, b])
+        apart = np.sqrt(apart2) if apart2 > TINY**2 else min(size, TINY)
+        slack = 1e-9 * (abs(mean[b]) + abs(mean[k]) + reach * size)
+        if mean[b] - mean[k] <= (1.0 + 1e-9) * reach * apart + slack:
             kept[count] = k
             count += 1
     return count
