@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from pytensor.compile.maker import FunctionMaker
 from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
+from tests import declarations as declared
 from tests.bandits.kinds import (
     ARMS,
     POLICIES,
@@ -238,3 +240,18 @@ def test_logged_rounds_without_propensities_are_weighted_by_those_of_today(kind)
     close(bandit.history.weight[-4:], 1 / np.maximum(0.01, p[np.arange(4), [0, 1, 2, 0]]))
     bandit.update(probe(), ["a", "b", 3, "a"], np.ones(4), [0.25, 0.5, 0.125, 1.0])
     np.testing.assert_array_equal(bandit.history.weight[-4:], [4.0, 2.0, 8.0, 1.0])
+
+
+@pytest.mark.parametrize("settings", [{"draws": 20}, {"engine": "laplace"}])
+def test_a_second_bandit_of_a_declaration_compiles_nothing(settings, monkeypatch, rng):
+    model = declared.lasso if "draws" in settings else bb.load_model("logistic")
+    x, reward = rng.normal(size=(12, D)), 1.0 * (rng.random(12) < 0.5)
+
+    def live():
+        bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, **settings)
+        bandit.update(x, [0, 1] * 6, reward)
+        return bandit.choose(x).arm.tolist()
+
+    first = live()
+    monkeypatch.setattr(FunctionMaker, "__init__", None)
+    assert live() == first
