@@ -14,3 +14,9 @@ def slow_but(quick: Container[Any], cases: Iterable[Any]) -> list[Any]:
 def quick_but(slow: Container[Any], cases: Iterable[Any]) -> list[Any]:
     """All cases; those among `slow` are slow."""
     return [pytest.param(c, marks=pytest.mark.slow) if c in slow else c for c in cases]
+
+
+def few(*cases: str) -> pytest.MarkDecorator:
+    """Above a test of many cases: those whose ids hold one of these texts are quick, the others
+    slow. Without it three are quick."""
+    return pytest.mark.few(*cases)

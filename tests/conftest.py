@@ -21,7 +21,7 @@ gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-settings.register_profile("bounded", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("bounded", deadline=None, max_examples=10, derandomize=True)
 settings.load_profile("bounded")
 
 
@@ -36,8 +36,39 @@ def pytest_configure(config: pytest.Config) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a law's cases those are quick that `tests.cases.few` names, or else three, from the first
+    to the last; unless tests are asked for by name."""
+    if config.option.keyword or any("::" in name for name in config.args):
+        return
+    laws: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        laws.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for law, cases in laws.items():
+        if named := next(cases[0].iter_markers("few"), None):
+            quick = [c for c in cases if any(part in c.name for part in named.args)]
+        elif law.startswith("tests/attack/"):
+            continue
+        else:
+            found = [c for c in cases if c.get_closest_marker("slow") is None]
+            last = len(found) - 1
+            quick = [found[i] for i in sorted({0, last // 2, last})] if found else []
+        for case in cases:
+            if case not in quick:
+                case.add_marker("slow")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What has been imported stays: it is not looked through for garbage again."""
+    """What has been imported stays: it is not looked through for garbage again. So do plans: a
+    model is compiled once a process, not once a file."""
+    if plan := sys.modules.get("bayesbandit.engines.plan"):
+        plan._plans.most, plan._plans.room = 10_000, 2_000_000_000
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Nor at the end."""
     gc.freeze()
 
 

@@ -24,6 +24,14 @@ def run(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+@pytest.fixture(autouse=True)
+def files_for_pictures(request, monkeypatch):
+    """Pictures are drawn for `compared`; elsewhere it is enough that there are some."""
+    if "compared" not in request.fixturenames:
+        save, small = Figure.savefig, Figure(figsize=(1, 1))
+        monkeypatch.setattr(Figure, "savefig", lambda _, file, **how: save(small, file, **how))
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
@@ -92,6 +100,7 @@ def test_compare_on_a_folder(jobs, tmp_path):
     assert not (tmp_path / "runs" / "compare" / "differences.png").exists()
 
 
+@pytest.mark.slow
 def test_no_significant_difference_is_said_as_such(tmp_path):
     few = ["--data", "wine", "--replications", 2, "--horizon", 6, "--out", tmp_path]
     text = run("compare", *few, "--bandit", "LinTS", "--bandit", "LinUCB").output
@@ -100,6 +109,7 @@ def test_no_significant_difference_is_said_as_such(tmp_path):
     assert "LinTS: mean reward" in run("compare", *few, "--bandit", "LinTS").output
 
 
+@pytest.mark.slow
 def test_pictures_of_an_earlier_run_go_and_a_users_own_stay(tmp_path):
     two = ["--data", "iris", "--replications", 2, "--horizon", 20, "--out", tmp_path]
     run("compare", *two, "--bandit", "LinTS", "--bandit", "LinUCB")

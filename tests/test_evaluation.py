@@ -16,6 +16,7 @@ from scipy import stats
 from scipy.special import erf, erfinv
 
 from bayesbandit import evaluation as ev
+from tests.cases import few
 
 Run = tuple[str, str, int, list[int], list[float], list[float]]
 
@@ -193,6 +194,7 @@ def test_a_bandit_against_itself_differs_in_one_case_of_twenty(replications: int
 )
 @pytest.mark.parametrize("bakeoff_compat", [False, True])
 @pytest.mark.parametrize("rounding", [0.0, 1e-8, -1e-8])
+@few("0.0-False")
 def test_rates_without_variance(
     a: int, b: int, outcome: str, bakeoff_compat: bool, rounding: float
 ) -> None:

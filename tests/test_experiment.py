@@ -301,7 +301,10 @@ def resumed(file, name, out):
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        ("player", (resumed_here, resumed_here, resumed, resumed_here)),
+        ("player", (resumed_here,) * 4),
+        pytest.param(
+            "player", (resumed_here, resumed_here, resumed, resumed_here), marks=pytest.mark.slow
+        ),
         pytest.param("Always", (resumed_here,) * 4, marks=pytest.mark.slow),
         pytest.param("player", (resumed,) * 4, marks=pytest.mark.slow),
         pytest.param("Always", (resumed,) * 4, marks=pytest.mark.slow),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import cli
 from bayesbandit.machine.files import replacing
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 resource = pytest.importorskip("resource")  # there is none on Windows
 LIMITS = (0, 1, 60, 4096)  # bytes of a file; each of ours is larger than the last
@@ -53,6 +53,7 @@ def test_a_full_disk_takes_nothing_from_a_saved_bandit(size, tmp_path):
 
 
 @pytest.mark.parametrize("size", slow_but([0, 60], LIMITS))
+@few("60")
 def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
     """And once there is room, the run goes on to the same table."""
     right = iris(3).run(progress=False)
@@ -67,6 +68,7 @@ def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
 
 
 @pytest.mark.parametrize("size", slow_but([0, 60], LIMITS))
+@few("60")
 def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     """The error is one line, though the run itself has ended well."""
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", "1",
@@ -109,6 +111,7 @@ def test_what_is_no_file_is_not_replaced(there, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b", "ü 🎰", "[bold]x", "%s{x}", "[ab]*?", "new\nline", "-x"])
+@few("a b", "%s", "[-x")
 def test_any_name_is_a_name(name, tmp_path):
     bandit = bb.LinTS(2, 1)
     bandit.save(tmp_path / name)

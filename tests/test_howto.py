@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import quick_but
+from tests.cases import few, quick_but
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", flags=re.S | re.M)
@@ -28,6 +28,18 @@ def test_every_howto_is_found():
 
 
 @pytest.mark.parametrize("page", quick_but(LONG, PAGES))
+@few(
+    "free",
+    "delayed",
+    "files",
+    "logs",
+    "migrate",
+    "tables",
+    "threads",
+    "index",
+    "quickstart",
+    "which",
+)
 def test_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "page"}

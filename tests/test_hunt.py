@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.hunt.case import Case
 from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
@@ -26,6 +26,7 @@ def names(cases: list[Case]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", slow_but(QUICK[:3], QUICK), ids=names(QUICK))
+@few("template")
 def test_a_reported_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case) if v.bad], f"\n{case}"
 
@@ -97,6 +98,7 @@ def answered(source, **other):
 
 
 @pytest.mark.parametrize("source", slow_but([KNOWN_NOISE, LASSO], [KNOWN_NOISE, CONJUGATE, LASSO]))
+@few("source0")
 def test_the_judge_lets_the_posterior_pass(source):
     truth, posterior = answered(source)
     judge(truth, posterior, np.random.default_rng(0))

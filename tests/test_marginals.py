@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
+from tests.cases import few
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 2))
@@ -35,6 +36,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@few("known_noise", "gamma_poisson")
 def test_a_marginal_is_what_is_drawn(name):
     """Its moments are those of `coefficients`; draws have its distribution (Kolmogorov–Smirnov)."""
     kind = "binary" if name in ("beta_bernoulli", "gamma_poisson") else "real"

@@ -341,6 +341,7 @@ def grouped(x, reward, weight):
     return mu
 
 
+@pytest.mark.slow
 def test_a_dimension_that_the_declaration_adds():
     """Priors of it, made in the body, are as any others: the posterior is in closed form."""
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise, ranking
 from bayesbandit.plots import results, style
+from tests.cases import few
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -70,6 +71,7 @@ def legend(figure: Figure) -> list[str]:
         (plots.optimal_share, "Optimal assignment", "share of replications"),
     ],
 )
+@few("regret")
 def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
     figure = rendered(draw(simulated(5)))
     assert figure.get_suptitle().startswith(title)
@@ -188,6 +190,7 @@ def test_only_those_that_coincide() -> None:
         assert "above" not in plots.regret_curves(other).get_suptitle()
 
 
+@pytest.mark.slow
 def test_many_environments_that_coincide() -> None:
     table = close(13)
     figure = rendered(plots.regret_curves(table))
@@ -267,6 +270,7 @@ def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.Monk
     assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
 
 
+@pytest.mark.slow
 def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
     figure = rendered(plots.pairwise_scatter(simulated(2), bakeoff_compat=True, level=0.1))
     assert spoken(figure.get_suptitle()).endswith("(two-sided p < 0.1, bake-off script)")
@@ -274,6 +278,7 @@ def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
         plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
 
 
+@pytest.mark.slow
 def test_untested_pairs_are_drawn_as_draws() -> None:
     table = simulated(2, replications=1)
     table["reward"] += 0.5
@@ -306,6 +311,7 @@ def test_assignment() -> None:
     assert legend(figure) == ["arm a", "arm b", "arm c", "optimal border"]
 
 
+@pytest.mark.slow
 def test_every_round_is_in_one_window() -> None:
     x, arm, t = played()
     dots = [
@@ -338,6 +344,7 @@ def test_bias_is_symmetric_about_zero() -> None:
     np.testing.assert_allclose(drawn, (0.2 * truth[:, 0]).reshape(9, 13))
 
 
+@pytest.mark.slow
 def test_biases_that_differ_tenfold_have_scales_of_their_own() -> None:
     truth = means(GRID)
     estimated = np.stack([truth + 0.1, truth + 5.0])
@@ -476,6 +483,7 @@ ODD = [
     "draw",
     [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
 )
+@few("regret", "prop")
 def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], Figure]) -> None:
     """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)
@@ -496,6 +504,7 @@ def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], 
         assert box.x1 <= figure.bbox.width
 
 
+@pytest.mark.slow
 def test_a_legend_of_many_lines_leaves_the_panels_their_room() -> None:
     one = simulated(1)
     ucb = one[one["bandit"] == "UCB"]

@@ -7,6 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.plots.style import look
+from tests.cases import few
 from tests.pictures import inside
 from tests.test_plots import GRID, simulated
 
@@ -24,6 +25,7 @@ def balances(arms, features, differences=(-0.5, 0.1, 0.1)):
 
 @pytest.mark.parametrize("arms", [["a"], [LONG.format(i) for i in range(5)], MANY])
 @pytest.mark.parametrize("features", [["x0"], [LONG.format(i) for i in range(4)]])
+@few("features1-arms0")
 def test_balances(arms, features):
     inside(plots.balance(balances(arms, features)))
 
@@ -51,11 +53,13 @@ def tree(arms, features=None, scale=1.0, rounds=300):
 
 
 @pytest.mark.parametrize("scale", SCALES)
+@few("[1e-09")
 def test_trees_of_any_units(scale):
     inside(tree(4, scale=scale))
 
 
 @pytest.mark.parametrize("arms", [1, 30, [LONG.format(i) for i in range(3)]])
+@few("[1]", "arms2")
 def test_trees_of_any_arms(arms):
     figure = inside(tree(arms, [LONG.format("a"), LONG.format("b")]))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts if "≤" in text.get_text()]
@@ -69,6 +73,7 @@ def truth(arms, scale=1.0):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("arms", [["a"], "ab", [LONG.format(i) for i in range(12)]])
+@few("ab-1e-09", "arms0-1000")
 def test_maps(arms, scale):
     mean = truth(len(arms), scale)
     inside(plots.outcomes(GRID, mean, arms))
@@ -80,6 +85,7 @@ def test_outcomes_that_are_all_alike_have_one_colour():
     assert {ax.collections[0].get_clim() for ax in figure.axes[:3]} == {(-1.0, 1.0)}
 
 
+@pytest.mark.slow
 def test_biases_of_many_arms_are_a_row_an_arm():
     mean = truth(8)
     figure = inside(plots.bias(GRID, mean[None] + 1.0, mean, range(8), ["LinTS"]))
@@ -127,6 +133,7 @@ DRAWN = [
 
 @pytest.mark.parametrize("draw", DRAWN)
 @pytest.mark.parametrize("scale", SCALES)
+@few("1e-09-regret", "1.0-prop", "1000000000.0-opt", "1e-09-paired")
 def test_tables_of_any_units(draw, scale):
     table = simulated(2)
     figure = inside(draw(table.assign(regret=scale * table["regret"])))
@@ -137,6 +144,7 @@ def test_tables_of_any_units(draw, scale):
 
 
 @pytest.mark.parametrize("draw", DRAWN)
+@few("regret", "optimal")
 def test_tables_of_ties_and_long_names(draw):
     table = simulated(2).assign(regret=0.0)
     table["bandit"] = [LONG.format(name) for name in table["bandit"]]
@@ -161,6 +169,7 @@ def test_twelve_bandits_in_pairs():
                 assert not any(box.contains(x, y) for box in counts)
 
 
+@pytest.mark.slow
 def test_propensities_use_their_axes_and_say_where_none_is_known():
     table = simulated(2).assign(propensity=lambda rows: 0.95 + 0.04 * (rows["t"] % 2))
     low, high = inside(plots.propensities(table)).axes[0].get_ylim()

@@ -12,6 +12,7 @@ from bayesbandit import studies
 from bayesbandit.cli import app
 from bayesbandit.competitors import parse_bandit
 from bayesbandit.machine import modules
+from tests.cases import few
 
 IRIS = bb.environments.bundled("iris")
 ODD = {"boom": "fp_boom:X", "missing": "fp_ok:Nope", "syntax": "fp_syntax:X", "raises": "fp_rt:X"}
@@ -186,6 +187,7 @@ def test_the_list_of_studies_goes_on(packages):
 
 
 @pytest.mark.parametrize("part", ["experiment", "table", "beside", "details", "figures", None])
+@few("experiment", "table", "None")
 def test_a_study_that_fails_is_named_and_its_results_are_kept(
     packages, tmp_path, monkeypatch, part
 ):

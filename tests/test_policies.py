@@ -8,7 +8,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 VARIANCES = ["rss/n", "nig", 0.3]
@@ -79,6 +79,7 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
 
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
+@few("8)-rss", "Greedy()-nig", "2)-0.3")
 def test_probabilities_are_those_of_the_quadrature(policy, variance):
     belief, x = believed(variance)
     p = policy.probabilities(belief, x)

@@ -17,7 +17,7 @@ from bayesbandit.engines.plan import plan
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 matplotlib.use("Agg")
 
@@ -47,6 +47,7 @@ each = pytest.mark.parametrize(
 
 
 @each
+@few("[conjugate")
 def test_draws_have_the_moments(model):
     posterior, x = fitted(model)
     draws = posterior.draw(x, 20_000, np.random.default_rng(0))
@@ -94,6 +95,7 @@ def test_the_noise_has_its_closed_moments():
     assert sd == pytest.approx(marginal.std())
 
 
+@pytest.mark.slow
 def test_deterministic_quantities_are_coefficients():
     centred = declared.known.with_priors(theta=Prior("Normal", mu=1, sigma=3, dims="feature"))
     other, _ = fitted(centred)
@@ -190,6 +192,7 @@ def sampled(values, **said):
     return Posterior(plan(declared.known, 3, engine="laplace"), rows, draws, 0), x
 
 
+@pytest.mark.slow
 def test_a_sampled_posterior_is_its_draws():
     values = np.random.default_rng(0).normal(size=(4, 500, 3))
     posterior, x = sampled(values, divergences=0, acceptance=0.9)
@@ -308,6 +311,7 @@ def test_prior_and_likelihood_are_power_scaled(engine):
     ),
     ids=lambda m: m.name,
 )
+@few("lasso")
 def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     how = {"draws": 20, "chains": 2} if model is declared.lasso else {}
     with warnings.catch_warnings():

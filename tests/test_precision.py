@@ -6,6 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.engines import plan
+from bayesbandit.engines.kept import Kept
 from bayesbandit.machine.pytensor_lock import COMPILE
 from tests import declarations as declared
 from tests.cases import slow_but
@@ -15,7 +16,7 @@ def fitted(model, floatx, monkeypatch, **how):
     """Mean, sd, coefficients and log likelihood by plans made from scratch."""
     x, reward, weight = declared.rows()
     arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
-    plan._plans.clear()
+    monkeypatch.setattr(plan, "_plans", Kept(64, plan.KEPT_BYTES, plan._bytes))
     with pytensor.config.change_flags(floatX=floatx):
         posterior = bb.fit(model, x, reward, weight, seed=1, draws=20, chains=2, **arm, **how)
         coefficients = [np.concatenate([np.ravel(v) for v in m])
@@ -32,13 +33,13 @@ def fitted(model, floatx, monkeypatch, **how):
 @pytest.mark.parametrize(
     ("model", "how"),
     [
-        pytest.param(declared.known, {}, marks=pytest.mark.slow),
+        (declared.known, {}),
         pytest.param(declared.conjugate, {}, marks=pytest.mark.slow),
         pytest.param(declared.pooled, {}, marks=pytest.mark.slow),
         pytest.param(declared.noncentred, {}, marks=pytest.mark.slow),
         pytest.param(declared.potential, {}, marks=pytest.mark.slow),
         pytest.param(declared.squared, {}, marks=pytest.mark.slow),
-        (declared.lasso, {}),
+        pytest.param(declared.lasso, {}, marks=pytest.mark.slow),
         pytest.param(declared.known, {"engine": "laplace"}, marks=pytest.mark.slow),
         pytest.param(declared.heavy, {}, marks=pytest.mark.slow),
         pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.slow),
@@ -54,13 +55,13 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", slow_but([declared.lasso], [declared.known, declared.lasso]), ids=lambda m: m.name
+    "model", slow_but([declared.known], [declared.known, declared.lasso]), ids=lambda m: m.name
 )
 def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()
     decided = []
     for floatx in ("float64", "float32"):
-        plan._plans.clear()
+        monkeypatch.setattr(plan, "_plans", Kept(64, plan.KEPT_BYTES, plan._bytes))
         with pytensor.config.change_flags(floatX=floatx):
             bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0, draws=20)
             for i in range(5):

@@ -19,7 +19,7 @@ from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.engines.exact.conjugate import Conjugate
-from bayesbandit.engines.glm.regression import Regression, regression
+from bayesbandit.engines.glm.regression import Regression
 from bayesbandit.engines.plan import Plan, plan
 from bayesbandit.engines.reading.influence import Influence
 
@@ -103,7 +103,7 @@ class Declared(Sampling):
 def linearized(found: Plan) -> Regression | None:
     """The generalised linear model that a model is, whose mode rewards move one by one."""
     try:
-        glm = regression(found.built, found.engine)
+        glm = found.functions.regression
     except NotThisEngine:
         return None
     return glm if glm.block.streams else None

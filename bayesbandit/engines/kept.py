@@ -13,6 +13,7 @@ class Kept[T]:
     def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
         self.most, self.room, self.size = most, room, size
         self._things: OrderedDict[Any, T] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
 
     def get(self, key: Any) -> T | None:
         """The thing of this key."""
@@ -20,14 +21,14 @@ class Kept[T]:
 
     def keep(self, key: Any, thing: T) -> None:
         """Keep a thing, and forget those for which there is no room."""
-        kept = self._things
-        kept[key] = thing
+        kept, sizes = self._things, self._sizes
+        if kept.get(key) is not thing:
+            kept[key], sizes[key] = thing, self.size(thing)
         kept.move_to_end(key)
-        while len(kept) > 1 and (
-            len(kept) > self.most or sum(map(self.size, kept.values())) > self.room
-        ):
-            kept.popitem(last=False)
+        while len(kept) > 1 and (len(kept) > self.most or sum(sizes.values()) > self.room):
+            del sizes[kept.popitem(last=False)[0]]
 
     def clear(self) -> None:
         """Forget all."""
         self._things.clear()
+        self._sizes.clear()

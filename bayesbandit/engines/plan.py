@@ -27,6 +27,7 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.outcomes import Outcomes
 from bayesbandit.engines.built.stand_in import reads_rows, template
 from bayesbandit.engines.draws import SampledDraws, check_draws
+from bayesbandit.engines.functions import Functions
 from bayesbandit.engines.kept import Kept
 from bayesbandit.engines.reading.admission import check_mean, check_random
 from bayesbandit.engines.reading.density import containers, lengths, read_once, row_dimension
@@ -46,7 +47,8 @@ class Plan:
     declaration builds the same model (`digest`).
 
     kind: the engine. method: what it made of the model. refusals: one for each faster engine.
-    built: the PyMC model that the method was derived from, and made its digest then.
+    built: the PyMC model that the method was derived from, made its digest then, and functions what
+    else it computes.
     """
 
     model: Declaration
@@ -58,6 +60,7 @@ class Plan:
     refusals: tuple[Refusal, ...] = field(repr=False)
     built: pm.Model = field(repr=False)
     made: str | None = field(repr=False)
+    functions: Functions = field(repr=False)
 
     @property
     def closed_form(self) -> bool:
@@ -102,17 +105,15 @@ class Plan:
         """How the declaration reads its rows while it is built; "" if it does not."""
         return reads_rows(self.model, self.n_features, self.n_arms)
 
-    @cached_property
+    @property
     def outcomes(self) -> Outcomes:
         """Mean rewards and deterministic quantities as functions of draws."""
-        with COMPILE:
-            return Outcomes(self.built)
+        return self.functions.outcomes
 
-    @cached_property
+    @property
     def likelihood(self) -> Likelihood:
         """The terms of the log density as functions of draws, and which rewards are impossible."""
-        with COMPILE:
-            return Likelihood(self.built)
+        return self.functions.likelihood
 
     def explain(self) -> str:
         """The engine, what it costs, and one line for each faster one saying why not."""
@@ -254,11 +255,7 @@ def _again(
     rows: dict[str, np.ndarray] | None, before: str | None,
 ) -> Plan:  # fmt: skip
     """A stored plan, made again; its declaration must build what it did."""
-    if rows is None:
-        built = template(model, d, n_arms)
-    else:
-        weight, arm = rows.get("weight"), rows.get("arm")
-        built = model.build(rows["x"], rows["reward"], weight, arm, n_arms)
+    built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
     return planned(model, built, engine)
@@ -280,9 +277,8 @@ def _plan(
     check_random(built, asked)
     d = built["x"].get_value(borrow=True).shape[1]
     n_arms = len(built.coords["arm"]) if model.takes_arm else None
-    out = {refusal.engine for refusal in refusals}
     for engine in candidates(asked):
-        if engine.name in out:
+        if engine.name in {refusal.engine for refusal in refusals}:
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):
@@ -291,7 +287,8 @@ def _plan(
                     f"{engine.name}: match must give a sampler, with a method `sample`, or a "
                     f"Refusal; got {shown(found)}"
                 )
-            return Plan(model, d, n_arms, asked, engine, found, refusals, built, made)
+            functions = Functions(built, engine.name)
+            return Plan(model, d, n_arms, asked, engine, found, refusals, built, made, functions)
         refusals = (*refusals, found)
     if len(refusals) == 1:
         raise NotThisEngine(refusals[0])

@@ -6,6 +6,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from bayesbandit.balance.estimated import logistic
+from tests.cases import few
 
 
 def problem(rng, n, d, A, kind):
@@ -29,6 +30,7 @@ def probabilities(x, logits):
 @pytest.mark.parametrize(
     ("n", "d", "A"), [(2, 3, 2), (30, 1, 2), (400, 5, 3), (300, 12, 7), (40, 150, 3)]
 )
+@few("2-3-2", "30-1-2")
 def test_it_is_scikit_learns_at_its_tightest(n, d, A, kind, rng):
     x, label = problem(rng, n, d, A, kind)
     theirs = LogisticRegression(solver="newton-cholesky", tol=1e-12, max_iter=10_000).fit(x, label)

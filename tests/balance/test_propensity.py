@@ -19,7 +19,7 @@ from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
 from tests import oracle
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.players import play, world
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
@@ -286,6 +286,7 @@ STREAMED = {
     ],
     ids=["Thompson", "UCB"],
 )
+@few("Thompson-pooled]", "UCB-est", "UCB-at")
 def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, monkeypatch):
     """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
     go and come, and the block of random numbers ends on the way."""

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import bayesbandit as bb
 from bayesbandit.balance.residual import residual_weights
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 
 def objective(W, x, target, zeta):
@@ -40,6 +40,7 @@ CASES = [(n, d, zeta, least) for n in (4, 30, 60) for d in (1, 5) for zeta in (0
 
 
 @pytest.mark.parametrize("case", slow_but([(30, 5, 0.9, 0.0), (60, 1, 0.1, 1e-2)], CASES))
+@few("case17")
 def test_another_solver_finds_the_same(case):
     n, d, zeta, least = case
     rng = np.random.default_rng(n + d)

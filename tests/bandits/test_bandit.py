@@ -10,6 +10,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
+from tests.cases import few
 from tests.players import STATEFUL, play, world
 
 POLICIES = [bb.Thompson(0.6), bb.UCB(0.6), bb.Greedy(), bb.EpsilonGreedy(0.2)]
@@ -30,6 +31,7 @@ def trained(*args, T=40, **settings):
 
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
+@few("6)-emp", "6)-nig")
 def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
     """Means and sds by scikit-learn, probabilities by quadrature."""
     x, reward = world(rng, 40)

@@ -6,7 +6,7 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ARMS = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -29,6 +29,7 @@ def reading(noise, shared=False, intercept=0.0):
 
 
 @pytest.mark.parametrize(("shared", "intercept"), [(False, 0.0), (False, 1.0), (True, 0.0)])
+@few("False-1.0")
 def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, intercept, tmp_path):
     noise, rng = pytensor.shared(1.0), np.random.default_rng(0)
     model = reading(noise, shared, intercept)
@@ -50,6 +51,7 @@ def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, inte
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_second_observed_variable_has_dimensions_of_its_own(rng):
     @bb.reward_model(t=EACH)
     def piloted(x, reward, t):
@@ -123,6 +125,7 @@ def test_a_prior_may_read_the_rewards(rng):
 
 
 @pytest.mark.parametrize("own", [True, False])
+@few("False")
 def test_rows_in_a_closure_are_rows_and_a_variable_of_their_name_is_not(own, rng):
     """`weight` of the declaration, and a number of the user's that happens to bear its name."""
 

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from pytensor.compile.maker import FunctionMaker
 from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
+from tests import declarations as declared
 from tests.bandits.kinds import (
     ARMS,
     POLICIES,
@@ -19,7 +21,7 @@ from tests.bandits.kinds import (
     probe,
     trained,
 )
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines import linear
 from tests.players import world
 
@@ -34,6 +36,7 @@ def test_thompson_sampling_chooses_arms_as_often_as_their_probabilities_say(kind
 
 @kinds("affine, unknown noise", "joint, by draws")
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
+@few("-affine")
 def test_so_does_any_policy(kind, policy):
     as_often_as_it_says(kind, policy)
 
@@ -61,6 +64,7 @@ def as_often_as_it_says(kind, policy):
 
 
 @every
+@few("affine")
 def test_probabilities_can_be_asked_for(kind):
     """Which draws nothing, and leaves the next decisions what they would have been."""
     bandit = trained(kind)
@@ -74,6 +78,7 @@ def test_probabilities_can_be_asked_for(kind):
 
 
 @every
+@few("affine", "Gibbs")
 def test_a_subset_of_arms(kind):
     bandit, x = trained(kind), probe(1)
     decision = bandit.choose(np.repeat(x, 2000, axis=0), arms=["a", 3])
@@ -148,6 +153,7 @@ def test_arms_with_an_improper_posterior_are_new():
 
 
 @pytest.mark.parametrize("kind", ["affine", "joint", "by draws", "joint, by draws"])
+@few("affine", "[joint]")
 def test_rewards_late_in_any_order_and_in_batches(kind, rng):
     bandit = trained(kind, balance=bb.InversePropensity())
     decision, reward = bandit.choose(probe(12)), rng.normal(size=12)
@@ -168,6 +174,7 @@ def test_rewards_late_in_any_order_and_in_batches(kind, rng):
 
 
 @every
+@few("affine", "Gibbs")
 def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     """Also one that was certain: a propensity is never above 1."""
     bandit = trained(kind, balance=bb.InversePropensity())
@@ -191,6 +198,7 @@ def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     ],
     ids=["unweighted", "decision", "estimated", "estimated now and then"],
 )
+@few("decision-affine]", "then-affine]")
 def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
     """With the weights of the history, which the balance gave."""
     x, reward = world(rng, 40)
@@ -210,6 +218,7 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
     "kind", slow_but(["joint", "by Gibbs"], ["joint", "by draws", "by Gibbs", "joint, by draws"])
 )
 @pytest.mark.parametrize("propensity", ["decision", "estimated"])
+@few("decision-joint", "estimated-by")
 def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
     x, reward = world(rng, 30)
     balance = bb.InversePropensity(propensity=propensity, refit_every=1)
@@ -231,3 +240,18 @@ def test_logged_rounds_without_propensities_are_weighted_by_those_of_today(kind)
     close(bandit.history.weight[-4:], 1 / np.maximum(0.01, p[np.arange(4), [0, 1, 2, 0]]))
     bandit.update(probe(), ["a", "b", 3, "a"], np.ones(4), [0.25, 0.5, 0.125, 1.0])
     np.testing.assert_array_equal(bandit.history.weight[-4:], [4.0, 2.0, 8.0, 1.0])
+
+
+@pytest.mark.parametrize("settings", [{"draws": 20}, {"engine": "laplace"}])
+def test_a_second_bandit_of_a_declaration_compiles_nothing(settings, monkeypatch, rng):
+    model = declared.lasso if "draws" in settings else bb.load_model("logistic")
+    x, reward = rng.normal(size=(12, D)), 1.0 * (rng.random(12) < 0.5)
+
+    def live():
+        bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, **settings)
+        bandit.update(x, [0, 1] * 6, reward)
+        return bandit.choose(x).arm.tolist()
+
+    first = live()
+    monkeypatch.setattr(FunctionMaker, "__init__", None)
+    assert live() == first

@@ -16,7 +16,7 @@ from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandits.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines import linear
 from tests.players import anatomy, play, world
 
@@ -100,11 +100,13 @@ def test_bad_input_leaves_everything_as_it_was(kind):
 
 
 @every
+@few("affine", "Gibbs")
 def test_saved_and_copied_it_goes_on_as_if_it_had_not_been(kind, tmp_path, rng):
     goes_on(kind, None, tmp_path, rng)
 
 
 @every
+@few("affine", "joint")
 def test_a_copy_builds_nothing(kind, monkeypatch):
     bandit = trained(kind)
     with monkeypatch.context() as patch:
@@ -126,7 +128,7 @@ def test_a_copy_is_the_same_whatever_its_declaration_reads_by_now(rng, monkeypat
 
 
 @pytest.mark.parametrize("how", ["pickle", "deepcopy"])
-@kinds("affine", "joint", "by draws")
+@kinds("affine", "joint")
 def test_pickled_it_goes_on_counting(kind, how, rng):
     """An arm's rounds, by which it is known whether all arms have been tried."""
     x, reward = world(rng, 12)
@@ -138,7 +140,7 @@ def test_pickled_it_goes_on_counting(kind, how, rng):
     np.testing.assert_array_equal(other.choose(x).rows, bandit.choose(x).rows)
 
 
-@kinds("by draws")
+@kinds("affine")
 def test_so_it_does_with_weights_that_change(kind, tmp_path, rng):
     goes_on(kind, bb.InversePropensity(propensity="estimated"), tmp_path, rng)
 
@@ -182,6 +184,7 @@ def test_a_model_of_the_gallery_is_found_with_its_priors(tmp_path):
 
 
 @every
+@few("affine", "Gibbs")
 def test_the_seed_decides(kind, rng):
     x, reward = world(rng, 40)
     runs = [play(bandit_of(kind, seed=seed), x, reward)[0].tolist() for seed in (0, 0, 1)]
@@ -193,6 +196,7 @@ def test_the_seed_decides(kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["affine", "joint"])
+@few("affine")
 def test_arms_come_and_go(kind, rng):
     """The belief is what `bb.fit` finds in the rounds of the arms that there are."""
     x, reward = world(rng, 30)
@@ -239,6 +243,7 @@ def test_arms_come_and_go_by_draws(kind, rng):
 
 
 @every
+@few("affine", "Gibbs")
 def test_the_history_has_what_was_decided(kind, rng):
     x, reward = world(rng, 20)
     bandit = bandit_of(kind, arms=3, history=15)
@@ -257,6 +262,7 @@ def test_the_history_has_what_was_decided(kind, rng):
 
 
 @kinds("joint", "by Gibbs")
+@few("Gibbs")
 def test_a_posterior_as_an_arviz_tree(kind):
     """All groups; rows are those of the arm, or all that share the model."""
     bandit = trained(kind)
@@ -283,7 +289,7 @@ def declared_bandit(model, arms, n_features, seed):
     return bb.Bandit(arms, model, bb.Thompson(), n_features=n_features, seed=seed, draws=30)
 
 
-def experiment(replications=2):
+def experiment(replications=2, names=("affine", "joint", "draws")):
     bandits = {
         name: partial(declared_bandit, model)
         for name, model in (
@@ -291,17 +297,21 @@ def experiment(replications=2):
             ("joint", bb.load_model("hierarchical_ridge")),
             ("draws", bb.load_model("laplace")),
         )
+        if name in names
     }
     iris = bb.environments.bundled("iris")
     return bb.Experiment([iris], bandits, horizon=30, replications=replications, points=5)
 
 
-@pytest.mark.parametrize("replications", slow_but([1], [1, 2]))
-def test_experiments_with_declared_models(replications):
-    table = experiment(replications).run(progress=False)
-    assert list(table["bandit"].unique()) == ["affine", "joint", "draws"]
+@pytest.mark.parametrize(
+    "names", slow_but([["affine"]], [["affine"], ["joint", "draws"], ["affine", "joint", "draws"]])
+)
+def test_experiments_with_declared_models(names):
+    replications = 1 if len(names) == 1 else 2
+    table = experiment(replications, names).run(progress=False)
+    assert list(table["bandit"].unique()) == names
     np.testing.assert_allclose(table["reward"] + table["regret"], table["t"])
-    assert_frame_equal(experiment(replications).run(progress=False), table)
+    assert_frame_equal(experiment(replications, names).run(progress=False), table)
 
 
 @pytest.mark.slow

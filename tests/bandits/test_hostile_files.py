@@ -15,6 +15,7 @@ from bayesbandit.kernels import rules
 from bayesbandit.machine import files
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
+from tests.cases import few
 from tests.players import STATEFUL, anatomy, world
 
 
@@ -114,6 +115,7 @@ DRAWN = {
 
 
 @pytest.mark.parametrize("case", DRAWN)
+@few("few", "NaN", "counts")
 def test_crafted_draws_are_refused(case, tmp_path):
     path = tmp_path / "b"
     laplace = bb.load_model("laplace")
@@ -198,6 +200,7 @@ def shared(kind):
 
 
 @pytest.mark.parametrize("kind", OF)
+@few("ridge", "sampled")
 def test_files_of_arms_that_share_a_model(kind, tmp_path):
     bandit, model = shared(kind)
     bandit.save(tmp_path / "b")
@@ -205,6 +208,7 @@ def test_files_of_arms_that_share_a_model(kind, tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "case"), [(k, case) for k in OF for case in OF[k][-1]])
+@few("ridge", "sampled-rounds", "laplace-rounds narrow")
 def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_path):
     path, (bandit, model) = tmp_path / "b", shared(kind)
     bandit.save(path)
@@ -223,6 +227,18 @@ QUICK = (
 
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in SAVED]
+)
+@few(
+    "LinTS",
+    "BLTS",
+    "BLUCB",
+    "balanced",
+    "affine",
+    "shared",
+    "mixture",
+    "levels",
+    "tables",
+    "yours",
 )
 def test_crafted_files_of_every_kind(name, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from tests.cases import few
 
 FOREST = {"trees": 20, "bag": 4, "refit_every": 50}
 
@@ -38,6 +39,7 @@ KINDS = pytest.mark.parametrize("make", [lasso, forest, estimated])
 
 
 @KINDS
+@few("lasso", "forest")
 def test_asking_changes_no_decision(make):
     asked, other = played(make(), 90), played(make(), 90)
     for _ in range(2):
@@ -62,6 +64,7 @@ def test_it_is_fitted_once_for_the_same_rounds(make):
 
 
 @KINDS
+@few("lasso", "forest")
 def test_a_saved_bandit_has_the_same(make, tmp_path):
     bandit, x = played(make(), 90), np.ones((1, 3))
     bandit.save(tmp_path / "b.npz")
@@ -71,6 +74,7 @@ def test_a_saved_bandit_has_the_same(make, tmp_path):
 
 
 @KINDS
+@few("lasso", "forest")
 def test_its_rows_have_the_weights_of_now(make):
     """Also where the weights of the past are settled afresh, and not at once."""
     bandit = played(make(), 97)

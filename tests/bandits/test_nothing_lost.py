@@ -19,7 +19,7 @@ from bayesbandit.bandits import forks
 from bayesbandit.beliefs import declared
 from bayesbandit.engines import plan
 from tests.bandits.kinds import trained
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.players import PRESETS, STATEFUL, anatomy, public, world
 
 PACKAGE = str(Path(bb.__file__).parent)
@@ -64,6 +64,7 @@ def three_arms(x, reward, weight, arm, theta):
 
 
 @pytest.mark.parametrize("change", ["remove", "add"])
+@few("add")
 def test_a_refused_change_of_arms_changes_nothing(change, rng):
     """A prior with a number for each arm is of so many arms."""
     bandit = bb.Bandit(["a", "b", "c"], three_arms, bb.Thompson(), n_features=1)
@@ -159,6 +160,7 @@ QUICK = [
         for case in itertools.product(("LinTS", "BLTS pooled", "BLUCB"), INTERRUPTED)
     ],
 )
+@few("LinTS")
 def test_interrupted_at_any_line(name, call, rng):
     """All of it or nothing: the state is the one before, or the one after."""
     x, reward = world(rng, 40)
@@ -194,6 +196,7 @@ def one_template(monkeypatch):
 
 @pytest.mark.usefixtures("one_template")
 @pytest.mark.parametrize("kind", slow_but(["affine"], ["affine", "joint", "by draws"]))
+@pytest.mark.slow
 def test_declared_models_interrupted_at_any_line(kind, rng):
     x = rng.normal(size=(3, 3))
     bandit = trained(kind)

@@ -7,6 +7,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from tests.cases import few
 
 
 class Cautious:
@@ -81,6 +82,7 @@ def contexts(n=40):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("policy", POLICIES, ids=named)
+@few("-ridge", "-nig", "OwnThompson-affine", "TopTwo-affine")
 def test_probabilities_are_those_of_the_policy(policy, model):
     bandit, x = grown(model, policy), contexts()
     t = bandit.t + 1 + np.arange(len(x))
@@ -111,6 +113,7 @@ def test_a_batch_is_a_sequence(policy, model):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("policy", POLICIES, ids=named)
+@few("-ridge", "-nig", "OwnThompson-affine", "TopTwo-affine")
 def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
     bandit, x = grown(model, policy), contexts()
     decision = bandit.choose(x, ["a", 3])

@@ -8,6 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandits import presets
 from tests import oracle
+from tests.cases import few
 from tests.players import PRESETS, anatomy, world
 
 RIDGE, REACHING = bb.Ridge(2.0), bb.Ridge(2.0, prior_rows=16.0)
@@ -117,6 +118,7 @@ def test_a_preset_takes_what_it_says_it_takes(name):
 @pytest.mark.parametrize(
     "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
 )
+@few("BLTS", "BLUCB", "Boot", "Lin", "UCB")
 def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
     x = rng.normal(size=(40, 2))
     free, floored = (getattr(presets, name)(3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))

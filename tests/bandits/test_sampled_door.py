@@ -12,6 +12,7 @@ import bayesbandit as bb
 from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.engines.plan import Plan, plan
 from tests.beliefs.by_draws import believed, state_of
+from tests.cases import few
 from tests.players import anatomy
 
 POISSON, LOGISTIC = bb.load_model("poisson"), bb.load_model("logistic")
@@ -45,6 +46,7 @@ def quick(model, **settings):
     ],
     ids=lambda v: getattr(v, "name", v),
 )
+@few("0.5-unweighted")
 def test_an_impossible_reward_is_refused_and_changes_nothing(model, bad, balance, rng):
     bandit, twin = quick(model, balance=balance), quick(model, balance=balance)
     x = rng.normal(size=(6, 2))
@@ -114,6 +116,7 @@ def renewed(belief, n, rng):
     [(0.999, None, "the effective sample size of a mean reward is"),
      (0.0, 40, "40 of 400 trajectories diverged"), (0.5, 1, None)],
 )  # fmt: skip
+@few("0.0-40", "0.5-1")
 def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, monkeypatch, rng):
     def sample(self, data, draws, chains, seed, tune=None, start=None):
         theta = autocorrelated(rho, np.random.default_rng(seed), draws)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit.bandits import forks
 from bayesbandit.bandits.saved import schema, settings, storage
+from tests.cases import few
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
 
@@ -256,6 +257,7 @@ WITH_STREAMS = {
 
 
 @pytest.mark.parametrize("name", WITH_STREAMS)
+@few("LinTS", "LinUCB", "pooled", "forest", "bootstrap", "tree", "levels", "shared")
 def test_a_fresh_load_has_new_random_numbers(name, path):
     """Two arms without a reward are a fair coin: 200 decisions are those of before, or of another
     load, once in 2**200 times."""

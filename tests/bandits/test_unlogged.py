@@ -7,6 +7,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.forest.belief import Forest
+from tests.cases import few
 
 KINDS = {
     "LinTS": lambda **s: bb.LinTS(["a", "b", "c"], 2, seed=0, **s),
@@ -32,6 +33,7 @@ def log(n=60, seed=0):
 
 
 @every_kind
+@few("LinTS", "BLTS", "pooled", "estimated", "residual", "forest", "tree")
 def test_the_history_has_no_propensity(make, tmp_path):
     bandit, (x, arm, reward) = make(), log()
     bandit.update(x[:20], arm[:20], reward[:20])

@@ -6,9 +6,11 @@ import pytest
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
 from tests.beliefs.exact import DECLARED, SLOW, K, agree, believed, close, every, probe
+from tests.cases import few
 
 
 @every
+@few("hierarchical")
 def test_what_streams_in_is_what_fit_finds(name):
     """One by one, in batches, and all at once; an arm without rows is the prior."""
     model, rows = DECLARED[name], data(n=40)
@@ -55,6 +57,7 @@ def test_without_weights_every_weight_is_one(name):
 
 
 @every
+@few("hierarchical")
 def test_weights_that_change_with_hindsight(name):
     """Of own models only the arms that are due; of a shared one all. Rows of an arm that is gone
     (−1) are none of it."""
@@ -72,6 +75,7 @@ def test_weights_that_change_with_hindsight(name):
 
 
 @every
+@few("hierarchical")
 def test_normalised_weights_have_mean_one(name):
     """Of each arm's weights; of all weights, where the arms share the model."""
     model, rows = DECLARED[name], data(n=40)
@@ -86,6 +90,7 @@ def test_normalised_weights_have_mean_one(name):
 
 
 @every
+@few("[unknown")
 def test_arms_come_and_go(name):
     """A new arm knows the prior, or what the others teach; the rows of one that goes are as if
     they had never been."""

@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.engines.plan import plan
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
 ARMS = ("a", "b", "c")
@@ -59,6 +59,7 @@ def sums(made):
 
 @models
 @balances
+@few("none-beta", "1-gamma")
 def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
     made = played(bandit(name, balance=balance))
     frame = made.history.to_frame()
@@ -80,6 +81,7 @@ def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
 @models
 @policies
 @balances
+@few("none-Thompson", "none-UCB", "1-floored")
 def test_a_run_is_its_rounds_to_the_last_bit(name, policy, balance):
     stepped, run = played(bandit(name, policy, balance)), bandit(name, policy, balance)
     run.play(np.empty((40, 0)), rewards(40))
@@ -92,6 +94,7 @@ def test_a_run_is_its_rounds_to_the_last_bit(name, policy, balance):
 
 @models
 @policies
+@few("beta")
 def test_a_batch_is_its_decisions(name, policy):
     one, many = played(bandit(name, policy, d=2)), played(bandit(name, policy, d=2))
     x = np.random.default_rng(5).normal(size=(9, 2))
@@ -104,6 +107,7 @@ def test_a_batch_is_its_decisions(name, policy):
 
 
 @models
+@few("gamma")
 def test_rewards_at_once_are_rewards_one_by_one(name):
     one, many = bandit(name, d=1), bandit(name, d=1)
     x, r = np.ones((30, 1)), rewards(30)[:, 0]
@@ -141,6 +145,7 @@ def test_a_new_arm_has_its_share():
 
 @models
 @policies
+@few("Thompson-beta", "UCB-gamma")
 def test_saved_and_loaded_it_goes_on(name, policy, tmp_path):
     if policy == "in time":
         pytest.skip("its α is a function")

@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rules import BETA, GAMMA, TABULATED, THOMPSON, UCB
 from tests.beliefs.test_conjugate import ARMS, TRUTH, bandit, models, played, rewards, sums
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.kernels.test_rounds import fits
 
 KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
@@ -78,6 +78,7 @@ def test_probabilities_asked_for_late_are_those_of_then(name, policy):
 @models
 @pytest.mark.parametrize("policy", slow_but(("floored",), ["Thompson", "floored"]))
 @pytest.mark.parametrize("balance", ["none", "of mean 1"])
+@few("none")
 def test_propensities_of_a_run_are_those_of_its_rounds(name, policy, balance):
     """Also where few are asked for: those that the weights need are all there, and the others can
     be known from the history."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from tests.cases import few
 
 
 def played(model, rng, K=3, d=4, T=200):
@@ -28,6 +29,7 @@ def played(model, rng, K=3, d=4, T=200):
         ),
     ],
 )
+@few("declared0")
 def test_the_derived_belief_is_the_presets(declared, preset):
     derived, arms = played(declared, np.random.default_rng(0))
     written, same = played(preset, np.random.default_rng(0))

@@ -11,6 +11,7 @@ from tests import oracle
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
 from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
+from tests.cases import few
 
 # ---- arms that share a model ---------------------------------------------------------------------
 
@@ -23,6 +24,7 @@ def joint(name, n_arms, n=20, seed=0):
 
 @shared
 @pytest.mark.parametrize("n_arms", [1, 3])
+@few("hierarchical")
 def test_moments_in_closed_form(name, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms)
     ours, root, ours_df = belief.together(probe())
@@ -35,6 +37,7 @@ def test_moments_in_closed_form(name, n_arms):
 
 @shared
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
+@few("hierarchical")
 def test_the_better_of_two_dependent_arms(name, alpha):
     """P = Φ((m₀ − m₁)/(α √var(m₀ − m₁))), of Student-t with its own distribution function."""
     belief, (mean, spread, df) = joint(name, 2)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import bayesbandit as bb
 from bayesbandit import Ridge
 from tests import oracle
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.3]
 INTERCEPTS = [True, "unpenalised", False]
@@ -46,6 +46,7 @@ def same(a, b, tolerance=1e-8):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("variance", VARIANCES)
 @given(seed=seeds, n=st.integers(5, 40), lam=st.sampled_from([0.01, 1.0, 30.0]))
+@few("empirical_bayes-True", "rss/n-unp", "nig-False", "0.3-True")
 def test_equals_scikit_learn(variance, intercept, seed, n, lam):
     x, _, r, w = data(seed, n)
     posterior = only(Ridge(lam, variance, intercept, prior=(0.7, 2.0)), x, r, w)
@@ -134,6 +135,7 @@ def test_known_noise_by_quadrature():
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("normalize", slow_but([True], [False, True]))
 @given(seed=seeds, n=st.integers(1, 30), folds=st.integers(2, 5))
+@few("True-unp")
 def test_cross_validation_equals_scikit_learn_fold_by_fold(intercept, normalize, seed, n, folds):
     """Two arms, each with folds of its own."""
     grid = (0.05, 1.0, 20.0)

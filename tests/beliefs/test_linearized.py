@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 K, D = 3, 4
 LOGISTIC, PROBIT, POISSON = map(bb.load_model, ("logistic", "probit", "poisson"))
@@ -93,6 +93,7 @@ def test_between_modes_it_is_near(name):
 
 @every
 @pytest.mark.parametrize("normalize", [False, True])
+@few("False")
 def test_a_batch_is_its_rows_in_sequence(name, normalize):
     x, arm, reward, weight = rows(name, n=60)
     one, other = (believed(MODELS[name], normalize=normalize) for _ in range(2))

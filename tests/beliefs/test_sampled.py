@@ -21,12 +21,13 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
+@few("noise by")
 def test_an_exact_posterior_that_does_not_stream(name):
     """Independent draws of the posterior that `bb.fit` finds on the arm's own rows, its weights
     among them; of an arm without rows, of the prior."""
@@ -56,6 +57,7 @@ def test_gibbs_draws_are_those_of_a_long_fit(name):
         np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(4 / 4000))
 
 
+@pytest.mark.slow
 def test_an_approximation_on_request():
     """Laplace's, of each arm; equal to that of `bb.fit` to Monte-Carlo error."""
     S, rows = 4000, binary(data(n=40, K=2))
@@ -71,6 +73,7 @@ def test_an_approximation_on_request():
 @pytest.mark.parametrize(
     "model", [SHARED, pytest.param(GIBBS, marks=pytest.mark.slow)], ids=lambda m: m.name
 )
+@pytest.mark.slow
 def test_arms_that_share_the_model(model):
     """One set of draws of all arms; what they have in common stays in common."""
     rows = data(n=40, K=2)

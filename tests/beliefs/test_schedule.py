@@ -24,7 +24,7 @@ from tests.beliefs.by_draws import (
     state_of,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 from tests.engines import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -171,6 +171,7 @@ def test_weights_that_change_with_hindsight(model):
     slow_but([IMPROPER], [IMPROPER, RewardModel(linear.improper, {})]),
     ids=["nig", "flat"],
 )
+@pytest.mark.slow
 def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
     """Without draws: mean 0 with an infinite sd, and new."""
     rows = data(n=12, K=1)
@@ -248,6 +249,7 @@ def check(belief, rows, n_arms, S):
     ],
     ids=["exact", "gibbs", "frozen", "by row", "shared", "improper", "laplace"],
 )
+@few("exact", "gibbs", "frozen", "improper")
 def test_state_and_restore_go_on_bit_for_bit(model, settings):
     rows = data(n=30)
     rows = binary(rows) if model is LOGISTIC else rows
@@ -276,6 +278,7 @@ def test_the_seed_decides():
 @pytest.mark.parametrize(
     "model", quick_but([GIBBS], [GIBBS, bb.load_model("student_t_mixture")]), ids=lambda m: m.name
 )
+@pytest.mark.slow
 def test_the_posterior_is_of_all_rows(model):
     """Also between two refits, where there are more rows than the draws know of."""
     rows = data(n=30, K=1)

@@ -19,6 +19,7 @@ from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.shared import comparison
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels.draws import jointly
+from tests.cases import few
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -104,6 +105,7 @@ def test_arms_are_drawn_with_their_probabilities():
 
 @pytest.mark.parametrize("variance", [0.09, "nig"])
 @pytest.mark.parametrize("p", [1e-5, 1e-3, 0.3])
+@few("1e-05-nig", "0.3-0.09")
 def test_shares_of_decisions_are_right_on_average(variance, p):
     """Each decision compares the arms at points of its own. The worse arm's share varies, its mean
     is Thompson sampling's probability, and it is never impossible: fixed points gave it 0."""
@@ -127,7 +129,7 @@ def test_points_are_uniform_whatever_the_shift(rng):
     cells, normals = comparison._cells(3), comparison._normals()
     noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
     found = []
-    for seed in rng.normal(size=2000):
+    for seed in rng.normal(size=150):
         jointly.put_points(seed, cells, normals, column, noise)
         jointly.put_point(seed, 17, cells, normals, one)
         np.testing.assert_array_equal(one, noise[:, 17])
@@ -135,7 +137,7 @@ def test_points_are_uniform_whatever_the_shift(rng):
         found.append(one.copy())
     drawn = np.array(found)
     assert all(kstest(drawn[:, j], "norm").pvalue > 1e-4 for j in range(3))
-    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 4 / np.sqrt(2000)
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 4 / np.sqrt(150)
 
 
 def test_quantiles_beside_scipy(rng):
@@ -235,7 +237,7 @@ def test_an_interaction_of_arm_and_context():
     log = pd.concat([offers.assign(income=v) for v in (0.0, 1.0, 2.0)])
     encoder = bb.Encoder.formula("~ price * income", log)
     made = bb.Bandit(names, bb.Shared(bb.Ridge()), bb.Thompson(), encoder=encoder)
-    for income in rng.uniform(0, 2, 200):
+    for income in rng.uniform(0, 2, 100):
         decision = made.choose(offers.assign(income=income))
         price = offers.price[decision.arm]
         made.observe(decision, float(price * (income - 1.0) + 0.1 * rng.normal()))
@@ -442,6 +444,7 @@ def test_a_declared_ridge_is_ridge():
         pytest.param("student_t", {"draws": 100, "refit_every": 1}, marks=pytest.mark.slow),
     ],
 )
+@few("known_noise")
 def test_declared_models(name, settings, tmp_path):
     """Rank arms by what they are; copies and files go on alike."""
     made, x = declared(name, **settings), features(300, 4)

@@ -22,6 +22,7 @@ from bayesbandit.engines.plan import plan
 from bayesbandit.engines.registry import candidates
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.fitting import fit
+from tests.cases import few
 
 N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)
@@ -171,6 +172,7 @@ def test_a_weight_left_out_is_seen():
 
 @pytest.mark.parametrize("name", ["ridge_known_noise", "hierarchical_ridge"])
 @pytest.mark.parametrize("weighted", [False, True])
+@few("False-hier")
 def test_laplace_is_the_closed_form_where_the_posterior_is_gaussian(name, weighted):
     """Its mode and covariance; numerical second derivatives leave seven digits."""
     model = CLOSED[name]

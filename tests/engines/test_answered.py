@@ -9,6 +9,7 @@ import bayesbandit as bb
 from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
+from tests.cases import few
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ONE = bb.Prior("Normal", mu=0, sigma=1)
@@ -41,6 +42,7 @@ def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
     assert posterior.engine == "exact_gaussian"
 
 
+@pytest.mark.slow
 def test_rewards_may_be_observed_twice():
     """Of variances 1 and 4: as one of precision 1.25."""
 
@@ -99,6 +101,7 @@ def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
         doors[1].check("rounded", {**row, "reward": np.array([-1.0])})
 
 
+@pytest.mark.slow
 def test_a_gaussian_process_of_a_fixed_centre_plays():
     def smooth(x, reward):
         gp = pm.gp.HSGP(m=[6], L=[4.0], cov_func=pm.gp.cov.ExpQuad(1, ls=1.0))
@@ -119,6 +122,7 @@ def test_a_gaussian_process_of_a_fixed_centre_plays():
 
 
 @pytest.mark.parametrize("columns", [slice(None, 1), slice(1, 2)])
+@few("columns1")
 def test_one_column_times_a_vector(columns):
     def column(x, reward, theta):
         mu = (x[:, columns] * theta).sum(axis=1)
@@ -232,6 +236,7 @@ def test_a_prior_is_told_the_names_that_are_taken():
         RewardModel(clash, {"theta": THETA, "arm_index": ONE})
 
 
+@pytest.mark.slow
 def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     def poisson(x, reward, theta):
         mu = pm.math.exp(x @ theta)

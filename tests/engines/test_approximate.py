@@ -7,6 +7,7 @@ from scipy.special import expit
 from bayesbandit.engines.approximate import peak
 from bayesbandit.engines.plan import plan
 from tests import declarations as declared
+from tests.cases import few
 
 
 def data(n=40, seed=0):
@@ -15,6 +16,7 @@ def data(n=40, seed=0):
 
 
 @pytest.mark.parametrize("model", [declared.known, declared.potential])
+@few("model1")
 def test_laplace_is_exact_for_a_gaussian_whatever_the_rows(model):
     engine = plan(model, 3, engine="laplace").method
     for rows in (data(40), data(7, seed=1)):

@@ -10,7 +10,7 @@ from pytensor.xtensor import as_xtensor
 import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import plan
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
@@ -51,6 +51,8 @@ def streamed(model, x=X, reward=R):
         lambda reward, weight, mu, s2: -0.1 * mu**2 / s2,
     ],
 )
+@few("2]")
+@pytest.mark.slow
 def test_a_rate_beside_the_residual_is_not_lost_in_a_stream(more):
     @bb.reward_model(s2=VARIANCE)
     def model(x, reward, weight, s2):
@@ -123,6 +125,8 @@ def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
     ],
     ids=["groups", "lag 7"],
 )  # fmt: skip
+@few("lag")
+@pytest.mark.slow
 def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
     @bb.reward_model(theta=NORMAL)
     def model(x, reward, theta):
@@ -142,6 +146,7 @@ def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
 
 
 @pytest.mark.parametrize("times", slow_but([1], [1, 5.0]))
+@pytest.mark.slow
 def test_small_integers_do_not_overflow(times):
     """Nor times 5.0, which is of single precision beside them."""
 
@@ -201,6 +206,7 @@ def written_twice(x, reward, weight, theta):
 
 
 @pytest.mark.parametrize("offset", slow_but([1e9], [1e6, 1e9]))
+@pytest.mark.slow
 def test_offsets_of_rewards_take_no_digits_from_gibbs(offset):
     """Sums of squares have none left: the sampler that goes by rows takes their place."""
 
@@ -220,6 +226,7 @@ def test_offsets_of_rewards_take_no_digits_from_gibbs(offset):
     np.testing.assert_allclose(far["level"] - offset, near["level"], atol=1e-9 + 1e-13 * offset)
 
 
+@pytest.mark.slow
 def test_a_variable_without_dimensions_has_a_tree():
     @bb.reward_model()
     def model(x, reward):

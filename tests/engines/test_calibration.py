@@ -37,6 +37,7 @@ def corrected(found, p_values):
     return len(CASES) * len(found.names) * p_values.min()
 
 
+@pytest.mark.slow
 def test_the_picture_is_drawn_again_from_kept_ranks(tmp_path, rng):
     """To the pixel; and its axes show all bands and lines."""
     results = [

@@ -11,7 +11,7 @@ import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.plan import plan
 from bayesbandit.model import RewardModel
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 P, RATE = bb.Prior("Beta", alpha=2.0, beta=3.0), bb.Prior("Gamma", alpha=2.0, beta=3.0)
 REWARD = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
@@ -101,6 +101,7 @@ def posterior(model, reward):
 
 
 @pytest.mark.parametrize("name", slow_but(("Beta", "weighted", "gallery"), BETAS))
+@few("Beta", "weighted")
 def test_a_probability_is_beta(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)
@@ -113,6 +114,7 @@ def test_a_probability_is_beta(name):
 
 
 @pytest.mark.parametrize("name", slow_but(("Gamma", "weighted", "gallery"), GAMMAS))
+@few("Gamma")
 def test_a_rate_is_gamma(name):
     model, a, b = GAMMAS[name]
     found, w = posterior(model, COUNTS)
@@ -124,6 +126,7 @@ def test_a_rate_is_gamma(name):
 
 
 @pytest.mark.parametrize("name", ["Beta", "Uniform", "weighted", "of whole numbers"])
+@few("Beta", "weighted")
 def test_the_evidence_of_a_probability_is_an_integral(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)
@@ -135,6 +138,7 @@ def test_the_evidence_of_a_probability_is_an_integral(name):
 
 
 @pytest.mark.parametrize("name", ["Gamma", "Exponential", "weighted"])
+@few("Gamma")
 def test_the_evidence_of_a_rate_is_an_integral(name):
     model, a, b = GAMMAS[name]
     found, w = posterior(model, COUNTS)
@@ -339,6 +343,7 @@ LEAST = (
 
 
 @pytest.mark.parametrize("name", slow_but(LEAST, REFUSED))
+@few("twice", "square", "half of", "clipped", "potential", "two var", "row's")
 def test_what_is_not_conjugate_is_refused_with_the_reason(name):
     model, reason = REFUSED[name]
     with pytest.raises(NotThisEngine, match=reason) as caught:

@@ -15,7 +15,7 @@ from pymc.distributions.transforms import Interval
 import bayesbandit as bb
 from bayesbandit.engines.built.digest import digest
 from bayesbandit.engines.built.stand_in import template
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 
@@ -57,6 +57,7 @@ READ = {
 
 
 @pytest.mark.parametrize("name", quick_but(["a list", "an array"], READ))
+@few("table")
 def test_a_fit_is_of_what_the_declaration_reads_now(name):
     box, read, change = READ[name]
     model = bb.reward_model(theta=NORMAL)(scaled(lambda: read(box)))
@@ -119,7 +120,7 @@ ASK = (
 )
 
 
-@pytest.mark.parametrize("seeds", slow_but(["1"], ["1", "12"]))
+@pytest.mark.parametrize("seeds", slow_but([""], ["", "12"]))
 def test_the_functions_of_a_file_count(seeds, tmp_path):
     """Also of classes that speak of themselves, and the same in every process."""
     found = []
@@ -197,6 +198,7 @@ def test_the_same_in_another_process():
     assert there.stdout.split() == here
 
 
+@pytest.mark.slow
 def test_a_declaration_that_reads_its_rows_is_fitted_on_them_and_plays_no_bandit():
     def standardised(x, reward, theta):
         mu = (x - x.get_value().mean(axis=0)) @ theta

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.exact.gaussian import ExactGaussian
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.linear import (
     IN_BATCH,
@@ -88,6 +88,7 @@ def part(data, index):
 
 
 @each(STREAMED + IN_BATCH)
+@few("ridge", "logarithms", "arms")
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)

@@ -14,7 +14,7 @@ from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 from tests.engines.declared import log_densities
 
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -168,6 +168,7 @@ QUICK = ("mean weight", "lag", "two walls", "by arm", "hierarchy", "truncated by
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, SWEPT))
+@few("lag", "by arm", "truncated")
 def test_the_sweep_has_the_log_density_of_the_declaration(name):
     """PyMC's own less ours is constant, on rows that the engine was not made with; and where it is
     −∞ the sweep does not go."""
@@ -215,6 +216,7 @@ def test_means_of_rewards_or_weights_are_refused(model):
     assert "depends on the rewards or their weights" in str(match(model.build(**rows(model))))
 
 
+@pytest.mark.slow
 def test_clipped_rewards_are_those_clipped_beforehand():
     """A Laplace prior, which a kernel of its own would take for scalar noise."""
     plain = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG)
@@ -248,6 +250,7 @@ def of_size_one():
 
 
 @pytest.mark.parametrize("scale", quick_but([1.0, 1e5], [1e-6, 1.0, 1e5, 1e10]))
+@few("10000000000")
 def test_rewards_of_any_size(scale, of_size_one):
     """With priors as large, all scales with the rewards."""
     student = bb.load_model("student_t").with_priors(
@@ -270,6 +273,7 @@ def test_large_rewards_under_small_priors_are_sampled():
     assert draws["sigma2"].mean() > 1e18
 
 
+@pytest.mark.slow
 def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     """By 10¹¹ sds: a common stretch of coefficients and their scale saw rounding alone."""
 

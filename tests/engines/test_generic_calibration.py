@@ -14,7 +14,7 @@ from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import match
 from bayesbandit.model import reward_model
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 DRAWS, BINS, N, D = 31, 8, 12, 2
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -81,6 +81,7 @@ def simulated(model, x, arm, size, seed):
     ("datasets", "thin"),
     [(64, 20), pytest.param(2000, 40, marks=[pytest.mark.slow, pytest.mark.long])],
 )
+@few("hierarchy")
 def test_ranks_are_uniform(name, datasets, thin):
     model, rng = MODELS[name], np.random.default_rng([zlib.crc32(name.encode()), datasets])
     x, arm = rng.normal(size=(N, D)), np.arange(N) % 3

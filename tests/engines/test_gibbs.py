@@ -13,7 +13,7 @@ from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.engines.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -280,6 +280,7 @@ def on_grid(model, data, name, other, grid, other_grid):
     ],
     ids=["laplace", "half-normal", "half-Cauchy", "student", "student prior", "scaled laplace"],
 )
+@pytest.mark.slow
 def test_one_coefficient_agrees_with_quadrature(model, scale):
     data = rows(n=12, d=1)
     exact_moments = on_grid(
@@ -345,6 +346,7 @@ TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
 
 
 @pytest.mark.parametrize("model", slow_but([park_casella, offset], TOLD))
+@few("model3")
 def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
     data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
     found = engine(model, data)
@@ -377,6 +379,7 @@ QUICK_BLOCKS = (
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK_BLOCKS, BLOCKS))
+@few("known noise", "student mixture", "averaged")
 def test_a_sweep_takes_the_block_from_the_log_density(name):
     """However it is put together: from statistics, rows, or sparse squares; and those that have a
     kernel of their own get it."""
@@ -440,6 +443,7 @@ def test_priors_that_are_not_diagonal(model):
 
 
 @pytest.mark.parametrize("name", ["park casella", "half-normal"])
+@few("half-normal")
 def test_same_seed_same_draws(name):
     data = rows()
     found = engine((KERNEL | SWEPT)[name], data)
@@ -450,6 +454,7 @@ def test_same_seed_same_draws(name):
 
 
 @pytest.mark.parametrize("name", ["horseshoe", "student"])
+@few("student")
 def test_chains_continue_on_more_rows(name):
     few, many = rows(n=10), rows(n=30)
     found = engine((KERNEL | SWEPT)[name], few)

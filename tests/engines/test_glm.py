@@ -12,7 +12,7 @@ from bayesbandit.engines.glm.augmented import Augmented, match
 from bayesbandit.engines.glm.regression import regression
 from bayesbandit.engines.plan import plan
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 BY_ARM = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -112,6 +112,7 @@ FEW = ("gallery logistic", "gallery probit", "gallery poisson", "hierarchy", "ne
 
 
 @pytest.mark.parametrize("name", slow_but(FEW, RECOGNISED))
+@few("logistic")
 def test_declarations_are_recognised_however_they_are_written(name):
     model, kind, weighted = RECOGNISED[name]
     glm = regression(template(model, 3, 2 if model.takes_arm else None), "gibbs")
@@ -236,6 +237,7 @@ LEAST = (
 
 
 @pytest.mark.parametrize("name", slow_but(LEAST, UNLIKE))
+@few("weights", "mean of", "clipped", "pairs", "wall", "heavy")
 def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
     """What is sampled has the model's own log density, or it is not sampled."""
     model = UNLIKE[name]
@@ -249,6 +251,7 @@ def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
         found.sample(data, draws=10, chains=1)
 
 
+@pytest.mark.slow
 def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
     """In a stream: at a reward that was not there before."""
 
@@ -370,6 +373,7 @@ def by_quadrature(log_density):
         pytest.param("probit", [], [], marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_one_coefficient_against_quadrature(name, reward, weight, rng):
     """By any weights of a logistic likelihood, and whole ones of a probit one."""
     model = RECOGNISED[name][0]
@@ -418,6 +422,7 @@ def test_weights_of_next_to_nothing_add_up(rng):
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e8, 1e10])
+@few("[1000000.0")
 def test_probit_rewards_of_large_contexts(scale):
     """All of one side: θ is half-normal."""
     data = {"x": np.full((2, 1), scale), "reward": np.ones(2), "weight": np.ones(2)}
@@ -430,6 +435,7 @@ def test_probit_rewards_of_large_contexts(scale):
 @pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])
 @pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
 @pytest.mark.parametrize("name", ["logistic", "probit"])
+@few("logistic-1000.0-reward1")
 def test_separated_rewards_of_contexts_of_any_scale(name, reward, scale, rng):
     """The prior holds θ where the likelihood does not."""
     x = scale * rng.normal(size=(30, 2))

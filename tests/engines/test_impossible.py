@@ -12,7 +12,7 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
 from tests.bandits.test_sampled_door import quick
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.players import anatomy
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -135,6 +135,7 @@ QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound"
 
 
 @pytest.mark.parametrize("name", slow_but(QUICK, list(CASES)))
+@few("ordinal", "below")
 def test_what_is_impossible_and_what_is_allowed(name):
     function, prior, possible, impossible, allowed = CASES[name]
     found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))
@@ -147,6 +148,7 @@ def test_what_is_impossible_and_what_is_allowed(name):
     found.check("m", of(possible))
 
 
+@pytest.mark.slow
 def test_the_trials_of_a_context_bound_its_rewards():
     found = Likelihood(template(RewardModel(trials, {"theta": bb.Prior("Normal")}), 2, None))
     x = np.log([[3.5, 1.0], [9.5, 1.0]])
@@ -176,6 +178,7 @@ def of(reward, x=None):
 # ---- bandits and engines -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
     model = RewardModel(ordinal, {"theta": THETA})
     x, reward = rng.normal(size=(6, 2)), np.array([0.0, 1, 2, 7, 3, 1])
@@ -193,6 +196,7 @@ def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
 @pytest.mark.parametrize(
     "engine", ["laplace", "advi", pytest.param("nuts", marks=pytest.mark.slow)]
 )
+@few("laplace")
 def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
     """A support moves with θ: a reward of 400 is possible, and far from where engines start."""
     model = RewardModel(below, {"theta": HALF})

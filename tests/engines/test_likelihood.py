@@ -10,7 +10,7 @@ from bayesbandit.engines.built.likelihood import Likelihood
 from bayesbandit.engines.built.stand_in import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 VAGUE = bb.Prior("Normal", mu=0, sigma=1000, dims="feature")
@@ -128,6 +128,7 @@ MODELS = [
     slow_but([declared.heavy, declared.potential, declared.pooled], MODELS),
     ids=lambda m: m.name,
 )
+@few("potential", "pooled")
 def test_the_log_density_is_pymcs(model):
     x, reward, weight = declared.rows(12)
     arm = np.arange(12) % 2 if model.takes_arm else None

@@ -9,7 +9,7 @@ from bayesbandit.engines.base import NotThisEngine, Refusal
 from bayesbandit.engines.exact import gaussian as exact
 from bayesbandit.engines.exact import normal_inverse_gamma
 from bayesbandit.engines.exact.normal_inverse_gamma import NormalInverseGamma, read_off
-from tests.cases import quick_but, slow_but
+from tests.cases import few, quick_but, slow_but
 from tests.engines.declared import built, constant, log_densities, rows
 from tests.engines.unknown_noise import (
     PRIOR,
@@ -52,6 +52,7 @@ textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lam
 
 
 @pytest.mark.parametrize("declare", slow_but(QUICK, [*STREAMED, joint]), ids=lambda f: f.__name__)
+@few("joint")
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
@@ -74,6 +75,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
 @pytest.mark.parametrize(
     "declare", slow_but(QUICK, [*TEXTBOOK, off_centre, joint]), ids=lambda f: f.__name__
 )
+@few("joint")
 def test_log_evidence_is_what_is_left_of_the_log_density(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
@@ -87,6 +89,7 @@ def test_log_evidence_is_what_is_left_of_the_log_density(declare):
 
 
 @pytest.mark.parametrize("offset", slow_but([1e9], [1e3, 1e6, 1e9]))
+@pytest.mark.slow
 def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
     def wide(x, reward, weight):
         s2 = pm.InverseGamma("s2", 2.0, 1.0)
@@ -140,6 +143,7 @@ def test_posterior_is_the_textbooks(declare):
     assert np.isclose(posterior.log_evidence, evidence)
 
 
+@pytest.mark.slow
 def test_precision_weights_are_not_powers_of_the_likelihood():
     engine, data, _ = matched(variance)
     by_precision = engine.posterior(**data)
@@ -158,6 +162,7 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     assert engine.exponent == {variance: -1, precision: 1, standard_deviation: -2}[declare]
 
 
+@pytest.mark.slow
 def test_a_noise_that_is_twice_the_variable():
     engine, _, _ = matched(double_noise)
     assert np.isclose(engine.ridge, 4)
@@ -169,6 +174,7 @@ def test_a_noise_that_is_twice_the_variable():
     slow_but([arms, joint], [off_centre, correlated, non_centred, powers, arms, joint]),
     ids=lambda f: f.__name__,
 )
+@few("joint")
 def test_what_the_compiled_kernel_cannot_take_is_recognised(declare):
     engine, _, _ = matched(declare)
     assert engine.ridge is None
@@ -234,6 +240,7 @@ LIKE_OTHERS = (
 
 
 @pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, REFUSED))
+@few("laplace", "uniform", "piecewise", "feature", "mean and", "no scale")
 def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
     declare, words = REFUSED[name]
     refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))

@@ -15,6 +15,7 @@ from bayesbandit.engines.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
+from tests.cases import few
 
 SOURCE = """
 def again(x, reward, weight, theta):
@@ -46,6 +47,7 @@ def run(**around):
         (declared.heavy, "nuts", 4),
     ],
 )
+@few("model0", "model3", "model5", "model6")
 def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, engine, reasons):
     found = plan(model, 3)
     assert found.engine == engine
@@ -87,6 +89,7 @@ def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
         plan(declared.known, 3, 2)
 
 
+@pytest.mark.slow
 def test_exact_is_whichever_closed_form_fits():
     assert plan(declared.known, 3, engine="exact").engine == "exact_gaussian"
     assert plan(declared.conjugate, 3, engine="exact").engine == "normal_inverse_gamma"
@@ -151,6 +154,7 @@ def test_plans_are_copied_stored_and_shared_by_threads():
     assert all(p.method is plans[0].method for p in plans)
 
 
+@pytest.mark.slow
 def test_a_prior_made_of_the_design_mixes_no_rows_of_the_mean():
     """Given θ, the mean reward of a row is its own; predictions were refused."""
 

@@ -14,7 +14,7 @@ from bayesbandit.declaring.priors import Prior
 from bayesbandit.engines.base import Improper
 from bayesbandit.engines.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 D = 3
 THETA = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -100,6 +100,7 @@ def proper(model, data, n_arms=None):
 
 
 @pytest.mark.parametrize("name", slow_but(("half-Cauchy", "uniform", "inverse gamma"), PRIORS))
+@few("uniform")
 def test_noise_may_not_vanish_where_means_fit_exactly(name):
     model = linear(PRIORS[name])
     assert proper(model, rows()) == (name in VANISHING)
@@ -130,6 +131,7 @@ def test_noise_below_the_rounding_of_means_is_refused(n, model):
 
 
 @pytest.mark.parametrize("of", slow_but(["variance"], ["sd", "variance"]))
+@pytest.mark.slow
 def test_as_many_rewards_as_means_and_one_more(of):
     """Under a flat density of σ at 0, σ^−n σ^D is integrable for n ≤ D alone; of σ², σ^−n+D+1."""
     noise = {"sd": pm.Normal.dist, "variance": lambda mu, s: pm.Normal.dist(mu, pt.sqrt(s))}[of]
@@ -151,6 +153,7 @@ def test_as_many_rewards_as_the_rank():
     slow_but([student, hierarchy], [student, laplace, hierarchy]),
     ids=["t", "laplace", "hierarchy"],
 )
+@few("[t]")
 def test_mixtures_and_hierarchies(model):
     assert not proper(model, rows())
     assert proper(model, rows(D))
@@ -210,6 +213,7 @@ def test_two_scales_may_vanish_together():
 
 
 @pytest.mark.parametrize("others", slow_but([9, 10], [1, 9, 10, 20]))
+@few("[9]")
 def test_tails_of_a_power_do_not_hold_noise_up(others):
     """m rewards that are not fitted cost σ^4m, of Student-t noise with 4 degrees of freedom, which
     the others outweigh from n − m − D − 4m ≥ 1 on; those of Laplace noise cost more than that."""
@@ -223,6 +227,7 @@ def test_tails_of_a_power_do_not_hold_noise_up(others):
     assert proper(student, zeros) == (fitted - D - 4 * others < 1)
 
 
+@pytest.mark.slow
 def test_a_prior_scaled_with_the_noise_is_fitted_too():
     """θ/σ is standard normal: only rewards of 0 are fitted without noise."""
     assert proper(scaled, rows())
@@ -245,11 +250,13 @@ def test_a_residual_is_none_only_to_rounding():
 
 
 @pytest.mark.parametrize("engine", slow_but(["auto", "nuts"], ["auto", "gibbs", "nuts"]))
+@few("auto")
 def test_a_fit_says_so_by_every_engine(engine):
     with pytest.raises(Improper, match=r"'s' ~ HalfNormal: no proper posterior"):
         bb.fit(hierarchy, **rows(), engine=engine)
 
 
+@pytest.mark.slow
 def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
     """The next engine, the no-U-turn sampler, drew on."""
 
@@ -263,6 +270,7 @@ def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
         bb.fit(flat, **rows(D - 1))
 
 
+@pytest.mark.slow
 def test_an_improper_variance_and_a_perfect_fit_under_a_fixed_prior():
     """σ² ~ 1/σ², of the kernel, which saw no perfect fit of more rows than coefficients."""
 

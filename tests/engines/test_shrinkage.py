@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.gibbs.generic import problem
 from bayesbandit.engines.plan import plan
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 MODELS = {
     "an intercept about 3": bb.load_model("bayesian_lasso").with_priors(
@@ -19,6 +19,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@few("Laplace")
 def test_prior_means(name):
     """Means within 5 standard errors, by batches of 100 sweeps."""
     rng, n = np.random.default_rng(0), 30

@@ -34,6 +34,7 @@ def test_the_posterior_is_the_textbooks_on_the_subspace(fitted):
     assert np.isclose(posterior.log_evidence, evidence)
 
 
+@pytest.mark.slow
 def test_draws_sum_to_zero_and_have_a_tree(fitted):
     _, posterior = fitted
     draws = posterior.samples(100, np.random.default_rng(0))["theta"]

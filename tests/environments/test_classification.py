@@ -32,7 +32,7 @@ def test_obeys_the_protocol():
     assert not hasattr(environment, "solved")  # there are no test contexts to judge by
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32), horizon=st.integers(1, 60))
 def test_sample_is_a_prefix_of_one_shuffle(seed, horizon):
     environment = Classification(X, Y, "toy")

@@ -63,7 +63,7 @@ def test_arms_are_the_sorted_names_of_the_classes(labels, arms):
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(max_size=3), min_size=2, max_size=20).filter(lambda v: len(set(v)) > 1))
 def test_row_order_changes_no_name(labels):
     label, arms = classes(labels)
@@ -196,7 +196,7 @@ def test_numbers_come_first_whatever_the_index_or_the_names():
     np.testing.assert_allclose(encode(mixed.tolist()), expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1000), shift=st.floats(-1e6, 1e6), scale=st.floats(1e-3, 1e6))
 def test_row_order_and_units_do_not_matter(seed, shift, scale):
     order = np.random.default_rng(seed).permutation(40)

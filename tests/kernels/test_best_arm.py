@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 
 from bayesbandit.kernels.best_arm import best_probabilities, best_probability, quadrature
 from bayesbandit.kernels.student import NEGLIGIBLE, distribution, normal_cdf, peak, reach
-from tests.cases import quick_but
+from tests.cases import few, quick_but
 
 INF = np.inf
 TOLERANCE = 1e-8
@@ -191,6 +191,7 @@ def test_integrals_by_mpmath(mean, scale, df, expected):
 
 @pytest.mark.parametrize("df", [1, 2.5, 8, 30, 1e6, INF])
 @pytest.mark.parametrize("size", [2, 3, 4, 10, 26, 100])
+@few("2-", "30-")
 def test_equal_arms_share_evenly(size, df):
     np.testing.assert_allclose(probabilities(np.ones(size), np.ones(size), df), 1 / size, atol=1e-9)
 
@@ -207,6 +208,7 @@ def test_two_cauchy_arms_have_a_closed_form():
 
 
 @pytest.mark.parametrize("df", quick_but([1, 3.5], [INF, 1, 3.5, (INF, 2, 60, 1.2, INF, 5)]))
+@few("inf")
 def test_agrees_with_quad(df):
     rng = np.random.default_rng(5)
     for size in (2, 3, 4, 6):
@@ -272,6 +274,7 @@ def test_scales_far_apart_normal():
 
 
 @pytest.mark.parametrize("kind", ["student", "mixed"])
+@few("mixed")
 def test_scales_far_apart_student(kind):
     sweep(np.random.default_rng(9), kind, (2, 3, 4, 7), 12)
 

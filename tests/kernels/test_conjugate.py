@@ -8,7 +8,7 @@ from scipy.stats import beta, gamma
 from bayesbandit.beliefs.conjugate.widened import widened_best
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape, stirling
 from bayesbandit.kernels.rules import BETA, GAMMA
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -89,6 +89,7 @@ def drawn(kind, K, rng):
 @FAMILIES
 @pytest.mark.parametrize("kind", ["mixed", "small", "near", "counts"])
 @pytest.mark.parametrize("K", slow_but([3], [2, 3, 5, 20]))
+@few("mixed-gamma", "small", "counts-gamma")
 def test_it_is_the_integral(kind, K, family):
     rng, seen = np.random.default_rng(K), 0
     for _ in range(12):

@@ -13,7 +13,7 @@ from bayesbandit.kernels.chances import all_chances, chance, chances
 from bayesbandit.kernels.conjugate import drawing, families
 from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
@@ -66,6 +66,7 @@ SHAPES = [
 @FAMILIES
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("draws", ["in turn", "of decisions"])
+@few("in turn-0.001", "decisions-1000000.0-0.001", "decisions-20000")
 def test_draws_follow_their_law(a, b, family, draws, rng):
     """Within a decision one draw follows the other; from one decision to the next a new normal
     begins them."""

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.datasets import load_diabetes
 
 from bayesbandit.kernels.gibbs import mixture as gibbs
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.kernels.gibbs_twin import VARIANTS, Twin, prior_of, quadrature
 
 FREE = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]
@@ -128,6 +128,7 @@ def test_normal_inverse_gamma(flat, from_rows, rng):
 
 @pytest.mark.parametrize("from_rows", slow_but([False], [False, True]))
 @pytest.mark.parametrize("name", slow_but(UNLIKE, FREE))
+@few("normal, free", "laplace", "known")
 def test_one_coefficient_against_quadrature(name, from_rows, rng):
     x = rng.normal(size=6)
     r = 0.7 * x + rng.normal(size=6)
@@ -158,6 +159,7 @@ def test_one_coefficient_against_quadrature(name, from_rows, rng):
         pytest.param("park-casella, flat column", 1e9, marks=pytest.mark.slow),
     ],
 )
+@few("laplace")
 def test_rows_and_statistics_agree(name, size, rng):
     """Where n < d; the rows carry weights, the statistics copies of the rows, at a known σ².
 

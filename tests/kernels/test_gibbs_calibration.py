@@ -11,7 +11,7 @@ from scipy import stats
 
 from bayesbandit.kernels.gibbs import mixture as gibbs
 from bayesbandit.kernels.gibbs.scales import GAMMA, HALF_CAUCHY
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.kernels.gibbs_twin import VARIANTS, prior_of
 
 PROPER = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]
@@ -71,6 +71,7 @@ def ranks(name, from_rows, datasets, thin, rng):
     ("datasets", "thin"),
     [(64, 20), pytest.param(2000, 50, marks=[pytest.mark.slow, pytest.mark.long])],
 )
+@few("free noise", "park")
 def test_ranks_are_uniform(name, from_rows, datasets, thin):
     case = zlib.crc32(f"{name} {from_rows}".encode())  # of its own: cases share no contexts
     rng = np.random.default_rng([case, datasets])

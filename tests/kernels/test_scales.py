@@ -83,6 +83,7 @@ def test_ridge_with_a_half_cauchy_scale():
     assert stats.kstest(log_tau, lambda q: np.interp(q, grid, cdf / cdf[-1])).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_horseshoe_given_theta():
     """p(ω | θ) ∝ N(θ; 0, ω²) C⁺(ω; 1)."""
     prior, state = one_coefficient(scales.HORSESHOE, 0.6, 1.0)

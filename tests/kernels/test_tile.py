@@ -70,6 +70,7 @@ def test_both_agree_to_rounding(k, i, start, stop):
         assert (np.abs(out - expected)[here] <= size * np.finfo(float).eps * scale[here]).all()
 
 
+@pytest.mark.slow
 def test_a_factorisation_without_vectors(tmp_path):
     """In a process whose llvmlite makes vectors that LLVM does not take."""
     script = WITHOUT_VECTORS + SYSTEM + "np.save(sys.argv[1], system(37))"

@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 FILES = sorted((Path(__file__).parents[2] / "models").glob("*.py"))
 N, D, K = 6, 3, 2
@@ -60,6 +60,7 @@ def test_a_file_is_short_and_titled(path):
     assert bb.load_model(path).name == path.stem
 
 
+@few("hierarchical")
 def test_builds_with_a_finite_density_at_any_number_of_rows(model, rng):
     x, reward, weight, arm = rows(rng)
     built = build(model, x, reward, weight, arm)
@@ -93,6 +94,7 @@ def test_prior_predictive_and_mean_reward_have_a_value_for_each_row(model, rng):
     assert len(np.unique(drawn)) > 1
 
 
+@few("hierarchical")
 def test_a_weight_of_one_is_no_weight(model, rng):
     x, reward, _, arm = rows(rng)
     plain = build(model, x, reward, None, arm)
@@ -101,6 +103,7 @@ def test_a_weight_of_one_is_no_weight(model, rng):
     assert log_density(plain)(at) == log_density(ones)(at)
 
 
+@few("logistic")
 def test_known_noise_whole_weights_are_repeated_rows(model, rng):
     """With σ fixed, log densities with weights and with repeated rows differ by a constant."""
     fixed = {name: 0.7 for name in ("sigma", "sigma2") if name in model.priors}

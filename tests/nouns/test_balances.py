@@ -7,6 +7,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandits.saved.settings import KINDS
+from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, played, same, world
 
@@ -45,6 +46,7 @@ def test_a_strangers_is_among_them():
 
 
 @each_model
+@few("Ridge")
 def test_weights_are_those_of_its_method(name, model):
     """Settled at the last reward of an arm, they are what `weights` says of the history then."""
     balance = BALANCES[name]
@@ -61,6 +63,7 @@ def test_weights_are_those_of_its_method(name, model):
 
 
 @each_model
+@few("Ridge")
 def test_the_belief_is_that_of_the_weights(name, model):
     """Relearned from the history's rounds and weights, it believes the same."""
     made = played(bandit(MODELS[model], balance=BALANCES[name]), 40)

@@ -10,7 +10,7 @@ from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.beliefs.tree.belief import PolicyTree
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
 
@@ -81,6 +81,7 @@ def test_a_fork_goes_its_own_way(name):
 
 
 @every
+@few("Ridge", "nig", "laplace")
 def test_state_and_restore(name, tmp_path):
     made = played(bandit(MODELS[name]), 12)
     made.save(tmp_path / "bandit")
@@ -97,6 +98,7 @@ def test_arms_come_and_go(name):
 
 
 @every
+@few("Ridge", "nig", "laplace")
 def test_bad_rewards_leave_no_trace(name):
     made = played(bandit(MODELS[name]), 12)
     x, before = world(3, 4)[0], made.belief.fork()

@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.engines import registry
 from bayesbandit.engines.base import Engine, NotThisEngine, Refusal
 from bayesbandit.engines.draws import SampledDraws
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
 
@@ -69,6 +69,7 @@ def test_a_strangers_is_among_them():
 
 @every
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+@few("gibbs")
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
     posterior, model = fitted(name)
@@ -91,6 +92,7 @@ def test_the_same_seed_gives_the_same_posterior(name):
 
 
 @every
+@few("gibbs")
 def test_a_bandit_goes_on_from_a_file(name, tmp_path):
     model = fitted(name)[1]
     made = played(bandit(model, engine=name, draws=30), 8)

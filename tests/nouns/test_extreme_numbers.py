@@ -22,6 +22,7 @@ from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels import arm_row
+from tests.cases import few
 
 K = 3
 POLICIES = {
@@ -196,13 +197,13 @@ def another_obeys(it, world, path):
 
 
 @linear
-@settings(max_examples=80)
+@settings(max_examples=25)
 def test_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
 
 @others
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_other_bandits(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 
@@ -226,6 +227,7 @@ def test_many_other_bandits(tmp_path_factory, it, world):
 @pytest.mark.parametrize(
     ("scale", "d", "ridge"), [(1e8, 40, 1.0), (1.0, 40, 1e-16), (1e49, 40, 1.0)]
 )
+@few("Thompson-Un", "UCB-dec", "TopTwo-norm", "1e-16-Thompson-est")
 def test_fewer_rounds_than_columns(policy, balance, scale, d, ridge, tmp_path):
     """Where λ is below the rounding of contexts' squares, no arm is lost and nothing is NaN."""
     plays(
@@ -373,6 +375,7 @@ def test_numbers_that_float64_cannot_hold(bad):
         assert state(bandit) == before
 
 
+@pytest.mark.slow
 def test_a_declared_posterior_that_float64_cannot_hold():
     """Its coefficients are refused by name; predictions stand."""
     from bayesbandit.model import load_model

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.competitors import BANDITS
-from tests.cases import quick_but
+from tests.cases import few, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
@@ -30,6 +30,7 @@ def experiment(name, **settings):
 
 
 @every
+@few("[BLTS", "Neigh")
 def test_it_plays_an_experiment(name, tmp_path):
     """The same numbers each time, and a run in a folder is not run again."""
     table = experiment(name, horizon=60).run(progress=False)
@@ -42,6 +43,7 @@ def test_it_plays_an_experiment(name, tmp_path):
 
 
 @every
+@few("[BLTS", "ILTCB", "Neigh")
 def test_it_learns(name):
     """It earns more than an arm at random, of three."""
     table = experiment(name).run(progress=False)

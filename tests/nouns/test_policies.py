@@ -9,6 +9,7 @@ from bayesbandit.bandits.saved.settings import KINDS
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.policies import Among
+from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
 
@@ -28,6 +29,7 @@ def test_a_strangers_is_among_them():
 
 @every
 @pytest.mark.parametrize("model", [bb.Ridge(), TREES], ids=["Ridge", "Trees"])
+@few("Ridge", "Trees-TopTwo", "Trees-a floor of t")
 def test_probabilities(policy, model):
     """They are those of each context by itself, of its round, and sum to 1."""
     belief = played(bandit(model, policy), 15).belief
@@ -54,6 +56,15 @@ MODELS = {
 @every
 @pytest.mark.parametrize("rounds", [0, 2, 15])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@few(
+    "Ridge",
+    "-2-Thompson",
+    "-15-Annealed",
+    "Bootstrap-15-a floor]",
+    "Levels-2",
+    "-0-TopTwo",
+    "Trees-2-a floor]",
+)
 def test_probabilities_can_be_asked_for(policy, model, rounds):
     """They are those that a decision about each context alone would carry, and asking for them
     changes nothing."""

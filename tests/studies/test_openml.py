@@ -70,6 +70,7 @@ def results(regrets):
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets():
     first, second = "LinTS, α = 0.25, rss/n", "LinTS, α = 1, rss/n"
     told = {"a": {first: 1, second: 2}, "b": {first: 4, second: 3}, "b (2)": {first: 8, second: 7}}

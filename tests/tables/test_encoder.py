@@ -13,6 +13,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.tables.encoder import fitted
+from tests.cases import few
 from tests.tables.mixed import marketing, mixed
 
 NAN = float("nan")
@@ -49,6 +50,7 @@ def by_scikit_learn(frame):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@few("[0]", "[3]")
 def test_the_features_of_the_fit(seed):
     """Bit for bit those of scikit-learn's transformers, and of `transform`, row by row too."""
     frame = mixed(seed)
@@ -66,6 +68,7 @@ def test_the_features_of_the_fit(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@few("[1]", "[4]")
 def test_the_order_of_columns_and_rows_does_not_matter(seed):
     frame, rng = mixed(seed), np.random.default_rng(seed)
     encoder = bb.Encoder.fit(frame)
@@ -78,6 +81,7 @@ def test_the_order_of_columns_and_rows_does_not_matter(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("max_features", [8, 100])
+@few("8-0", "100-1")
 def test_json_keeps_every_bit(seed, max_features):
     frame = mixed(seed)
     encoder = bb.Encoder.fit(frame, max_features=max_features)
@@ -94,6 +98,7 @@ def test_json_keeps_every_bit(seed, max_features):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@few("[2]", "[5]")
 def test_polars_is_as_pandas(seed):
     pandas = mixed(seed)
     pandas.columns = [str(name) for name in pandas.columns]

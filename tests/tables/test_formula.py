@@ -12,6 +12,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.tables.stored import digest
+from tests.cases import few
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -51,6 +52,7 @@ def test_interactions_by_hand():
 
 
 @pytest.mark.parametrize("formula", ["~ age", "~ bs(age, df=5)", "~ 0 + country:age", LONG])
+@few("age")
 def test_the_state_is_that_of_the_fit(formula):
     """Row by row as all at once, in any order of columns, after JSON and from Polars."""
     encoder = bb.Encoder.formula(formula, FRAME)

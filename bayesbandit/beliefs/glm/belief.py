@@ -21,7 +21,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.glm.regression import Regression, regression
+from bayesbandit.engines.glm.regression import Regression
 from bayesbandit.engines.plan import Plan
 from bayesbandit.kernels import arm_row, linear
 from bayesbandit.kernels.best_arm import best_of_location_scale
@@ -175,7 +175,7 @@ class LinearizedBelief(Belief):
     def _anew(self) -> None:
         """The model of so many arms, from the rounds."""
         self.plan = self.plan.of_arms(len(self.n))
-        self.glm = regression(self.plan.built, self.plan.engine)
+        self.glm = self.plan.functions.regression
         self._begin()
         self._settle([0] if len(self.rounds) else [])
 

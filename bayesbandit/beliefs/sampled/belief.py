@@ -17,7 +17,6 @@ from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, sh
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
-from bayesbandit.engines.built.prior import prior_draws
 from bayesbandit.engines.draws import SampledDraws
 from bayesbandit.engines.gibbs.sampler import TESTED
 from bayesbandit.engines.plan import Plan, plan
@@ -103,7 +102,7 @@ class SampledBelief(ByDraws):
         values: Draws = {}
         try:
             if n == 0:
-                values = prior_draws(self.plan.built, spec.draws, number)
+                values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
                 known = in_closed_form(self.plan, rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
