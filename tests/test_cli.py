@@ -87,6 +87,7 @@ def test_compare_on_ones_own_file(tmp_path):
     assert evaluation.summary(table)["normalised_regret"].max() < 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
 def test_compare_on_a_folder(jobs, tmp_path):
     frame = pd.DataFrame({"a": range(40), "target": [0, 1] * 20})
@@ -379,6 +380,7 @@ def test_models_that_cannot_be_compared(model, said, tmp_path):
     assert said in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     slow_but(["x\\[/i]"], ["[cm]", "[/b]", "a[bold]b", "[red", "x\\[/i]", "[link=x]"]),

@@ -17,6 +17,7 @@ import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.competitors import parse_player
 from bayesbandit.experiment import checkpoints, play, stream
+from tests.cases import few
 from tests.players import Constant
 
 IRIS = bb.environments.bundled("iris")
@@ -102,6 +103,7 @@ def test_results_stay_and_are_added_to(tmp_path, table):
     assert not (tmp_path / "parts").exists()
 
 
+@few("[settings0-seed = 0, not 1]")
 @pytest.mark.parametrize(
     ("settings", "named"),
     [

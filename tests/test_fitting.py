@@ -7,9 +7,10 @@ import pytest
 from bayesbandit.engines.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 
+@pytest.mark.slow
 def test_a_linear_gaussian_model_gets_its_closed_form():
     x, reward, weight = declared.rows()
     mean, covariance = declared.ridge(x, reward, weight)
@@ -70,6 +71,7 @@ def test_an_engine_that_does_not_fit_is_refused():
         fit(declared.heavy, x, reward, weight, engine="gibbs")
 
 
+@pytest.mark.slow
 def test_laplace_is_an_approximation_on_request():
     x, reward, weight = declared.rows()
     exact = fit(declared.known, x, reward, weight)
@@ -142,6 +144,7 @@ def test_a_data_frame_names_the_features():
     np.testing.assert_array_equal(posterior.mean(frame), posterior.mean(x))
 
 
+@few("[knob1]")
 @pytest.mark.parametrize("knob", [{"target_accept": 0.9}, {"cores": 1}])
 def test_a_knob_of_another_sampler_is_refused(knob):
     with pytest.raises(ValueError, match="is a knob of 'nuts'; the engine of lasso is 'gibbs'"):

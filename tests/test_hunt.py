@@ -25,6 +25,7 @@ def names(cases: list[Case]) -> list[str]:
     return [f"{i}-{case.kind}" for i, case in enumerate(cases)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", slow_but(QUICK[:3], QUICK), ids=names(QUICK))
 @few("template")
 def test_a_reported_declaration_is_answered_rightly_or_refused(case):
@@ -97,6 +98,7 @@ def answered(source, **other):
     return Truth(scene.model, scene.rows), posterior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", slow_but([KNOWN_NOISE, LASSO], [KNOWN_NOISE, CONJUGATE, LASSO]))
 @few("source0")
 def test_the_judge_lets_the_posterior_pass(source):
@@ -112,6 +114,7 @@ def test_the_judge_condemns_a_closed_form_of_slightly_other_weights(source):
         judge(truth, posterior, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_a_step_of_metropolis_condemns_draws_of_another_spread():
     truth, posterior = answered(KNOWN_NOISE)
     rng = np.random.default_rng(0)
@@ -150,6 +153,7 @@ def test_counts_of_several_files_add_up(tmp_path):
     assert (added.cases, added.failures) == (3, 1)
 
 
+@pytest.mark.slow
 def test_many_log_densities_are_those_of_each():
     truth, _ = answered(LASSO)
     thetas = np.random.default_rng(0).normal(size=(300, truth.dim))

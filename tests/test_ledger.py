@@ -261,6 +261,7 @@ def test_a_run_that_begins_as_another_ends_has_a_place_for_its_parts(tmp_path, m
     assert len(ledger.finish(["e"], ["b"], 1)) == 2
 
 
+@pytest.mark.slow
 def test_pages_have_checksums_beside_the_digest_of_the_numbers(tmp_path, monkeypatch):
     """What a decoder makes of a flipped byte is not its affair alone."""
     monkeypatch.setattr(module, "digest", lambda frame: "the same for all")
@@ -285,6 +286,7 @@ def test_pages_have_checksums_beside_the_digest_of_the_numbers(tmp_path, monkeyp
     assert refused
 
 
+@pytest.mark.slow
 def test_a_failed_run_lets_go_of_its_folder(tmp_path):
     """Though its traceback is kept, as in a notebook."""
     lame, out = tmp_path / "lame", tmp_path / "runs"

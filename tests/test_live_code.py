@@ -11,6 +11,7 @@ from pandas.testing import assert_frame_equal
 import bayesbandit as bb
 from bayesbandit import experiment as runner
 from bayesbandit.competitors import parse_model, parse_player
+from tests.cases import few
 
 IRIS = bb.environments.bundled("iris")
 PLAYER = """
@@ -52,6 +53,7 @@ def after(units, change, monkeypatch):
     monkeypatch.setattr(runner, "play_unit", counted)
 
 
+@few("[player]")
 @pytest.mark.parametrize("name", ["P", "player"])
 def test_a_file_that_changes_stops_the_run(tmp_path, monkeypatch, name):
     """What was finished before is of the old code alone; with it, the run goes on."""

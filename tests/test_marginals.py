@@ -35,8 +35,8 @@ MODELS = {
 }
 
 
+@few("[gamma_poisson]")
 @pytest.mark.parametrize("name", MODELS)
-@few("known_noise", "gamma_poisson")
 def test_a_marginal_is_what_is_drawn(name):
     """Its moments are those of `coefficients`; draws have its distribution (Kolmogorov–Smirnov)."""
     kind = "binary" if name in ("beta_bernoulli", "gamma_poisson") else "real"

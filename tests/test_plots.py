@@ -63,6 +63,7 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for box in found for text in box.get_texts()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "title", "label"),
     [
@@ -117,6 +118,7 @@ def test_propensities_are_means_over_rounds() -> None:
     np.testing.assert_allclose(line.get_ydata(), expected)
 
 
+@pytest.mark.slow
 def test_a_single_checkpoint_is_a_visible_point() -> None:
     last = simulated(2).groupby(["environment", "bandit", "replication"]).last().reset_index()
     lines = rendered(plots.regret_curves(last)).axes[0].lines
@@ -156,6 +158,7 @@ def curves_of(ax: Axes) -> list[Line2D]:
     return [line for line in ax.lines if len(np.asarray(line.get_xdata())) > 2]
 
 
+@pytest.mark.slow
 def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> None:
     table = close(2)
     figure = rendered(plots.regret_curves(table))
@@ -420,6 +423,7 @@ def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
     assert nearest(["#D62728", "#2CA02C"]) < 0.4  # the usual red and green, for scale
 
 
+@pytest.mark.slow
 def test_no_global_state() -> None:
     before = dict(pyplot.rcParams)
     figure = rendered(plots.regret_curves(simulated(2)))
@@ -479,11 +483,11 @@ ODD = [
 ]
 
 
+@few("[propensities]")
 @pytest.mark.parametrize(
     "draw",
     [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
 )
-@few("regret", "prop")
 def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], Figure]) -> None:
     """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)

@@ -52,14 +52,15 @@ def tree(arms, features=None, scale=1.0, rounds=300):
     return plots.policy_tree(bandit, features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 @few("[1e-09")
 def test_trees_of_any_units(scale):
     inside(tree(4, scale=scale))
 
 
+@few("[1]")
 @pytest.mark.parametrize("arms", [1, 30, [LONG.format(i) for i in range(3)]])
-@few("[1]", "arms2")
 def test_trees_of_any_arms(arms):
     figure = inside(tree(arms, [LONG.format("a"), LONG.format("b")]))
     boxes = [text.get_window_extent() for text in figure.axes[0].texts if "≤" in text.get_text()]
@@ -71,9 +72,9 @@ def truth(arms, scale=1.0):
     return -scale * ((GRID[:, None] - at) ** 2).sum(axis=-1)
 
 
+@few("[arms0-1000000000.0]")
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("arms", [["a"], "ab", [LONG.format(i) for i in range(12)]])
-@few("ab-1e-09", "arms0-1000")
 def test_maps(arms, scale):
     mean = truth(len(arms), scale)
     inside(plots.outcomes(GRID, mean, arms))
@@ -131,9 +132,9 @@ DRAWN = [
 ]  # fmt: skip
 
 
+@few("[1e-09-regret_curves]")
 @pytest.mark.parametrize("draw", DRAWN)
 @pytest.mark.parametrize("scale", SCALES)
-@few("1e-09-regret", "1.0-prop", "1000000000.0-opt", "1e-09-paired")
 def test_tables_of_any_units(draw, scale):
     table = simulated(2)
     figure = inside(draw(table.assign(regret=scale * table["regret"])))
@@ -143,8 +144,8 @@ def test_tables_of_any_units(draw, scale):
         assert np.ptp(ax.get_xlim()) < 20 * np.ptp(points)
 
 
+@few("[regret_curves]")
 @pytest.mark.parametrize("draw", DRAWN)
-@few("regret", "optimal")
 def test_tables_of_ties_and_long_names(draw):
     table = simulated(2).assign(regret=0.0)
     table["bandit"] = [LONG.format(name) for name in table["bandit"]]

@@ -29,6 +29,7 @@ class Known:
         return np.quantile(self.draws[name], p, axis=0)
 
 
+@pytest.mark.slow
 def test_a_closed_form_is_drawn_as_it_is():
     figure = inside(plots.densities({"p": Known([0.0, 5.0], [1.0, 0.01])}, truth={"theta": [0, 5]}))
     assert [ax.get_title() for ax in figure.axes] == ["theta[0]", "theta[1]"]

@@ -186,8 +186,8 @@ def test_the_list_of_studies_goes_on(packages):
     assert "Warning: large" not in text
 
 
+@few("[experiment]")
 @pytest.mark.parametrize("part", ["experiment", "table", "beside", "details", "figures", None])
-@few("experiment", "table", "None")
 def test_a_study_that_fails_is_named_and_its_results_are_kept(
     packages, tmp_path, monkeypatch, part
 ):

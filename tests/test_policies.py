@@ -77,9 +77,9 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
+@few("[Greedy()-nig]")
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@few("8)-rss", "Greedy()-nig", "2)-0.3")
 def test_probabilities_are_those_of_the_quadrature(policy, variance):
     belief, x = believed(variance)
     p = policy.probabilities(belief, x)
@@ -179,6 +179,7 @@ def test_boltzmann_at_no_temperature_is_greedy(rng):
     np.testing.assert_array_equal(p, bb.Greedy().probabilities(belief, x))
 
 
+@few("[0.3]")
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_top_two_is_what_its_draws_do(beta, rng):
     """The rule itself, drawn 40,000 times: within four standard errors."""

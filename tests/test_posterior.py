@@ -46,6 +46,7 @@ each = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each
 @few("[conjugate")
 def test_draws_have_the_moments(model):
@@ -58,6 +59,7 @@ def test_draws_have_the_moments(model):
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=4 * 1.5 / np.sqrt(2 * size))
 
 
+@few("[conjugate]")
 @each
 def test_samples_have_the_coefficients_moments(model):
     posterior, _ = fitted(model)
@@ -146,6 +148,7 @@ def test_the_tree_has_all_groups_and_names(model):
     )
 
 
+@pytest.mark.slow
 def test_the_log_likelihood_is_unweighted_and_the_posterior_is_not():
     posterior, _ = fitted(declared.known)
     x, reward, weight = declared.rows()
@@ -300,6 +303,7 @@ def test_prior_and_likelihood_are_power_scaled(engine):
     assert (sensitivity(wide, engine) < 0.02).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     slow_but(

@@ -54,6 +54,7 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", slow_but([declared.known], [declared.known, declared.lasso]), ids=lambda m: m.name
 )

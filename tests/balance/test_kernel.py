@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import bayesbandit as bb
 from bayesbandit.balance.kernel import KERNELS, kernel_weights, projected
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 
 
 def by_slsqp(K, mean, noise):
@@ -23,6 +23,7 @@ def by_slsqp(K, mean, noise):
     return found.x
 
 
+@few("[linear]")
 @pytest.mark.parametrize("kernel", slow_but(["rbf", "linear"], KERNELS))
 def test_another_solver_finds_the_same(kernel, rng):
     z = rng.normal(size=(120, 3))

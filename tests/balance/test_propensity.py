@@ -216,6 +216,7 @@ def test_pooled_cost_is_near_linear(T, monkeypatch):
     assert many < 32 * 8 * T * 12  # at most `snapshots` a row and refresh, refreshed ~ 10 times
 
 
+@few("[pulled-3-False]")
 @pytest.mark.parametrize(
     ("K", "intercept"),
     [
@@ -277,6 +278,7 @@ STREAMED = {
 }
 
 
+@few("[UCB-estimated, all arms]")
 @pytest.mark.parametrize("how", STREAMED.values(), ids=STREAMED)
 @pytest.mark.parametrize(
     ("policy", "model", "limit"),
@@ -286,7 +288,6 @@ STREAMED = {
     ],
     ids=["Thompson", "UCB"],
 )
-@few("Thompson-pooled]", "UCB-est", "UCB-at")
 def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, monkeypatch):
     """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
     go and come, and the block of random numbers ends on the way."""

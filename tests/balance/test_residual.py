@@ -64,6 +64,7 @@ def test_arms_that_are_balanced_are_weighed_evenly():
     np.testing.assert_allclose(residual_weights(x, x.mean(axis=0)), 1.0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_more_it_counts_the_smaller_the_imbalance():
     x = np.random.default_rng(1).normal(size=(200, 4)) + 0.5
     gaps = [np.abs(x.T @ residual_weights(x, np.zeros(4), zeta) / 200).max()

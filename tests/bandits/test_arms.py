@@ -156,6 +156,7 @@ def test_a_removed_arm_stays_in_the_history_and_may_come_back(rng):
     assert set(bandit.history.arm[30:].tolist()) == {"a", "b", "c"}
 
 
+@pytest.mark.slow
 def test_many_arms(rng):
     """More arms than fit the first block of the stream."""
     bandit = bb.LinTS(2, 1)

@@ -29,9 +29,9 @@ def trained(*args, T=40, **settings):
     return bandit
 
 
+@few("[UCB(alpha=0.6)-nig]")
 @pytest.mark.parametrize("variance", VARIANCES)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@few("6)-emp", "6)-nig")
 def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
     """Means and sds by scikit-learn, probabilities by quadrature."""
     x, reward = world(rng, 40)

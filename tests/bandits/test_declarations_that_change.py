@@ -28,6 +28,7 @@ def reading(noise, shared=False, intercept=0.0):
     return bb.reward_model(t=ARMS if shared else EACH)(together if shared else own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shared", "intercept"), [(False, 0.0), (False, 1.0), (True, 0.0)])
 @few("False-1.0")
 def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, intercept, tmp_path):
@@ -68,6 +69,7 @@ def test_a_second_observed_variable_has_dimensions_of_its_own(rng):
         assert "row" not in tree[group]["pilot"].dims
 
 
+@pytest.mark.slow
 def test_a_level_that_was_not_declared_is_named():
     @bb.reward_model()
     def by_city(x, reward):
@@ -96,6 +98,7 @@ def measured(x, reward, t, s):
     return mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", slow_but([measured], [latent, measured]))
 def test_what_has_a_value_for_each_of_some_rows_is_fitted_and_no_bandit(function, rng):
     model = bb.reward_model(t=EACH, s=bb.Prior("HalfNormal", sigma=1))(function)
@@ -106,6 +109,7 @@ def test_what_has_a_value_for_each_of_some_rows_is_fitted_and_no_bandit(function
         bb.Bandit(2, model, bb.Thompson(), n_features=2)
 
 
+@pytest.mark.slow
 def test_a_prior_may_read_the_rewards(rng):
     """The mean reward then depends on them by the variable alone, as any posterior does."""
 
@@ -124,6 +128,7 @@ def test_a_prior_may_read_the_rewards(rng):
     np.testing.assert_allclose(found.mean(np.eye(2)), exact[0] + exact[1:], rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [True, False])
 @few("False")
 def test_rows_in_a_closure_are_rows_and_a_variable_of_their_name_is_not(own, rng):

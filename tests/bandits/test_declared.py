@@ -34,9 +34,9 @@ def test_thompson_sampling_chooses_arms_as_often_as_their_probabilities_say(kind
     as_often_as_it_says(kind, POLICIES[0])
 
 
+@few("[Greedy()-affine, unknown noise]")
 @kinds("affine, unknown noise", "joint, by draws")
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
-@few("-affine")
 def test_so_does_any_policy(kind, policy):
     as_often_as_it_says(kind, policy)
 
@@ -77,8 +77,8 @@ def test_probabilities_can_be_asked_for(kind):
     assert decision.arm.tolist() == wanted.arm.tolist()
 
 
+@few("[affine]")
 @every
-@few("affine", "Gibbs")
 def test_a_subset_of_arms(kind):
     bandit, x = trained(kind), probe(1)
     decision = bandit.choose(np.repeat(x, 2000, axis=0), arms=["a", 3])
@@ -102,6 +102,7 @@ def test_a_subset_of_arms(kind):
     assert (alone.arm, alone.propensity) == ("b", 1.0)
 
 
+@few("[affine]")
 @every
 def test_a_batch_is_as_many_single_choices(kind):
     batch = trained(kind)
@@ -130,6 +131,7 @@ def test_each_new_arm_has_its_share(kind):
     assert not (p == 0.5).all()
 
 
+@pytest.mark.slow
 def test_arms_with_an_improper_posterior_are_new():
     """σ known, an intercept and D coefficients that are flat: D + 1 rounds of each arm."""
     reward = np.random.default_rng(0).normal(size=(12, 2))
@@ -185,6 +187,7 @@ def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     np.testing.assert_array_equal(bandit.history.weight[-20:], 1.0)
 
 
+@few("[decision-affine]")
 @pytest.mark.parametrize("kind", ["affine", "affine, unknown noise", "joint"])
 @pytest.mark.parametrize(
     "balance",
@@ -198,7 +201,6 @@ def test_a_decision_among_other_arms_is_observed_with_its_propensity(kind, rng):
     ],
     ids=["unweighted", "decision", "estimated", "estimated now and then"],
 )
-@few("decision-affine]", "then-affine]")
 def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
     """With the weights of the history, which the balance gave."""
     x, reward = world(rng, 40)
@@ -214,11 +216,11 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
         assert np.abs(weight - 1 / np.maximum(0.1, p)).max() > 0.1
 
 
+@few("[estimated-by Gibbs]")
 @pytest.mark.parametrize(
     "kind", slow_but(["joint", "by Gibbs"], ["joint", "by draws", "by Gibbs", "joint, by draws"])
 )
 @pytest.mark.parametrize("propensity", ["decision", "estimated"])
-@few("decision-joint", "estimated-by")
 def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
     x, reward = world(rng, 30)
     balance = bb.InversePropensity(propensity=propensity, refit_every=1)

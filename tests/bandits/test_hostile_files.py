@@ -114,8 +114,8 @@ DRAWN = {
 }  # fmt: skip
 
 
+@few("[draws NaN]")
 @pytest.mark.parametrize("case", DRAWN)
-@few("few", "NaN", "counts")
 def test_crafted_draws_are_refused(case, tmp_path):
     path = tmp_path / "b"
     laplace = bb.load_model("laplace")
@@ -207,8 +207,8 @@ def test_files_of_arms_that_share_a_model(kind, tmp_path):
     assert anatomy(bb.Bandit.load(tmp_path / "b", model=model)) == anatomy(bandit)
 
 
+@few("[ridge-no posterior]")
 @pytest.mark.parametrize(("kind", "case"), [(k, case) for k in OF for case in OF[k][-1]])
-@few("ridge", "sampled-rounds", "laplace-rounds narrow")
 def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_path):
     path, (bandit, model) = tmp_path / "b", shared(kind)
     bandit.save(path)
@@ -225,20 +225,9 @@ QUICK = (
 )
 
 
+@few("[levels]")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in SAVED]
-)
-@few(
-    "LinTS",
-    "BLTS",
-    "BLUCB",
-    "balanced",
-    "affine",
-    "shared",
-    "mixture",
-    "levels",
-    "tables",
-    "yours",
 )
 def test_crafted_files_of_every_kind(name, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
@@ -312,6 +301,7 @@ def test_crafted_snapshots_are_refused(name, tmp_path):
                 bb.Bandit.load(path)
 
 
+@pytest.mark.slow
 def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
     path = tmp_path / "b"
     saved(path)

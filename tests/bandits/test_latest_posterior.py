@@ -38,8 +38,8 @@ def played(bandit, n, seed=0):
 KINDS = pytest.mark.parametrize("make", [lasso, forest, estimated])
 
 
+@few("[forest]")
 @KINDS
-@few("lasso", "forest")
 def test_asking_changes_no_decision(make):
     asked, other = played(make(), 90), played(make(), 90)
     for _ in range(2):
@@ -52,6 +52,7 @@ def test_asking_changes_no_decision(make):
         np.testing.assert_array_equal(a.propensity, b.propensity)
 
 
+@few("[forest]")
 @KINDS
 def test_it_is_fitted_once_for_the_same_rounds(make):
     bandit, x = played(make(), 90), np.ones((1, 3))
@@ -63,8 +64,8 @@ def test_it_is_fitted_once_for_the_same_rounds(make):
     assert bandit.posterior(0).mean(x) != known
 
 
+@few("[forest]")
 @KINDS
-@few("lasso", "forest")
 def test_a_saved_bandit_has_the_same(make, tmp_path):
     bandit, x = played(make(), 90), np.ones((1, 3))
     bandit.save(tmp_path / "b.npz")

@@ -63,6 +63,7 @@ def three_arms(x, reward, weight, arm, theta):
     return mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["remove", "add"])
 @few("add")
 def test_a_refused_change_of_arms_changes_nothing(change, rng):
@@ -153,6 +154,7 @@ QUICK = [
 ]
 
 
+@few("[LinTS-observe]")
 @pytest.mark.parametrize(
     ("name", "call"),
     [
@@ -160,7 +162,6 @@ QUICK = [
         for case in itertools.product(("LinTS", "BLTS pooled", "BLUCB"), INTERRUPTED)
     ],
 )
-@few("LinTS")
 def test_interrupted_at_any_line(name, call, rng):
     """All of it or nothing: the state is the one before, or the one after."""
     x, reward = world(rng, 40)
@@ -276,6 +277,7 @@ def at_once(*acts):
         sys.setswitchinterval(interval)
 
 
+@few("[BLUCB]")
 @pytest.mark.parametrize("name", ["LinTS", "BLTS", "BLTS pooled", "BLUCB"])
 def test_threads_share_a_bandit(name, rng):
     """No round is lost, whoever comes and goes meanwhile."""
@@ -383,6 +385,7 @@ def test_a_copy_may_be_given_decisions_of_its_own(rng):
     )
 
 
+@pytest.mark.slow
 def test_a_reseeded_bandit_goes_on_from_its_file(tmp_path, rng):
     bandit = trained("by draws").reseed(7)
     bandit.save(tmp_path / "b")
@@ -392,6 +395,7 @@ def test_a_reseeded_bandit_goes_on_from_its_file(tmp_path, rng):
     )
 
 
+@few("[LinUCB]")
 @pytest.mark.parametrize("name", ["LinTS", "nig", "LinUCB"])
 def test_all_probabilities_are_those_of_each(name, rng):
     """Sooner, but to the bit; of many arms too."""

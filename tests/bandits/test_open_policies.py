@@ -80,9 +80,9 @@ def contexts(n=40):
     return np.random.default_rng(8).normal(size=(n, 2))
 
 
+@few("[Boltzmann-nig]")
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("policy", POLICIES, ids=named)
-@few("-ridge", "-nig", "OwnThompson-affine", "TopTwo-affine")
 def test_probabilities_are_those_of_the_policy(policy, model):
     bandit, x = grown(model, policy), contexts()
     t = bandit.t + 1 + np.arange(len(x))
@@ -101,6 +101,7 @@ def test_probabilities_are_those_of_the_policy(policy, model):
     assert len(bandit.history) == 63
 
 
+@few("[Boltzmann-ridge]")
 @pytest.mark.parametrize("model", ["ridge", "joint"])
 @pytest.mark.parametrize("policy", POLICIES, ids=named)
 def test_a_batch_is_a_sequence(policy, model):
@@ -127,6 +128,7 @@ def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
         np.testing.assert_allclose(p, rule.choose(x, ["a", 3]).probabilities, atol=1e-6)
 
 
+@few("[Thompson]")
 @pytest.mark.parametrize("policy", [Cautious(), bb.Thompson()], ids=named)
 def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
     bandit, x, asked = grown("sampled", policy), contexts(20), []

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import quick_but
+from tests.cases import few, quick_but
 from tests.players import ALL, PRESETS, anatomy, play, public, world
 
 every = pytest.mark.parametrize("name", ALL)
@@ -28,6 +28,7 @@ def test_the_compiled_loop_is_the_public_api(name, rng):
     np.testing.assert_array_equal(loop.choose(x).arm, api.choose(x).arm)
 
 
+@few("[LinTS]")
 @pytest.mark.parametrize("name", quick_but(["BLUCB"], [*PRESETS, "α of t"]))
 def test_the_loop_goes_on_over_blocks_of_the_stream(name, rng):
     """Long enough for the stream to run out within; in three pieces, one of them by hand."""

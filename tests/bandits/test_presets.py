@@ -115,10 +115,10 @@ def test_a_preset_takes_what_it_says_it_takes(name):
             make(2, 3, **{setting: getattr(model, setting)})
 
 
+@few("[LinTS]")
 @pytest.mark.parametrize(
     "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
 )
-@few("BLTS", "BLUCB", "Boot", "Lin", "UCB")
 def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
     x = rng.normal(size=(40, 2))
     free, floored = (getattr(presets, name)(3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))

@@ -33,6 +33,7 @@ def log(n, seed=0):
     return {"x": x, "arm": arm, "reward": 1.0 * (x[:, 0] > 0), "p": rng.uniform(0.1, 1, n)}
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_it_is_as_if_the_bad_rows_had_not_been_there(data):

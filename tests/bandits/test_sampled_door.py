@@ -90,6 +90,7 @@ def autocorrelated(rho, rng, size=400):
     return draws
 
 
+@pytest.mark.slow
 def test_one_chain_is_judged_by_its_own_halves(rng):
     """An AR(1) of ρ has S(1 − ρ)/(1 + ρ) effective draws: few of .99, enough of .5."""
     poor = [mixed_badly(autocorrelated(0.99, rng)) for _ in range(50)]
@@ -111,12 +112,12 @@ def renewed(belief, n, rng):
             belief.current(k)
 
 
+@few("[0.5-1-None]")
 @pytest.mark.parametrize(
     ("rho", "divergences", "complaint"),
     [(0.999, None, "the effective sample size of a mean reward is"),
      (0.0, 40, "40 of 400 trajectories diverged"), (0.5, 1, None)],
 )  # fmt: skip
-@few("0.0-40", "0.5-1")
 def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, monkeypatch, rng):
     def sample(self, data, draws, chains, seed, tune=None, start=None):
         theta = autocorrelated(rho, np.random.default_rng(seed), draws)
@@ -196,6 +197,7 @@ def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
     assert lines[0].startswith("bayesbandit: compiling poisson for the no-U-turn sampler")
 
 
+@pytest.mark.slow
 def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatch, caplog):
     model = bb.load_model("student_t_mixture")
     made = stubbed(monkeypatch, plan(model, 3, engine="nuts").method)

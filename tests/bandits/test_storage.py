@@ -111,6 +111,7 @@ def refused(path, message="is not a saved bandit, or is broken"):
     assert str(path) in str(caught.value)
 
 
+@few("[LinTS]")
 @pytest.mark.parametrize("name", ["LinTS", "BLTS pooled", "BLUCB"])
 def test_truncated_anywhere(name, path):
     grown(name).save(path)

@@ -9,6 +9,7 @@ from tests.beliefs.exact import DECLARED, SLOW, K, agree, believed, close, every
 from tests.cases import few
 
 
+@pytest.mark.slow
 @every
 @few("hierarchical")
 def test_what_streams_in_is_what_fit_finds(name):
@@ -36,6 +37,7 @@ def test_long_streams_do_not_drift(name):
     agree(learn(believed(model), rows, (5000, 2000)), model, rows)
 
 
+@few("[noise by context]")
 @every
 def test_the_order_of_rounds_does_not_matter(name, rng):
     model, rows = DECLARED[name], data(n=40)

@@ -57,9 +57,9 @@ def sums(made):
     return made.belief.state()["sums"]
 
 
+@few("[none-beta_bernoulli]")
 @models
 @balances
-@few("none-beta", "1-gamma")
 def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
     made = played(bandit(name, balance=balance))
     frame = made.history.to_frame()
@@ -78,10 +78,10 @@ def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
             np.testing.assert_allclose(fitted.mean(np.empty((1, 0))), mean, rtol=1e-12)
 
 
+@few("[none-Thompson-gamma_poisson]")
 @models
 @policies
 @balances
-@few("none-Thompson", "none-UCB", "1-floored")
 def test_a_run_is_its_rounds_to_the_last_bit(name, policy, balance):
     stepped, run = played(bandit(name, policy, balance)), bandit(name, policy, balance)
     run.play(np.empty((40, 0)), rewards(40))
@@ -106,6 +106,7 @@ def test_a_batch_is_its_decisions(name, policy):
         assert decision.propensity == together.propensity[i]
 
 
+@pytest.mark.slow
 @models
 @few("gamma")
 def test_rewards_at_once_are_rewards_one_by_one(name):
@@ -143,9 +144,9 @@ def test_a_new_arm_has_its_share():
     assert p[0] > p[1]
 
 
+@few("[UCB-gamma_poisson]")
 @models
 @policies
-@few("Thompson-beta", "UCB-gamma")
 def test_saved_and_loaded_it_goes_on(name, policy, tmp_path):
     if policy == "in time":
         pytest.skip("its α is a function")
@@ -236,6 +237,7 @@ def test_without_features_a_model_of_features_is_refused():
         bandit(d=2).choose()
 
 
+@pytest.mark.slow
 def test_shares_of_successes_are_left_to_draws():
     """A likelihood that makes sense of .5 is played by its closed form's draws."""
 
@@ -315,6 +317,7 @@ def test_without_features_no_contexts_are_needed():
         bandit(d=2).probabilities()
 
 
+@pytest.mark.slow
 def test_what_does_not_stream_refuses_impossible_rewards_too():
     @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0))
     def of_five(x, reward, p):

@@ -44,6 +44,7 @@ def test_other_rules_keep_moments(name, policy):
     np.testing.assert_array_equal(decision.sd, sd[0])
 
 
+@few("[0-gamma_poisson]")
 @models
 @pytest.mark.parametrize("d", [0, 2])
 def test_an_arm_is_chosen_as_often_as_it_says(name, d):
@@ -149,6 +150,7 @@ BROKEN = {
 }
 
 
+@few("[b of 0-beta_bernoulli]")
 @models
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):

@@ -14,6 +14,7 @@ def played(model, rng, K=3, d=4, T=200):
     return bandit, arms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("declared", "preset"),
     [
@@ -37,6 +38,7 @@ def test_the_derived_belief_is_the_presets(declared, preset):
     np.testing.assert_allclose(derived.belief.arms, written.belief.arms, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_streamed_posterior_is_the_fitted_one():
     """Rounds streamed one by one, weighted, and `bb.fit` on an arm's rows: the same posterior."""
     model = bb.load_model("ridge_known_noise")

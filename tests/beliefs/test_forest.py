@@ -11,7 +11,7 @@ from bayesbandit.beliefs.forest import trees as honest_trees
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.forest.trees import Growth, Trees
 from bayesbandit.kernels.trees import honest
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.nouns.stage import ARMS, D, played, same
 
 FEW = {"trees": 12, "bag": 3}
@@ -403,6 +403,7 @@ BALANCES = {
 }
 
 
+@few("[ForestTS-decision-replicate]")
 @pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
 @pytest.mark.parametrize("balance", slow_but(["decision"], BALANCES))
 @pytest.mark.parametrize("make", slow_but([bb.ForestTS], [bb.ForestTS, bb.ForestUCB]))

@@ -22,9 +22,9 @@ def joint(name, n_arms, n=20, seed=0):
     return belief, closed_form.mean_rewards(name, rows, n_arms, probe())
 
 
+@few("[3-hierarchical]")
 @shared
 @pytest.mark.parametrize("n_arms", [1, 3])
-@few("hierarchical")
 def test_moments_in_closed_form(name, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms)
     ours, root, ours_df = belief.together(probe())
@@ -35,9 +35,9 @@ def test_moments_in_closed_form(name, n_arms):
     close(belief.moments(probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
 
 
+@few("[0.3-hierarchical]")
 @shared
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
-@few("hierarchical")
 def test_the_better_of_two_dependent_arms(name, alpha):
     """P = Φ((m₀ − m₁)/(α √var(m₀ − m₁))), of Student-t with its own distribution function."""
     belief, (mean, spread, df) = joint(name, 2)

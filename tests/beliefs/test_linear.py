@@ -43,10 +43,10 @@ def same(a, b, tolerance=1e-8):
     assert a.df == b.df
 
 
+@few("[0.3-True]")
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("variance", VARIANCES)
 @given(seed=seeds, n=st.integers(5, 40), lam=st.sampled_from([0.01, 1.0, 30.0]))
-@few("empirical_bayes-True", "rss/n-unp", "nig-False", "0.3-True")
 def test_equals_scikit_learn(variance, intercept, seed, n, lam):
     x, _, r, w = data(seed, n)
     posterior = only(Ridge(lam, variance, intercept, prior=(0.7, 2.0)), x, r, w)
@@ -132,6 +132,7 @@ def test_known_noise_by_quadrature():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("normalize", slow_but([True], [False, True]))
 @given(seed=seeds, n=st.integers(1, 30), folds=st.integers(2, 5))

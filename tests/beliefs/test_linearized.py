@@ -202,6 +202,7 @@ def test_an_impossible_reward_leaves_no_trace(name):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", slow_but([1.0], [1e-3, 1.0, 1e3]))
 @pytest.mark.parametrize("name", slow_but(["poisson"], ["logistic", "probit", "poisson"]))
 def test_surprises_do_not_throw_it(name, scale):
@@ -223,6 +224,7 @@ def test_surprises_do_not_throw_it(name, scale):
     assert (np.abs(before[0] - after) < 3.0 * spread).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     slow_but([bb.Thompson()], [bb.Thompson(), bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(0.2)]),
@@ -254,6 +256,7 @@ def test_the_posterior_is_that_of_the_coefficients():
     assert found.to_datatree().posterior["theta"].shape[-1] == D
 
 
+@pytest.mark.slow
 def test_what_is_no_generalised_linear_model_is_sampled():
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
     spec = Declared(heavy, engine="laplace")

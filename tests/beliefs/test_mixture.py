@@ -136,6 +136,7 @@ def test_epochs_are_those_of_rounds_one_by_one():
     np.testing.assert_allclose(batch.belief.best(history.x), bandit.belief.best(history.x))
 
 
+@pytest.mark.slow
 def test_any_regressor_is_an_oracle(tmp_path):
     oracle = RegressorOracle(DecisionTreeRegressor(max_depth=3, random_state=0))
     bandit, earned = played(150, oracle=oracle)

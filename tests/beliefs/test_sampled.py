@@ -26,6 +26,7 @@ from tests.cases import few, quick_but, slow_but
 # ---- what the draws are --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
 @few("noise by")
 def test_an_exact_posterior_that_does_not_stream(name):
@@ -121,6 +122,7 @@ def test_every_quantity_is_of_the_same_draws(rng):
         np.testing.assert_allclose(drawn[:, :, k], values[:, k, which].T)  # one spans all contexts
 
 
+@pytest.mark.slow
 def test_draws_of_arms_that_share_the_model_belong_together(rng):
     belief = learn(believed(SHARED, draws=50), data(n=30))
     values = belief.values(probe())

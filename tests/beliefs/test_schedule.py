@@ -30,6 +30,7 @@ from tests.engines import linear
 # ---- when they are computed anew -----------------------------------------------------------------
 
 
+@few("[7-expected1]")
 @pytest.mark.parametrize(
     ("refit_every", "expected"),
     [
@@ -102,6 +103,7 @@ def test_a_frozen_draw_stays_until_the_next_reward():
 # ---- weights -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_weights_are_powers_of_the_likelihood_where_the_model_says_so():
     """Weight 2: the row twice. Laplace's approximation says so up to Monte-Carlo error, and much
     more than the difference that the weight makes."""
@@ -144,6 +146,7 @@ def test_normalised_weights_have_mean_one_in_each_arm(model):
         np.testing.assert_array_equal(belief.values(probe()), by_hand.values(probe()))
 
 
+@few("[own]")
 @pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
 def test_weights_that_change_with_hindsight(model):
     """The arms that are due are computed anew, as if the weights had always been so; rows of an
@@ -236,6 +239,7 @@ def check(belief, rows, n_arms, S):
 # ---- state ---------------------------------------------------------------------------------------
 
 
+@few("[frozen]")
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
@@ -249,7 +253,6 @@ def check(belief, rows, n_arms, S):
     ],
     ids=["exact", "gibbs", "frozen", "by row", "shared", "improper", "laplace"],
 )
-@few("exact", "gibbs", "frozen", "improper")
 def test_state_and_restore_go_on_bit_for_bit(model, settings):
     rows = data(n=30)
     rows = binary(rows) if model is LOGISTIC else rows

@@ -103,9 +103,9 @@ def test_arms_are_drawn_with_their_probabilities():
     assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / len(x)) + 1e-9).all()
 
 
+@few("[0.3-0.09]")
 @pytest.mark.parametrize("variance", [0.09, "nig"])
 @pytest.mark.parametrize("p", [1e-5, 1e-3, 0.3])
-@few("1e-05-nig", "0.3-0.09")
 def test_shares_of_decisions_are_right_on_average(variance, p):
     """Each decision compares the arms at points of its own. The worse arm's share varies, its mean
     is Thompson sampling's probability, and it is never impossible: fixed points gave it 0."""
@@ -487,6 +487,7 @@ def test_a_belief_known_by_draws():
     assert (p.max(axis=1) > 1 / K).all()
 
 
+@few("[beta_bernoulli]")
 @pytest.mark.parametrize("name", sorted(WITHOUT_CONTEXTS))
 def test_a_model_without_contexts_cannot_tell_arms_apart(name):
     with pytest.raises(ValueError, match=f"reward of {name} does not depend on x: .* alike"):

@@ -196,6 +196,7 @@ def test_the_tree_is_grown_on_its_schedule():
     assert bandit.belief.leaves.seen.sum(axis=0).tolist() == [121.0] * 3
 
 
+@pytest.mark.slow
 def test_scores_have_no_bias_whatever_the_model_says():
     """Contexts that a linear model cannot use, propensities that depend on them."""
     found = []

@@ -170,6 +170,7 @@ def test_a_weight_left_out_is_seen():
         agree([(sampled(RIDGE, "gibbs", data | {"weight": np.ones(N)}, 1), whole)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge_known_noise", "hierarchical_ridge"])
 @pytest.mark.parametrize("weighted", [False, True])
 @few("False-hier")

@@ -70,6 +70,7 @@ def test_wins_may_be_made_of_rewards():
     assert mean[0] == pytest.approx((2 + won) / (3 + len(reward)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     """29 cents are 100 · 0.29 = 28.999999999999996: a cast makes 28 of them."""
 
@@ -121,6 +122,7 @@ def test_a_gaussian_process_of_a_fixed_centre_plays():
     np.testing.assert_allclose(sd[:, 0], posterior.sd(x), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [slice(None, 1), slice(1, 2)])
 @few("columns1")
 def test_one_column_times_a_vector(columns):
@@ -251,6 +253,7 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     assert "under normal priors of fixed scales" in said
 
 
+@few("[3]")
 @pytest.mark.parametrize("times", [2, 3])
 def test_rewards_may_be_observed_several_times(times):
     """Also where PyMC makes something of them, as whole numbers: as with powers of p."""

@@ -85,6 +85,7 @@ def test_no_operation_clears_a_fault(potential):
         plan(model, 2, engine="exact")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", slow_but([3.0], [1.0, 3.0, 5.0]))
 def test_clipped_rewards_stream_as_they_are_fitted(bound):
     @bb.reward_model(theta=NORMAL)

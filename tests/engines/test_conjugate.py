@@ -100,8 +100,8 @@ def posterior(model, reward):
     return found, np.ones(6) if weight is None else weight
 
 
+@few("[weighted]")
 @pytest.mark.parametrize("name", slow_but(("Beta", "weighted", "gallery"), BETAS))
-@few("Beta", "weighted")
 def test_a_probability_is_beta(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)
@@ -113,6 +113,7 @@ def test_a_probability_is_beta(name):
     assert stats.kstest(draws[:, 0], expected.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(("Gamma", "weighted", "gallery"), GAMMAS))
 @few("Gamma")
 def test_a_rate_is_gamma(name):
@@ -342,8 +343,8 @@ LEAST = (
 )
 
 
+@few("[two variables]")
 @pytest.mark.parametrize("name", slow_but(LEAST, REFUSED))
-@few("twice", "square", "half of", "clipped", "potential", "two var", "row's")
 def test_what_is_not_conjugate_is_refused_with_the_reason(name):
     model, reason = REFUSED[name]
     with pytest.raises(NotThisEngine, match=reason) as caught:

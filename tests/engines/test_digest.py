@@ -56,6 +56,7 @@ READ = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_but(["a list", "an array"], READ))
 @few("table")
 def test_a_fit_is_of_what_the_declaration_reads_now(name):

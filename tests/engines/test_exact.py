@@ -87,8 +87,8 @@ def part(data, index):
     return {role: values[index] for role, values in data.items()}
 
 
+@few("[logarithms]")
 @each(STREAMED + IN_BATCH)
-@few("ridge", "logarithms", "arms")
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
@@ -103,6 +103,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
     assert np.allclose(logp - normal.logpdf(theta), posterior.log_evidence, rtol=1e-7, atol=1e-7)
 
 
+@few("[ridge]")
 @streamed
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
@@ -120,6 +121,7 @@ def test_streaming_is_batch_in_any_order(declare):
     assert not none.shift.any()
 
 
+@few("[centred_contexts-the mean reward of a row depends on other rows]")
 @pytest.mark.parametrize(
     ("declare", "words"),
     [
@@ -141,6 +143,7 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
     assert engine.form.not_additive.startswith(words)
 
 
+@few("[ridge]")
 @each(INDEPENDENT)
 def test_posterior_is_the_textbooks(declare):
     engine, data, _ = matched(declare)
@@ -220,6 +223,7 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
         assert engine.ridge is None
 
 
+@pytest.mark.slow
 def test_features_are_read_off():
     C, a = matched(scaled_features)[0].form.features
     assert np.allclose(C, np.diag([1, 10, 0.1]))
@@ -279,6 +283,7 @@ def test_large_rewards_do_not_swamp_small_features():
     assert np.allclose(precision, large["x"].T @ noise @ large["x"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_have_the_posteriors_moments():
     engine, data, _ = matched(mv_cov)
     posterior = engine.posterior(**data)

@@ -167,8 +167,8 @@ def matched(model, data) -> Gibbs:
 QUICK = ("mean weight", "lag", "two walls", "by arm", "hierarchy", "truncated by its transform")
 
 
+@few("[by arm]")
 @pytest.mark.parametrize("name", slow_but(QUICK, SWEPT))
-@few("lag", "by arm", "truncated")
 def test_the_sweep_has_the_log_density_of_the_declaration(name):
     """PyMC's own less ours is constant, on rows that the engine was not made with; and where it is
     −∞ the sweep does not go."""
@@ -232,6 +232,7 @@ def test_clipped_rewards_are_those_clipped_beforehand():
     np.testing.assert_allclose(a["s"], b["s"], rtol=1e-9)
 
 
+@few("[a wall]")
 @pytest.mark.parametrize("name", ["a wall", "two walls", "walls for each"])
 def test_no_draw_is_beyond_a_wall(name):
     model = SWEPT[name]
@@ -249,6 +250,7 @@ def of_size_one():
     return matched(model, data).sample(data, 4000, 2, seed=2).values["theta"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", quick_but([1.0, 1e5], [1e-6, 1.0, 1e5, 1e10]))
 @few("10000000000")
 def test_rewards_of_any_size(scale, of_size_one):
@@ -293,6 +295,7 @@ def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     assert abs(covariance[0, 0] * a - 1) < 0.2
 
 
+@few("[0]")
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_chain_begins_where_the_density_is(before):
     """Rewards ask for θ of 10³ prior sds; under heavy tails they are outliers, however few they
@@ -344,6 +347,7 @@ def test_the_identity_is_tested_on_the_rows():
         whole.check(state, np.random.default_rng(1))
 
 
+@pytest.mark.slow
 def test_a_variable_by_row_before_others_leaves_them_in_their_places():
     """What was known of σ's prior was taken for that of the variable which then had its place."""
 

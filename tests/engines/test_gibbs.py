@@ -345,6 +345,7 @@ def offset(x, reward, tau2):
 TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", slow_but([park_casella, offset], TOLD))
 @few("model3")
 def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
@@ -378,8 +379,8 @@ QUICK_BLOCKS = (
 )
 
 
+@few("[known noise]")
 @pytest.mark.parametrize("name", slow_but(QUICK_BLOCKS, BLOCKS))
-@few("known noise", "student mixture", "averaged")
 def test_a_sweep_takes_the_block_from_the_log_density(name):
     """However it is put together: from statistics, rows, or sparse squares; and those that have a
     kernel of their own get it."""
@@ -442,6 +443,7 @@ def test_priors_that_are_not_diagonal(model):
 # ---- chains -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["park casella", "half-normal"])
 @few("half-normal")
 def test_same_seed_same_draws(name):
@@ -453,6 +455,7 @@ def test_same_seed_same_draws(name):
     assert (runs[1]["theta"][0] != runs[1]["theta"][1]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["horseshoe", "student"])
 @few("student")
 def test_chains_continue_on_more_rows(name):
@@ -464,6 +467,7 @@ def test_chains_continue_on_more_rows(name):
     assert set(first.state[0]) >= set(found.names)
 
 
+@pytest.mark.slow
 def test_hierarchical_variances_are_learnt():
     data = rows(n=200, arms=4)
     draws = engine(hierarchical, data).sample(data, 200, 1, 100, seed=11).values

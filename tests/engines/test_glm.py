@@ -111,6 +111,7 @@ RECOGNISED = {
 FEW = ("gallery logistic", "gallery probit", "gallery poisson", "hierarchy", "negative binomial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(FEW, RECOGNISED))
 @few("logistic")
 def test_declarations_are_recognised_however_they_are_written(name):
@@ -236,8 +237,8 @@ LEAST = (
 )
 
 
+@few("[weights up to 5]")
 @pytest.mark.parametrize("name", slow_but(LEAST, UNLIKE))
-@few("weights", "mean of", "clipped", "pairs", "wall", "heavy")
 def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
     """What is sampled has the model's own log density, or it is not sampled."""
     model = UNLIKE[name]
@@ -267,6 +268,7 @@ def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
     assert made.belief.n.sum() == 9
 
 
+@pytest.mark.slow
 def test_what_holds_of_some_rewards_alone_is_found_on_the_rows(rng):
     """A reward of 2 is a win here, and none of a Bernoulli's."""
 
@@ -307,6 +309,7 @@ def test_the_mode_is_that_of_scikit_learn(rng):
     np.testing.assert_allclose(m + R @ phi, theirs.coef_[0], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_mode_that_is_not_found_is_no_mode():
     glm = regression(template(bb.load_model("logistic"), 2, None), "gibbs")
     with pytest.raises(RuntimeError, match="Bernoulli: the posterior's mode was not found"):
@@ -387,6 +390,7 @@ def test_one_coefficient_against_quadrature(name, reward, weight, rng):
     assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / n) * 2
 
 
+@pytest.mark.slow
 def test_a_probit_reward_of_part_of_a_weight_is_left_to_nuts(rng):
     x, reward = world(PROBIT, 10, 2, rng)
     data = {"x": x, "reward": reward, "weight": np.full(10, 1.5)}
@@ -421,6 +425,7 @@ def test_weights_of_next_to_nothing_add_up(rng):
     assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / size) * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e6, 1e8, 1e10])
 @few("[1000000.0")
 def test_probit_rewards_of_large_contexts(scale):
@@ -432,6 +437,7 @@ def test_probit_rewards_of_large_contexts(scale):
     assert abs(sd[0] / np.sqrt(1 - 2 / np.pi) - 1) < 9 * np.sqrt(0.5 / size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])
 @pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
 @pytest.mark.parametrize("name", ["logistic", "probit"])

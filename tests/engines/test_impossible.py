@@ -134,8 +134,8 @@ CASES = {
 QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound", "below no bound"]
 
 
+@few("[below no bound]")
 @pytest.mark.parametrize("name", slow_but(QUICK, list(CASES)))
-@few("ordinal", "below")
 def test_what_is_impossible_and_what_is_allowed(name):
     function, prior, possible, impossible, allowed = CASES[name]
     found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))

@@ -71,6 +71,7 @@ def rows(reward, x=None):
             "arm": np.zeros(n, dtype=int)}  # fmt: skip
 
 
+@few("[proper-about-possible7-impossible7]")
 @pytest.mark.parametrize(
     ("function", "possible", "impossible"),
     [
@@ -111,6 +112,7 @@ def test_the_context_may_decide():
     found.check("m", rows([0.5, 2.0], x))
 
 
+@pytest.mark.slow
 def test_large_rewards_and_contexts_do_not_overflow_into_a_refusal():
     """Under most draws of a vague prior the mean is 0 or ∞: not the reward's fault."""
     for prior in (THETA, VAGUE):
@@ -123,12 +125,12 @@ MODELS = [
 ]
 
 
+@few("[potential]")
 @pytest.mark.parametrize(
     "model",
     slow_but([declared.heavy, declared.potential, declared.pooled], MODELS),
     ids=lambda m: m.name,
 )
-@few("potential", "pooled")
 def test_the_log_density_is_pymcs(model):
     x, reward, weight = declared.rows(12)
     arm = np.arange(12) % 2 if model.takes_arm else None

@@ -51,6 +51,7 @@ QUICK = (variance, joint)
 textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lambda f: f.__name__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declare", slow_but(QUICK, [*STREAMED, joint]), ids=lambda f: f.__name__)
 @few("joint")
 def test_closed_form_minus_log_density_is_constant(declare):
@@ -182,6 +183,7 @@ def test_what_the_compiled_kernel_cannot_take_is_recognised(declare):
         assert engine.noise_prior is None
 
 
+@pytest.mark.slow
 def test_arms_predict_each_for_itself():
     engine, data, _ = matched(arms)
     A, b = engine.linear_map(data["x"][:5])
@@ -239,8 +241,8 @@ LIKE_OTHERS = (
 )
 
 
+@few("[no scale]")
 @pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, REFUSED))
-@few("laplace", "uniform", "piecewise", "feature", "mean and", "no scale")
 def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
     declare, words = REFUSED[name]
     refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))
@@ -249,6 +251,7 @@ def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
     assert words in refusal.reason
 
 
+@pytest.mark.slow
 @textbook
 def test_the_gaussian_engine_refuses_all_of_these(declare):
     refusal = exact.match(matched(declare)[2])

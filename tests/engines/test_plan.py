@@ -35,6 +35,7 @@ def run(**around):
     return RewardModel(space["again"], {"theta": Prior("Normal", dims="feature")})
 
 
+@few("[model0-exact_gaussian-0]")
 @pytest.mark.parametrize(
     ("model", "engine", "reasons"),
     [
@@ -47,7 +48,6 @@ def run(**around):
         (declared.heavy, "nuts", 4),
     ],
 )
-@few("model0", "model3", "model5", "model6")
 def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, engine, reasons):
     found = plan(model, 3)
     assert found.engine == engine
@@ -72,6 +72,7 @@ def beside(x, reward, theta, scale):
     return mu
 
 
+@pytest.mark.slow
 def test_noise_that_is_no_product_goes_to_nuts_with_the_reason():
     found = plan(beside, 3)
     assert found.engine == "nuts"
@@ -113,6 +114,7 @@ def test_a_discrete_variable_has_no_engine():
             plan(declared.counted, 3, engine=engine)
 
 
+@pytest.mark.slow
 def test_a_flat_prior_is_exact_where_rows_make_it_proper():
     flat = declared.known.with_priors(theta=Prior("Flat", dims="feature"))
     assert plan(flat, 3).engine == "exact_gaussian"

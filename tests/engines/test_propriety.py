@@ -116,6 +116,7 @@ def hierarchical(x, reward, s):
     return mu
 
 
+@few("[500-model1]")
 @pytest.mark.parametrize(("n", "model"), [(40, linear(PRIORS["log-normal"])), (500, hierarchical)])
 def test_noise_below_the_rounding_of_means_is_refused(n, model):
     """Under a log-normal prior σ is about e^−(n − D) where means fit exactly: a distribution, and
@@ -148,6 +149,7 @@ def test_as_many_rewards_as_the_rank():
     assert not proper(sd, same)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     slow_but([student, hierarchy], [student, laplace, hierarchy]),
@@ -212,6 +214,7 @@ def test_two_scales_may_vanish_together():
     assert proper(hierarchy, rows(D))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", slow_but([9, 10], [1, 9, 10, 20]))
 @few("[9]")
 def test_tails_of_a_power_do_not_hold_noise_up(others):
@@ -249,6 +252,7 @@ def test_a_residual_is_none_only_to_rounding():
         assert proper(hierarchy, data | {"reward": data["reward"] + noise}) == is_proper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", slow_but(["auto", "nuts"], ["auto", "gibbs", "nuts"]))
 @few("auto")
 def test_a_fit_says_so_by_every_engine(engine):

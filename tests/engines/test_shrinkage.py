@@ -18,6 +18,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @few("Laplace")
 def test_prior_means(name):
@@ -81,6 +82,7 @@ def horseshoe(x, reward, weight, theta):
     return mu
 
 
+@few("[1e-06]")
 @pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e6])
 def test_digits_that_cancel_are_no_disagreement(monkeypatch, scale):
     """However far a coefficient is shrunk; one told off by 1e-3 standard deviations is."""

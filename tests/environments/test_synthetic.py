@@ -145,6 +145,7 @@ def linear_value(threshold):
     return above + below
 
 
+@pytest.mark.slow
 def test_linear_values_by_quadrature():
     assert linear_value(np.sqrt(2) - 2) == pytest.approx(BEST_LINEAR_VALUE, abs=1e-8)
     assert linear_value(-1) == pytest.approx(PLUG_IN_LINEAR_VALUE, abs=1e-8)

@@ -207,6 +207,7 @@ def test_two_cauchy_arms_have_a_closed_form():
         assert probabilities(mean, scale, 1)[0] == pytest.approx(expected, abs=TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("df", quick_but([1, 3.5], [INF, 1, 3.5, (INF, 2, 60, 1.2, INF, 5)]))
 @few("inf")
 def test_agrees_with_quad(df):
@@ -268,6 +269,7 @@ def sweep(rng, kind, sizes, repetitions):
             assert found.min() >= 0.0
 
 
+@pytest.mark.slow
 def test_scales_far_apart_normal():
     sweep(np.random.default_rng(7), "normal", (2, 3, 4, 5, 8), 60)
     sweep(np.random.default_rng(8), "normal", (30, 100), 3)

@@ -86,10 +86,10 @@ def drawn(kind, K, rng):
     return a, n * (1 - p) + 0.01
 
 
+@few("[3-small-gamma]")
 @FAMILIES
 @pytest.mark.parametrize("kind", ["mixed", "small", "near", "counts"])
 @pytest.mark.parametrize("K", slow_but([3], [2, 3, 5, 20]))
-@few("mixed-gamma", "small", "counts-gamma")
 def test_it_is_the_integral(kind, K, family):
     rng, seen = np.random.default_rng(K), 0
     for _ in range(12):

@@ -63,10 +63,10 @@ SHAPES = [
 ]  # fmt: skip
 
 
+@few("[in turn-0.001-0.001-gamma]")
 @FAMILIES
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("draws", ["in turn", "of decisions"])
-@few("in turn-0.001", "decisions-1000000.0-0.001", "decisions-20000")
 def test_draws_follow_their_law(a, b, family, draws, rng):
     """Within a decision one draw follows the other; from one decision to the next a new normal
     begins them."""

@@ -65,13 +65,13 @@ def ranks(name, from_rows, datasets, thin, rng):
     return out
 
 
+@few("[64-20-normal, free noise-False]")
 @pytest.mark.parametrize("from_rows", [False, True])
 @pytest.mark.parametrize("name", slow_but(UNLIKE, PROPER))
 @pytest.mark.parametrize(
     ("datasets", "thin"),
     [(64, 20), pytest.param(2000, 50, marks=[pytest.mark.slow, pytest.mark.long])],
 )
-@few("free noise", "park")
 def test_ranks_are_uniform(name, from_rows, datasets, thin):
     case = zlib.crc32(f"{name} {from_rows}".encode())  # of its own: cases share no contexts
     rng = np.random.default_rng([case, datasets])

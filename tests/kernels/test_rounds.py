@@ -14,7 +14,7 @@ from bayesbandit.kernels.chances import all_chances, chance
 from bayesbandit.kernels.conjugate import drawing
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
-from tests.cases import slow_but
+from tests.cases import few, slow_but
 from tests.players import world
 
 INF = np.inf
@@ -236,6 +236,7 @@ class Twin:
         self.rows[k].append((z, r, w))
 
 
+@few("[UCB(alpha=0.7)-1-0.7-balanced-30]")
 @pytest.mark.parametrize("T", slow_but([30], [30, 80]))
 @pytest.mark.parametrize("clip", slow_but([0.1], [None, 0.1]), ids=["unweighted", "balanced"])
 @pytest.mark.parametrize(

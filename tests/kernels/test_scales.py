@@ -73,6 +73,7 @@ def test_ridge_scale_given_theta():
     assert stats.kstest(draws[:, 1], law.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_ridge_with_a_half_cauchy_scale():
     """p(τ | θ) ∝ N(θ; 0, τ²) C⁺(τ; 2), by quadrature; the chain is thinned to near independence."""
     prior, state = one_coefficient(scales.RIDGE, 1.5, 1.0, scales.HALF_CAUCHY, 0.5, 1.0 / 4.0)

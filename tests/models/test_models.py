@@ -75,6 +75,7 @@ def test_builds_with_a_finite_density_at_any_number_of_rows(model, rng):
         assert np.isfinite(logp(built.initial_point()))
 
 
+@few("[ridge]")
 def test_prior_predictive_and_mean_reward_have_a_value_for_each_row(model, rng):
     x, reward, _, arm = rows(rng)
     built = build(model, x, reward, arm=arm)

@@ -45,8 +45,8 @@ def test_a_strangers_is_among_them():
     assert any(isinstance(balance, RECIPE["balance"].Tempered) for balance in BALANCES.values())
 
 
+@few("[normalised-Ridge]")
 @each_model
-@few("Ridge")
 def test_weights_are_those_of_its_method(name, model):
     """Settled at the last reward of an arm, they are what `weights` says of the history then."""
     balance = BALANCES[name]
@@ -127,6 +127,7 @@ class Erasing:
     provisional = weights
 
 
+@few("[Ridge]")
 @pytest.mark.parametrize("model", MODELS)
 def test_what_it_is_shown_is_its_own(model):
     erased = bandit(MODELS[model], balance=Erasing())

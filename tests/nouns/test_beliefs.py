@@ -42,6 +42,7 @@ def test_a_strangers_is_among_them():
     assert any(isinstance(model, RECIPE["belief"].Trees) for model in MODELS.values())
 
 
+@few("[nig]")
 @every
 def test_it_has_what_a_bandit_calls(name):
     base.check(believed(name, 3), name)
@@ -80,8 +81,8 @@ def test_a_fork_goes_its_own_way(name):
     assert belief.n.sum() == twin.n.sum() - 3
 
 
+@few("[Ridge]")
 @every
-@few("Ridge", "nig", "laplace")
 def test_state_and_restore(name, tmp_path):
     made = played(bandit(MODELS[name]), 12)
     made.save(tmp_path / "bandit")
@@ -134,6 +135,7 @@ class Averages:
         return Means(n_arms, n_features)
 
 
+@few("[Greedy()]")
 @pytest.mark.parametrize("policy", [bb.Thompson(), bb.UCB(0.5), bb.TopTwo(), bb.Greedy()], ids=str)
 def test_three_methods_are_enough(policy):
     """It plays, learns and copies; what it cannot do is one sentence, and changes nothing."""

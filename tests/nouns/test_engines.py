@@ -67,6 +67,7 @@ def test_a_strangers_is_among_them():
     assert any(e.match is RECIPE["engine"].match for e in registry.engines)
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
 @few("gibbs")
@@ -91,6 +92,7 @@ def test_the_same_seed_gives_the_same_posterior(name):
     np.testing.assert_array_equal(one.mean(x), other.mean(x))
 
 
+@pytest.mark.slow
 @every
 @few("gibbs")
 def test_a_bandit_goes_on_from_a_file(name, tmp_path):
@@ -193,6 +195,7 @@ def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, 
     same(made.copy(), loaded)
 
 
+@pytest.mark.slow
 def test_a_file_whose_engine_is_not_registered_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(registry, "engines", list(registry.engines))
     registry.register(Engine("few", lambda built: Few(), "nothing"))

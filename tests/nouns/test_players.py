@@ -42,8 +42,8 @@ def test_it_plays_an_experiment(name, tmp_path):
     assert_frame_equal(experiment(name, horizon=60).run(out=tmp_path, progress=False), table)
 
 
+@few("[BLTS]")
 @every
-@few("[BLTS", "ILTCB", "Neigh")
 def test_it_learns(name):
     """It earns more than an arm at random, of three."""
     table = experiment(name).run(progress=False)

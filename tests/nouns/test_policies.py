@@ -27,9 +27,9 @@ def test_a_strangers_is_among_them():
     assert any(isinstance(policy, RECIPE["policy"].Annealed) for policy in POLICIES.values())
 
 
+@few("[Ridge-Greedy]")
 @every
 @pytest.mark.parametrize("model", [bb.Ridge(), TREES], ids=["Ridge", "Trees"])
-@few("Ridge", "Trees-TopTwo", "Trees-a floor of t")
 def test_probabilities(policy, model):
     """They are those of each context by itself, of its round, and sum to 1."""
     belief = played(bandit(model, policy), 15).belief
@@ -53,18 +53,10 @@ MODELS = {
 }
 
 
+@few("[Ridge-15-EpsilonGreedy]")
 @every
 @pytest.mark.parametrize("rounds", [0, 2, 15])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-@few(
-    "Ridge",
-    "-2-Thompson",
-    "-15-Annealed",
-    "Bootstrap-15-a floor]",
-    "Levels-2",
-    "-0-TopTwo",
-    "Trees-2-a floor]",
-)
 def test_probabilities_can_be_asked_for(policy, model, rounds):
     """They are those that a decision about each context alone would carry, and asking for them
     changes nothing."""
