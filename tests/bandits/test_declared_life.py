@@ -348,3 +348,22 @@ def test_a_declaration_without_use_for_weights_cannot_be_balanced(model):
     with pytest.raises(ValueError, match="deaf has no use for its `weight`"):
         bb.Bandit(2, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
     bb.Bandit(2, model, bb.Thompson(), n_features=2)
+
+
+@bb.reward_model(sigma=bb.Prior("HalfNormal", sigma=1))
+def half_normal_noise(x, reward, sigma):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+def test_a_bandit_without_a_proper_posterior_is_kept(tmp_path):
+    """Rewards of 0 are fitted exactly: until others come there are no draws to keep."""
+    settings = {"n_features": 2, "seed": 0, "refit_every": 1, "draws": 20}
+    bandit = bb.Bandit(["a", "b"], half_normal_noise, bb.Thompson(), **settings)
+    for x in np.random.default_rng(0).normal(size=(8, 2)):
+        bandit.observe(bandit.choose(x), 0.0)
+    assert bandit.choose(x).probabilities.tolist() == [0.5, 0.5]
+    bandit.save(tmp_path / "b")
+    again = bb.Bandit.load(tmp_path / "b", model=half_normal_noise)
+    assert [again.choose(x).arm for _ in range(9)] == [bandit.choose(x).arm for _ in range(9)]
