@@ -50,6 +50,10 @@ def harmless(event, args):
     if event == "open":
         writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
         return not args[2] & writes
+    if event == "compile" and str(args[0]).lstrip("b'\"\\n").startswith("def _parse_args("):
+        return True  # SciPy makes a distribution
+    if event == "exec" and "_parse_args" in getattr(args[0], "co_names", ()):
+        return True
     if event == "compile":  # by `ast.parse`: what is run has the event `exec` besides
         return args[1] == "<unknown>" or Path(str(args[1])).parent in folders()
     if event == "pickle.find_class":  # numba's own, of an error in a kernel; never the file's
