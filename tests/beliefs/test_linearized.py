@@ -55,7 +55,14 @@ def fitted(name, x, arm, reward, weight, k=None):
     model, mine = MODELS[name], slice(None) if k is None else arm == k
     over = {"arm": arm, "n_arms": K} if model.takes_arm else {}
     return bb.fit(
-        model, x[mine], reward[mine], weight=weight[mine], engine="laplace", draws=20_000, **over
+        model,
+        x[mine],
+        reward[mine],
+        weight=weight[mine],
+        engine="laplace",
+        draws=20_000,
+        seed=0,
+        **over,
     )
 
 
