@@ -10,6 +10,8 @@ import numpy as np
 import scipy.stats  # noqa: F401 - which defines functions by `exec` when it is loaded
 
 import bayesbandit as bb
+from bayesbandit.kernels import rules
+from bayesbandit.kernels.chances import RULE_OF, all_chances
 from tests.attack import crafting
 from tests.attack.kinds import SAVED, contexts, rewards
 from tests.attack.tally import count
@@ -140,6 +142,17 @@ def odd_cell(folder, seed, name, times=10):
         assert "abc"[j] in said, said
 
 
+def every_rule():
+    """Have the kernels of every rule compiled: a file may have rows of any."""
+    D, K = 1, 2
+    rows = np.zeros((2, rules.row_width(D, K)))
+    rows[:, rules.scale_at(D, K) : rules.tail_at(D, K)] = 1.0
+    for kind in (rules.TABULATED, *RULE_OF):
+        rows[:, rules.tail_at(D, K) + rules.KIND] = kind
+        all_chances(rows, D, K, np.empty((2, K)))
+        all_chances(rows[:1], D, K, np.empty((1, K)))
+
+
 def craft(folder, seed, name, times=60):
     """Whole files that say what no bandit said: refused, or a bandit that plays."""
     rng, path, bandit = np.random.default_rng(seed), folder / "b", trained(name, seed)
@@ -150,6 +163,7 @@ def craft(folder, seed, name, times=60):
     text = arrays.pop("meta").tobytes().decode()
     with contextlib.suppress(ValueError):  # once without a watch: what is loaded late is there
         bb.Bandit.load(path, model=model), bb.Bandit.load(path)
+    every_rule()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for i in range(times):
         file, done = crafting.crafted(text, arrays, rng)
