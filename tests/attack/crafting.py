@@ -130,7 +130,8 @@ def other_priors(text, rng):
     """The text of plain values with another prior of its declared model, where it has one, and
     without a digest, which would tell it; and what it is."""
     meta = json.loads(text)
-    at = [at for at in places(meta["model"]) if at and at[-1] == "declared"]
+    named = [at for at in places(meta.get("model")) if at and at[-1] == "declared"]
+    at = [at for at in named if isinstance(found(meta["model"], at), str)]
     if not at:
         return said_otherwise(text, rng)
     declared = found(meta["model"], at[0])
