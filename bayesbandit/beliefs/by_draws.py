@@ -192,7 +192,7 @@ class ByDraws(Belief):
         return {"rounds": self.rounds.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self._change(len(self.n))
 
 

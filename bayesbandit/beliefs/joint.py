@@ -130,7 +130,7 @@ class JointBelief(AffineBelief):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
 
 
 def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -> np.ndarray:

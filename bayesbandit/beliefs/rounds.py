@@ -75,9 +75,12 @@ class Rounds:
         """All rounds as one array (n, d + 3), not copied."""
         return self._rows[: self.total]
 
-    def restore(self, rows: np.ndarray) -> None:
-        """Go on from `state`."""
+    def restore(self, rows: np.ndarray, n_arms: int) -> None:
+        """Go on from `state`; a larger arm would be counted in more memory than there is."""
         d = self.n_features
-        if rows.ndim != 2 or rows.shape[1] != d + 3 or not (rows[:, d] >= 0.0).all():
-            raise ValueError(f"rounds must be (n, {d + 3}), of arms by number; got {rows.shape}")
+        whole = rows.ndim == 2 and rows.shape[1] == d + 3
+        if not whole or not ((rows[:, d] >= 0.0) & (rows[:, d] < n_arms)).all():
+            raise ValueError(
+                f"rounds must be (n, {d + 3}), of arms by number below {n_arms}; got {rows.shape}"
+            )
         self._rows, self.total = rows, len(rows)

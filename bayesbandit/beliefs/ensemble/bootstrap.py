@@ -197,7 +197,7 @@ class BootstrapBelief(ByDraws):
         if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
             raise ValueError("coef and lam must be finite, or NaN")
         self._arrays([state[name] for name in ("coef", "lam", "fitted")])
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
 
 

@@ -244,7 +244,7 @@ class ForestBelief(ByNormal):
         for name in ("level", "sd", "fitted"):
             if state[name].shape != (K,) or not (np.abs(state[name]) <= LARGEST).all():
                 raise ValueError(f"{name} must be {(K,)}, at most {LARGEST:g}; got {state[name]}")
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self._count(K)
         fitted, sd = state["fitted"], state["sd"]
         if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n)).all():

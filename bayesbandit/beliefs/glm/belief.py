@@ -205,7 +205,7 @@ class LinearizedBelief(Belief):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.inner.inner.restore({"arms": state["arms"]})
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
         for name in ("total", "due"):
             own, found = getattr(self, name), state[name]

@@ -215,7 +215,7 @@ class PolicyBelief(Belief):
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
         self.fitted = integer(state["fitted"], "fitted")
         self.mu, self.mixture = number(state["mu"], "mu", above=0, most=0.5), None

@@ -261,7 +261,7 @@ class SampledBelief(ByDraws):
         return own | ({TESTED: ()} if TESTED in state else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"])
+        self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
         self.chains = restored(state, len(self.chains))
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
