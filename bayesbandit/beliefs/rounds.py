@@ -79,7 +79,7 @@ class Rounds:
         """Go on from `state`; a larger arm would be counted in more memory than there is."""
         d = self.n_features
         whole = rows.ndim == 2 and rows.shape[1] == d + 3
-        if not whole or not ((rows[:, d] >= 0.0) & (rows[:, d] < n_arms)).all():
+        if not whole or not np.isin(rows[:, d], np.arange(n_arms)).all():
             raise ValueError(
                 f"rounds must be (n, {d + 3}), of arms by number below {n_arms}; got {rows.shape}"
             )

@@ -24,12 +24,13 @@ def test_rounds_in_the_place_of_all_leave_out_arms_that_are_gone():
         np.testing.assert_array_equal(twin.of()[role], before[role])
 
 
-def test_rounds_of_an_arm_that_is_none_are_refused():
+@pytest.mark.parametrize("arm", [2.0**31, -1.0, 0.5, np.nan])
+def test_rounds_of_an_arm_that_is_none_are_refused(arm):
     """To count them took as much memory as the number is large."""
     rounds = Rounds(2)
     rounds.append(np.zeros((3, 2)), np.array([0, 1, 1]), np.ones(3), np.ones(3))
     kept = rounds.state().copy()
-    kept[0, 2] = 2.0**31
+    kept[0, 2] = arm
     with pytest.raises(ValueError, match="below 2"):
         rounds.restore(kept, 2)
     assert rounds.arm.tolist() == [0, 1, 1]
