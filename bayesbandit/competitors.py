@@ -1,5 +1,7 @@
-"""Who plays in `bayesbandit compare`: bandits, declared models, players of one's own; and rounds
-that are played to compile what they need."""
+"""Who plays in `bayesbandit compare`: bandits, declared models, and players from the user's files.
+
+Also plays a few rounds, so that the kernels are compiled ahead of time (`rehearse`).
+"""
 
 from __future__ import annotations
 

@@ -277,8 +277,9 @@ def _plan(
     check_random(built, asked)
     d = built["x"].get_value(borrow=True).shape[1]
     n_arms = len(built.coords["arm"]) if model.takes_arm else None
+    out = {refusal.engine for refusal in refusals}
     for engine in candidates(asked):
-        if engine.name in {refusal.engine for refusal in refusals}:
+        if engine.name in out:
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):

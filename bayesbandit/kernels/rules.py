@@ -14,8 +14,9 @@ FLOOR γ then lifts every probability p to γ + (1 − Kγ) p.
 
 import numpy as np
 
+from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.machine.compiling import njit
+from bayesbandit.machine.compiling import interpreted, njit
 
 # The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
@@ -111,17 +112,11 @@ def spread(scale, df):
 
 def deviation(kind, scale, last):
     """Arms' standard deviations (…, K) by what stands in rows of these KINDs (…, 1): 0 of none."""
-    if np.size(kind) == 0 or (kind != np.reshape(kind, -1)[0]).any():
-        single = [deviation(kind[i : i + 1], scale[i], last[i]) for i in range(len(kind))]
-        return np.reshape(single, scale.shape)
-    kind = np.reshape(kind, -1)[0]
-    if kind == TABULATED:
-        return np.array(scale)
-    if kind not in DRAWN:
-        return np.where(scale == 0.0, 0.0, spread(scale, last))
-    a, b = np.abs(last), np.where(scale == 0.0, 1.0, scale)
-    n = a + b
-    sd = np.sqrt(a / n * (b / n) / (n + 1.0)) if kind == BETA else np.sqrt(a) / b
+    kind, scale, last = map(np.asarray, (kind, scale, last))
+    sd = np.where(kind == TABULATED, scale, spread(scale, last))
+    for family, moments in ((BETA, beta_moments), (GAMMA, gamma_moments)):
+        there = (kind == family) & (scale != 0.0)
+        sd[there] = interpreted(moments)(np.abs(last[there]), scale[there])[1]
     return np.where(scale == 0.0, 0.0, sd)
 
 

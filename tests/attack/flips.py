@@ -7,7 +7,7 @@ import time
 import warnings
 
 import numpy as np
-import scipy.stats  # noqa: F401 - which defines functions by `exec` when it is loaded
+from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels import rules
@@ -142,8 +142,9 @@ def odd_cell(folder, seed, name, times=10):
         assert "abc"[j] in said, said
 
 
-def every_rule():
-    """Have the kernels of every rule compiled: a file may have rows of any."""
+def prepared():
+    """Have what any file may need loaded and compiled: distributions, the kernels of each rule."""
+    stats.gamma(1.0)
     D, K = 1, 2
     rows = np.zeros((2, rules.row_width(D, K)))
     rows[:, rules.scale_at(D, K) : rules.tail_at(D, K)] = 1.0
@@ -163,7 +164,7 @@ def craft(folder, seed, name, times=60):
     text = arrays.pop("meta").tobytes().decode()
     with contextlib.suppress(ValueError):  # once without a watch: what is loaded late is there
         bb.Bandit.load(path, model=model), bb.Bandit.load(path)
-    every_rule()
+    prepared()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for i in range(times):
         file, done = crafting.crafted(text, arrays, rng)
@@ -184,7 +185,7 @@ def craft(folder, seed, name, times=60):
                 count(name, "files that play")
                 plays(other, name, rng)
                 goes_on(other, folder / "again", name)
-            if re.search("priors:| features more", done):  # another model, compiled anew
+            if re.search("priors:| features more", done):  # a new model: PyTensor compiles it
                 continue
             strange = [str(one)[:200] for one in did if not harmless(*one)]
             assert not strange, strange

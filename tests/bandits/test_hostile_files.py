@@ -351,7 +351,7 @@ def test_a_declaration_that_has_changed_is_refused(tmp_path):
 
 
 def hostile(path, meta, arrays, priors="{}", **other):
-    """A file of a declared model with these priors, of which it does not say a digest."""
+    """Return a file of a declared model with these priors, and without its digest."""
     text = f"name: ridge\npriors: {priors}\n"
     rewrite(path, meta | {"model": meta["model"] | {"declared": text}, "digest": None, **other},
             arrays)  # fmt: skip

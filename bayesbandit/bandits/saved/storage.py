@@ -17,6 +17,7 @@ from bayesbandit.bandits.saved.schema import PLAIN, Broken, check
 from bayesbandit.bandits.saved.settings import DECLARED, decode, encode, made
 from bayesbandit.bandits.state import BanditState
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.history import unheld
@@ -70,8 +71,8 @@ def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     spec, belief = bandit.spec, cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
-    if isinstance(model := getattr(spec, "declared", None), RewardModel):
-        meta["digest"] = _made(model, belief.plan.made, meta)
+    if isinstance(spec, Sampling):
+        meta["digest"] = _made(spec.declared, belief.plan.made, meta)
     return meta, arrays
 
 
@@ -115,18 +116,15 @@ def restore(
     entropy, key = meta["seed"]
     policy = decode(meta["policy"], "policy") if policy is None else policy
     balance = decode(meta["balance"], "balance", balance)
-    spec = _model(meta["model"], meta, arrays, model)
+    spec = _model(meta["model"], model)
     _check_declared(spec, meta, arrays)
+    if not isinstance(model, Sampling | Shared):  # which says what to believe by, whatever it was
+        _check_digest(spec, meta)
+    encoder = None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"])
     bandit = make(
-        meta["names"],
-        spec,
-        Greedy(),
-        balance,
-        n_features=meta["n_features"],
-        encoder=None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"]),
-        seed=np.random.SeedSequence(entropy, spawn_key=key),
-        history=meta["limit"],
-    )
+        meta["names"], spec, Greedy(), balance, n_features=meta["n_features"], encoder=encoder,
+        seed=np.random.SeedSequence(entropy, spawn_key=key), history=meta["limit"],
+    )  # fmt: skip
     bandit.stream = arrays["stream"]
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
@@ -191,8 +189,22 @@ def _check_declared(spec: Any, meta: dict[str, Any], arrays: dict[str, np.ndarra
     K, d = len(meta["names"]), meta["n_features"]
     while isinstance(spec, Shared | PolicyTree):
         K, spec = (1, spec.model) if isinstance(spec, Shared) else (K, spec.base)
-    if isinstance(model := getattr(spec, "declared", None), RewardModel):
-        intact.check_size(8 * (K * K if model.takes_arm else K) * d * d, arrays)
+    if isinstance(spec, Sampling):
+        intact.check_size(8 * (K * K if spec.declared.takes_arm else K) * d * d, arrays)
+
+
+def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
+    """That a declaration builds what it did when the bandit was saved."""
+    spec = spec.model if isinstance(spec, Shared) else spec
+    if not isinstance(spec, Sampling):
+        return
+    now, then = _digest(spec.declared, meta), meta["digest"]
+    if None not in (now, then) and now != then:
+        raise ValueError(
+            f"the declaration of {spec.declared.name!r} is not the one that the bandit was saved "
+            "with: its code, its priors or what it refers to has changed; give the model as it "
+            "was: load(path, model=…)"
+        )
 
 
 @forks.alone
@@ -249,14 +261,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
-def _model(
-    encoded: dict[str, Any], meta: dict[str, Any], arrays: dict[str, np.ndarray], model: Any
-) -> Any:
-    """What the bandit believes by; of a declared model the file holds name, priors and digest, by
-    which it is found in the running program or the gallery, unless it is given."""
+def _model(encoded: dict[str, Any], model: Any) -> Any:
+    """What the bandit believes by; of a declared model the file holds name and priors, by which it
+    is found in the running program or the gallery, unless it is given."""
     if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
-        one = {**meta, "names": meta["names"][:1]}  # for all arms
-        return Shared(_model(encoded["model"], one, arrays, getattr(model, "model", model)))
+        return Shared(_model(encoded["model"], getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
         return decode(encoded, "model", model)
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
@@ -275,16 +284,7 @@ def _model(
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
-    spec = made(Declared, {"declared": found, **settings})
-    _check_declared(spec, meta, arrays)
-    now, then = _digest(found, meta), meta["digest"]
-    if None not in (now, then) and now != then:
-        raise ValueError(
-            f"the declaration of {found.name!r} is not the one that the bandit was saved with: its "
-            "code, its priors or what it refers to has changed; give the model as it was: "
-            "load(path, model=…)"
-        )
-    return spec
+    return made(Declared, {"declared": found, **settings})
 
 
 def _kind(encoded: Any) -> Any:

@@ -24,13 +24,13 @@ FLAT = 1e-3  # below it the acceptance is told by two terms of its series, to 1e
 def beta_moments(a, b):
     """Mean and standard deviation of a Beta(a, b)."""
     n = a + b
-    return a / n, math.sqrt(a / n * (b / n) / (n + 1.0))
+    return a / n, np.sqrt(a / n * (b / n) / (n + 1.0))
 
 
 @njit(cache=True)
 def gamma_moments(a, b):
     """Mean and standard deviation of a Gamma(a, b), b a rate."""
-    return a / b, math.sqrt(a) / b
+    return a / b, np.sqrt(a) / b
 
 
 @njit(cache=True)
