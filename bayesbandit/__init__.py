@@ -11,24 +11,24 @@ __version__ = "0.1.0"
 _HOME = {
     "Bandit": "bandits.bandit",
     "Decision": "bandits.decision",
-    "BLTS": "bandits.presets",
-    "BLUCB": "bandits.presets",
-    "BayesianLassoTS": "bandits.presets",
-    "BayesianLassoUCB": "bandits.presets",
-    "BootstrapLassoTS": "bandits.presets",
-    "BootstrapLassoUCB": "bandits.presets",
-    "BootstrapRidgeTS": "bandits.presets",
-    "BootstrapRidgeUCB": "bandits.presets",
-    "ForestTS": "bandits.presets",
-    "ForestUCB": "bandits.presets",
-    "ILTCB": "bandits.presets",
-    "LinGreedy": "bandits.presets",
-    "LinTS": "bandits.presets",
-    "LinUCB": "bandits.presets",
-    "PolicyTreeTS": "bandits.presets",
-    "PolicyTreeUCB": "bandits.presets",
-    "SuperBLUCB": "bandits.presets",
-    "SuperLinUCB": "bandits.presets",
+    "BLTS": "bandits.presets.linear",
+    "BLUCB": "bandits.presets.linear",
+    "BayesianLassoTS": "bandits.presets.bayesian_lasso",
+    "BayesianLassoUCB": "bandits.presets.bayesian_lasso",
+    "BootstrapLassoTS": "bandits.presets.bootstrap",
+    "BootstrapLassoUCB": "bandits.presets.bootstrap",
+    "BootstrapRidgeTS": "bandits.presets.bootstrap",
+    "BootstrapRidgeUCB": "bandits.presets.bootstrap",
+    "ForestTS": "bandits.presets.forest",
+    "ForestUCB": "bandits.presets.forest",
+    "ILTCB": "bandits.presets.theory",
+    "LinGreedy": "bandits.presets.linear",
+    "LinTS": "bandits.presets.linear",
+    "LinUCB": "bandits.presets.linear",
+    "PolicyTreeTS": "bandits.presets.policy_tree",
+    "PolicyTreeUCB": "bandits.presets.policy_tree",
+    "SuperBLUCB": "bandits.presets.theory",
+    "SuperLinUCB": "bandits.presets.theory",
     "Encoder": "tables.encoder",
     "Prior": "declaring.priors",
     "RewardModel": "model",
@@ -76,26 +76,17 @@ if TYPE_CHECKING:
     from bayesbandit.bandits.bandit import Bandit
     from bayesbandit.bandits.base import Choice, Player
     from bayesbandit.bandits.decision import Decision
-    from bayesbandit.bandits.presets import (
-        BLTS,
-        BLUCB,
-        ILTCB,
-        BayesianLassoTS,
-        BayesianLassoUCB,
+    from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
+    from bayesbandit.bandits.presets.bootstrap import (
         BootstrapLassoTS,
         BootstrapLassoUCB,
         BootstrapRidgeTS,
         BootstrapRidgeUCB,
-        ForestTS,
-        ForestUCB,
-        LinGreedy,
-        LinTS,
-        LinUCB,
-        PolicyTreeTS,
-        PolicyTreeUCB,
-        SuperBLUCB,
-        SuperLinUCB,
     )
+    from bayesbandit.bandits.presets.forest import ForestTS, ForestUCB
+    from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+    from bayesbandit.bandits.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
     from bayesbandit.bandits.saved.settings import savable
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws

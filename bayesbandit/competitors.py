@@ -16,13 +16,45 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandits import presets
 from bayesbandit.bandits.bandit import Bandit
 from bayesbandit.bandits.base import Factory, Player
+from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
+from bayesbandit.bandits.presets.bootstrap import (
+    BootstrapLassoTS,
+    BootstrapLassoUCB,
+    BootstrapRidgeTS,
+    BootstrapRidgeUCB,
+)
+from bayesbandit.bandits.presets.forest import ForestTS, ForestUCB
+from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.bandits.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
 from bayesbandit.machine.source import hides, module_of, offer, plugin, plugins
 from bayesbandit.policies import Thompson
 
-BANDITS = {name: getattr(presets, name) for name in presets.__all__}
+BANDITS = {
+    preset.__name__: preset
+    for preset in (
+        BLTS,
+        BLUCB,
+        BayesianLassoTS,
+        BayesianLassoUCB,
+        BootstrapLassoTS,
+        BootstrapLassoUCB,
+        BootstrapRidgeTS,
+        BootstrapRidgeUCB,
+        ForestTS,
+        ForestUCB,
+        ILTCB,
+        LinGreedy,
+        LinTS,
+        LinUCB,
+        PolicyTreeTS,
+        PolicyTreeUCB,
+        SuperBLUCB,
+        SuperLinUCB,
+    )
+}
 
 # What `compare` plays unless told otherwise, each as the preset of its name is by default.
 PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")

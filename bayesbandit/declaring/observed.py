@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pymc as pm
+    from pytensor.graph.basic import Variable
 
 DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
 """The built model's data containers. PyMC gives no two things one name, and "reward" is free for
@@ -42,7 +43,7 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
         check_whole(repr(name), reward, np.asarray(whole))
 
 
-def check_not_random(mean: Any, model: pm.Model, declared: str) -> None:
+def check_not_random(mean: Variable[Any, Any], model: pm.Model, declared: str) -> None:
     """Refuse a declaration, by name, that returns what is drawn at random for its mean reward."""
     from pytensor.graph.traversal import ancestors
     from pytensor.tensor.random.type import RandomType
@@ -98,9 +99,9 @@ def tell_apart(model: pm.Model) -> None:
     import pytensor.tensor as pt
     from pytensor.graph.basic import equal_computations
 
-    seen: list[Any] = []
+    seen: list[Variable[Any, Any]] = []
     for v in model.observed_RVs:
-        own: Any = model.rvs_to_values[v]
+        own: Any = model.rvs_to_values[v]  # a copy is typed as one variable or several
         while any(equal_computations([own], [other]) for other in seen):  # PyMC merges such
             own = pt.tensor_copy(own)
         model.rvs_to_values[v] = own

@@ -17,7 +17,15 @@ import numpy as np
 import pymc as pm
 import yaml
 from pymc_extras.deserialize import DeserializableError, deserialize
-from pymc_extras.prior import CUSTOM_TRANSFORMS, Prior
+from pymc_extras.prior import (
+    CUSTOM_TRANSFORMS,
+    MuAlreadyExistsError,
+    Prior,
+    UnknownTransformError,
+    UnsupportedDistributionError,
+    UnsupportedParameterizationError,
+    UnsupportedShapeError,
+)
 
 from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
@@ -33,6 +41,12 @@ UNNAMED = (  # abstract, or of functions of the program
     *("CustomDist", "DensityDist", "Simulator"),
 )
 
+REFUSALS = (  # what a prior raises that cannot be
+    *(ValueError, TypeError, AttributeError, LookupError, MuAlreadyExistsError),
+    *(UnknownTransformError, UnsupportedDistributionError, UnsupportedParameterizationError),
+    UnsupportedShapeError,
+)
+
 
 def dump(name: str, priors: Mapping[str, Any]) -> str:
     """A model's name and priors as YAML."""
@@ -46,7 +60,9 @@ class Loader(yaml.SafeLoader):
 
     depth = 0
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(
+        self, parent: yaml.Node | None, index: int | yaml.Node | None
+    ) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             raise yaml.MarkedYAMLError(
                 problem="aliases (*…) are not read", problem_mark=self.peek_event().start_mark
@@ -185,7 +201,7 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
             **settings,
             **values,
         )
-    except Exception as error:  # pymc_extras has its own kinds
+    except REFUSALS as error:
         raise ValueError(f"{what}: {_line(error)}") from error
 
 

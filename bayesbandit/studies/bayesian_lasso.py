@@ -15,12 +15,9 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import (
-    BayesianLassoTS,
-    BootstrapLassoTS,
-    BootstrapRidgeTS,
-    LinTS,
-)
+from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS
+from bayesbandit.bandits.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.bandits.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiment import Experiment
 

@@ -16,7 +16,9 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import BootstrapLassoTS, BootstrapRidgeTS, ForestTS, LinTS
+from bayesbandit.bandits.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.bandits.presets.forest import ForestTS
+from bayesbandit.bandits.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
 from bayesbandit.experiment import Experiment
 

@@ -33,7 +33,8 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import BLTS, BLUCB, ILTCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.bandits.presets.theory import ILTCB
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
 from bayesbandit.experiment import Experiment

@@ -22,7 +22,8 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import BLTS, LinTS, LinUCB, PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.bandits.presets.linear import BLTS, LinTS, LinUCB
+from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
 from bayesbandit.environments import (
     BUNDLED,
     Environment,

@@ -18,7 +18,7 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets import BLTS, BLUCB, LinTS, LinUCB
+from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.experiment import Experiment
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandits import presets
+from bayesbandit.competitors import BANDITS
 from tests import oracle
 from tests.cases import few
 from tests.players import PRESETS, anatomy, world
@@ -94,19 +94,17 @@ def test_it_prints_as_its_settings(name):
     assert "0x" not in text
 
 
-@pytest.mark.parametrize("name", presets.__all__)
+@pytest.mark.parametrize("name", BANDITS)
 def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
     preset = getattr(bb, name)
     with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
         preset(2, 1, sed=3)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
-)
+@pytest.mark.parametrize("name", sorted(set(BANDITS) - {"BayesianLassoTS", "BayesianLassoUCB"}))
 def test_a_preset_takes_what_it_says_it_takes(name):
     """Each setting that the refusal lists, at the value that the model has anyway."""
-    make = getattr(presets, name)
+    make = BANDITS[name]
     with pytest.raises(TypeError) as refusal:
         make(2, 3, nonsense=1)
     model = make(2, 3).spec
@@ -116,15 +114,13 @@ def test_a_preset_takes_what_it_says_it_takes(name):
 
 
 @few("[LinTS]")
-@pytest.mark.parametrize(
-    "name", sorted(set(presets.__all__) - {"BayesianLassoTS", "BayesianLassoUCB"})
-)
+@pytest.mark.parametrize("name", sorted(set(BANDITS) - {"BayesianLassoTS", "BayesianLassoUCB"}))
 def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
     x = rng.normal(size=(40, 2))
-    free, floored = (getattr(presets, name)(3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))
+    free, floored = (BANDITS[name](3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))
     for bandit in (free, floored):
         bandit.update(x, np.arange(40) % 3, (x[:, 0] > 0) * 1.0, propensity=np.full(40, 1 / 3))
     p, q = (bandit.choose(x).probabilities for bandit in (free, floored))
     np.testing.assert_allclose(q, 0.1 + 0.7 * p, atol=1e-9)
     with pytest.raises(ValueError, match="min_probability must be"):
-        getattr(presets, name)(3, 2, min_probability=0.5)
+        BANDITS[name](3, 2, min_probability=0.5)
