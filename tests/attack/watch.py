@@ -3,6 +3,7 @@
 import builtins
 import os
 import sys
+import tempfile
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -19,6 +20,10 @@ LOOKS = {
     "glob.glob",
     "pathlib.Path.glob",
 }  # of who looks for a declared model by its name
+STARTS = (  # of processes, and of talk with others
+    *("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "subprocess", "socket."),
+    *("os.rmdir", "os.symlink", "os.link", "shutil.", "webbrowser."),
+)
 _seen: list[tuple[str, tuple]] | None = None
 
 
@@ -60,3 +65,11 @@ def harmless(event, args):
         kind = getattr(builtins, args[1], None) if args[0] == "builtins" else None
         return isinstance(kind, type) and issubclass(kind, Exception)
     return event in LOOKS
+
+
+def compiles(event, args):
+    """Whether nothing is done but what a compiler within this process does: no process is started,
+    nobody is called, and no file is deleted but temporary ones."""
+    if event == "os.remove":
+        return Path(os.fsdecode(args[0])).is_relative_to(tempfile.gettempdir())
+    return not event.startswith(STARTS)
