@@ -24,6 +24,7 @@ from bayesbandit.kernels.rules import (
     available_in,
     df_at,
     is_among,
+    moments_in,
     new_in,
     scale_at,
     tail_at,
@@ -64,18 +65,21 @@ def scores_among_old(row, first, D, K, kind, param, out):
 
 
 @njit(cache=True, error_model="numpy")
-def best_among_old(row, first, D, K, alpha, out):
+def best_among_old(row, first, D, K, alpha, new, out):
     """Probabilities out (m,) with which Thompson sampling picks the arms from the first on, of the
     old ones among themselves."""
+    mean, scale, df = moments_in(row, D, K)
+    if new == 0 and alpha == 1.0:
+        best_from(first, mean, scale, df, out)
+        return
     own = np.empty(3 * K)
     seen = borrowed(own)
-    mean, scale, df = seen[:K], seen[K : 2 * K], seen[2 * K :]
     for k in range(K):
-        is_new = row[df_at(D, K) + k] < 0.0
-        mean[k] = -np.inf if is_new else row[D + k]
-        scale[k] = 0.0 if is_new else alpha * row[scale_at(D, K) + k]
-        df[k] = abs(row[df_at(D, K) + k])
-    best_from(first, mean, scale, df, out)
+        is_new = df[k] < 0.0
+        seen[k] = -np.inf if is_new else mean[k]
+        seen[K + k] = 0.0 if is_new else alpha * scale[k]
+        seen[2 * K + k] = abs(df[k])
+    best_from(first, seen[:K], seen[K : 2 * K], seen[2 * K :], out)
     held(own)
 
 
@@ -96,7 +100,7 @@ def put_chances(row, first, D, K, out):
         return True
     if SAMPLED and kind == THOMPSON:
         if new < count:
-            best_among_old(row, first, D, K, param, out)
+            best_among_old(row, first, D, K, param, new, out)
     elif SCORED and kind in SCORES:
         if new < count:
             scores_among_old(row, first, D, K, kind, param, out)
@@ -110,6 +114,14 @@ def put_chances(row, first, D, K, out):
         else:
             out[a] = floor + (1.0 - count * floor) * (out[a] * (1.0 - new / count))
     return True
+
+
+@njit(cache=True, error_model="numpy")
+def put_arm(row, D, K):
+    """Put the probability of the row's arm into the row."""
+    row = borrowed(row)
+    tail = row[tail_at(D, K) :]
+    put_chances(row, int(tail[ARM]), D, K, tail[PROPENSITY : PROPENSITY + 1])
 
 
 @njit(cache=True, error_model="numpy")
@@ -185,17 +197,14 @@ def ruled_out(kind: int) -> tuple[str, ...]:
 
 @cache
 def by_rule(kernel: Any, kind: float) -> Any:
-    """Return `put_chances` or `put_many` for rows of this KIND: of other rules nothing is
+    """Return `put_chances`, `put_arm` or `put_many` for rows of this KIND: of other rules nothing is
     compiled."""
     return without(kernel, *ruled_out(int(kind)))
 
 
 def put_own(row: np.ndarray, D: int, K: int) -> None:
     """Put the probability of the row's arm into the row."""
-    at = row.size - TAIL
-    by_rule(put_chances, row[at + KIND])(
-        row, int(row[at + ARM]), D, K, row[at + PROPENSITY : at + PROPENSITY + 1]
-    )
+    by_rule(put_arm, row.item(row.size - TAIL + KIND))(row, D, K)
 
 
 def chance(row: np.ndarray, a: int, D: int, K: int) -> float:
