@@ -197,7 +197,7 @@ def ruled_out(kind: int) -> tuple[str, ...]:
 
 @cache
 def by_rule(kernel: Any, kind: float) -> Any:
-    """Return `put_chances`, `put_arm` or `put_many` for rows of this KIND: of other rules nothing is
+    """Return `put_chances`, `put_arm` or `put_many` for rows of this KIND: no other rule is
     compiled."""
     return without(kernel, *ruled_out(int(kind)))
 
