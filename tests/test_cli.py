@@ -206,6 +206,7 @@ def test_an_error_in_a_players_own_code_is_one_line(at, jobs, tmp_path):
     assert isinstance(result.exception, SystemExit)
 
 
+@pytest.mark.slow
 def test_warnings_are_lines_of_the_command(tmp_path):
     rows = "".join(f"{i},{'NA' if i % 2 else 'no'}\n" for i in range(20))
     (tmp_path / "gaps.csv").write_text("x,label\n" + rows + "3,\n")

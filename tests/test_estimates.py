@@ -37,6 +37,7 @@ def test_pseudo_values_of_a_mean_are_the_values(rng):
     np.testing.assert_allclose(found, values.mean(axis=1), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_squared_bias_has_no_bias_and_its_error_is_what_it_says(rng):
     """300 times 20 replications with bias ½ and variance 1 at three contexts: the errors that the
     jackknife gives are those seen, to a fifth (about four standard errors)."""

@@ -48,6 +48,7 @@ def test_classification_rewards_and_regrets_add_up_to_rounds(table):
     np.testing.assert_allclose(table["reward"] + table["regret"], table["t"])
 
 
+@pytest.mark.slow
 def test_two_jobs_give_the_same_table(table):
     assert_frame_equal(experiment().run(jobs=2, progress=False), table)
 

@@ -44,6 +44,7 @@ bandit.observe(bandit.choose(np.zeros(2)), 1.0)
 """
 
 
+@pytest.mark.slow
 def test_a_linear_bandits_first_round_loads_no_more_than_it_needs():
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", ROUND], capture_output=True, text=True,

@@ -119,6 +119,7 @@ def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
     assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", slow_but([115], [115, 23]))
 def test_flipped_bytes_are_no_other_numbers(step, tmp_path):
     ledger = Ledger(tmp_path, settings())

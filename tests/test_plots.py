@@ -432,6 +432,7 @@ def test_no_global_state() -> None:
     assert dict(pyplot.rcParams) == before
 
 
+@pytest.mark.slow
 def test_policy_tree() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))

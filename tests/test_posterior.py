@@ -118,6 +118,7 @@ def test_trees_of_other_numbers_of_rows_warn_of_nothing():
             fit(declared.known, x[:n], x[:n].sum(axis=1), seed=0).to_datatree()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     slow_but([declared.pooled], [declared.known, declared.conjugate, declared.pooled]),

@@ -29,6 +29,7 @@ def fitted(model, floatx, monkeypatch, **how):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("model", "how"),

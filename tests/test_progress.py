@@ -74,6 +74,7 @@ def test_the_table_is_the_same(boards):
     assert len(boards) == 1
 
 
+@pytest.mark.slow
 def test_other_processes_tell_and_those_without_the_file_do_not(tmp_path):
     board = progress._board(3, tmp_path / "done")
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:

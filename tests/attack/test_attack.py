@@ -27,7 +27,8 @@ class ManyRidges(Ridges):
     pass
 
 
-TestRidges, TestDeclared, TestShared = Ridges.TestCase, Declared.TestCase, Shared.TestCase
+TestRidges, TestShared = Ridges.TestCase, Shared.TestCase
+TestDeclared = pytest.mark.slow(Declared.TestCase)
 TestManyRidges = pytest.mark.slow(ManyRidges.TestCase)
 TestRidges.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
@@ -43,7 +44,8 @@ FIXED = [
 ]  # fmt: skip
 SLOW = (  # others of their name are quick, or tests elsewhere
     ("threads", "LinTS"), ("threads", "shared"), ("saved bandits", "joint"),
-    ("changed declarations", ""), ("foreign models", ""),
+    ("changed declarations", ""), ("foreign models", ""), ("killed saves", "LinTS"),
+    ("results", ""), ("forks", "BLTS"),
 )  # fmt: skip
 
 

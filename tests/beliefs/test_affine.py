@@ -48,6 +48,7 @@ def test_the_order_of_rounds_does_not_matter(name, rng):
         close(ours, theirs)
 
 
+@pytest.mark.slow
 @every
 def test_without_weights_every_weight_is_one(name):
     model, rows = DECLARED[name], data(n=20)

@@ -170,6 +170,7 @@ def test_arms_come_and_go(name):
     np.testing.assert_allclose(made.choose().probabilities.sum(), 1.0)
 
 
+@pytest.mark.slow
 @models
 @pytest.mark.parametrize("bad", [0.5, -1.0, np.nan])
 def test_impossible_rewards_leave_no_trace(name, bad):

@@ -66,6 +66,7 @@ def fitted(name, x, arm, reward, weight, k=None):
     )
 
 
+@pytest.mark.slow
 @every
 def test_settled_it_is_laplaces_approximation_of_all_rows(name):
     data = rows(name)

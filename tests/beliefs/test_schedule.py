@@ -56,6 +56,7 @@ def test_a_schedule_of_refits(refit_every, expected):
     assert seen == expected
 
 
+@pytest.mark.slow
 def test_the_rounds_of_all_arms_count_where_they_share_the_model():
     belief, rows = believed(SHARED, refit_every=10, draws=4), data(n=25)
     seen = []
@@ -216,6 +217,7 @@ def test_own_models_of_arms_that_come_and_go():
     np.testing.assert_array_equal(belief.posterior(1, {}).rows["reward"], kept["reward"])
 
 
+@pytest.mark.slow
 def test_a_shared_model_of_arms_that_come_and_go():
     """The posterior is that of the other number of arms, on the rows that remain."""
     rows, S = data(n=30), 2000

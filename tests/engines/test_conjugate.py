@@ -166,6 +166,7 @@ def test_a_tree_and_its_coefficients(model, reward):
     assert bb.fit(model, None, reward).mean(np.empty((2, 0))).tolist() == [mean, mean]
 
 
+@pytest.mark.slow
 def test_rewards_without_a_likelihood_are_refused():
     for model in (bernoulli, bb.load_model("beta_bernoulli")):
         for bad in (-1.0, 2.0):

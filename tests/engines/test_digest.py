@@ -168,6 +168,7 @@ def test_transforms_count(bound):
     assert (of(inside(bound)) == of(inside(1.0))) == (bound == 1.0)
 
 
+@pytest.mark.slow
 def test_rows_do_not_count_and_shapes_do():
     model = bb.reward_model(theta=NORMAL)(scaled(lambda: 1.0))
     few, many = (np.random.default_rng(n).normal(size=(n, 3)) for n in (5, 50))

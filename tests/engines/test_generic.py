@@ -211,6 +211,7 @@ def weighed(x, reward, weight, theta, s):
     return mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [lagged, weighed])
 def test_means_of_rewards_or_weights_are_refused(model):
     assert "depends on the rewards or their weights" in str(match(model.build(**rows(model))))

@@ -296,6 +296,7 @@ def world(kind, n, d, rng):
     return x, reward
 
 
+@pytest.mark.slow
 def test_the_mode_is_that_of_scikit_learn(rng):
     linear_model = pytest.importorskip("sklearn.linear_model")
     x, reward = world(BINOMIAL, 300, 5, rng)

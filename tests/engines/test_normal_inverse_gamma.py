@@ -226,6 +226,7 @@ def test_draws_have_the_posteriors_moments():
     assert abs(sigma2.mean() - noise.mean()) < 4 * noise.std() / np.sqrt(20_000)
 
 
+@pytest.mark.slow
 def test_an_improper_prior_needs_rows():
     engine, data, _ = matched(flat)
     with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper"):

@@ -290,6 +290,7 @@ def test_an_improper_variance_and_a_perfect_fit_under_a_fixed_prior():
         bb.fit(jeffreys, **rows())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", pytest.param("nuts", marks=pytest.mark.slow)])
 def test_a_bandit_waits_for_rewards_that_differ(engine):
     data = rows(exact=False)

@@ -50,6 +50,7 @@ def in_units(x, reward, weight, theta, sigma2):
     return mu
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", slow_but([1e3], [1e-12, 1e-9, 1e-3, 1e3, 1e9, 1e12]))
 def test_the_posterior_is_the_same_in_all_units(unit):
     """Where a prior's numbers are too unlike each other to be read off, it is not the kernel's."""

@@ -18,6 +18,7 @@ def fitted():
     return data, bb.fit(RewardModel(linear.zero_sum, {}), **data)
 
 
+@pytest.mark.slow
 def test_the_posterior_is_the_textbooks_on_the_subspace(fitted):
     data, posterior = fitted
     S = np.zeros((D + 1, D + 1))

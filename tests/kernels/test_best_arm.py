@@ -362,6 +362,7 @@ def test_many_degrees_of_freedom_are_normal(rng):
         np.testing.assert_allclose(probabilities(mean, scale, 1e300), normal, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_same_bits_inside_another_kernel(rng):
     @numba.njit
     def inlined(mean, scale, df):

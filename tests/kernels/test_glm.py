@@ -89,6 +89,7 @@ SHAPES = [(1.0, c) for c in (0.0, 0.01, 1.0, 3.0, 3.2, 8.0, 60.0)] + [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("b", "c"), SHAPES)
 def test_polya_gamma_draws(b, c, rng):
     """Mean, variance and Laplace transform: E e^{−tω} = (cosh(c/2)/cosh(√(c²/4 + t/2)))^b."""

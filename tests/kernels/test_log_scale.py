@@ -49,6 +49,7 @@ CONCAVE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONCAVE)
 def test_concave_densities(name, rng):
     a, q, e, S, low, high = CONCAVE[name]

@@ -136,6 +136,7 @@ def test_reads_back_from_text(model):
 # ---- what some of them say ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bayesian_lasso_takes_a_prior_on_lambda2(rng):
     prior = bb.Prior("Gamma", alpha=1, beta=1.78)
     model = bb.load_model("bayesian_lasso").with_priors(lambda2=prior)

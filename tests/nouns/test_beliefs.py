@@ -181,6 +181,7 @@ def test_arrays_that_no_file_holds(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_reseeding_is_kept_by_a_file(tmp_path):
     made = played(bandit(RECIPE["belief"].Trees()), 12)
     twin = made.copy().reseed("another")

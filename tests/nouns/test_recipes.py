@@ -36,6 +36,7 @@ def test_the_study_runs():
     assert set(study.figures(results)) == {"regret"}
 
 
+@pytest.mark.slow
 def test_what_packages_offer_is_found(monkeypatch, tmp_path):
     """Players, studies and models by their entry points."""
     (tmp_path / "offered.py").write_text(

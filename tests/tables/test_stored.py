@@ -142,6 +142,7 @@ def test_levels_have_features_of_their_own():
             bb.Encoder.from_dict(column(**parts))
 
 
+@pytest.mark.slow
 def test_what_a_formula_learned_has_the_sizes_that_it_implies():
     """A spline of 10,000 knots would take 800 MB, from a file of 60 kB."""
     frame = marketing().assign(age=np.random.default_rng(0).normal(size=200))
