@@ -68,35 +68,30 @@ __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from bayesbandit import environments, evaluation, ope, plots
-    from bayesbandit.balance.base import Balance
-    from bayesbandit.balance.kernel import KernelBalance
-    from bayesbandit.balance.propensity import InversePropensity, Unweighted
-    from bayesbandit.balance.residual import ResidualBalance
-    from bayesbandit.balance.table import balance_table
-    from bayesbandit.bandits.bandit import Bandit
-    from bayesbandit.bandits.base import Choice, Player
-    from bayesbandit.bandits.decision import Decision
-    from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
-    from bayesbandit.bandits.presets.bootstrap import (
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.bandit.decision import Decision
+    from bayesbandit.bandit.player import Choice, Player
+    from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
+    from bayesbandit.bandit.presets.bootstrap import (
         BootstrapLassoTS,
         BootstrapLassoUCB,
         BootstrapRidgeTS,
         BootstrapRidgeUCB,
     )
-    from bayesbandit.bandits.presets.forest import ForestTS, ForestUCB
-    from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-    from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
-    from bayesbandit.bandits.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
-    from bayesbandit.bandits.saved.settings import savable
+    from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
+    from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+    from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
+    from bayesbandit.bandit.storage.settings import savable
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.beliefs.shared.belief import Shared
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
-    from bayesbandit.engines.draws import PoorDiagnostics
-    from bayesbandit.experiment import Experiment
+    from bayesbandit.experiments.experiment import Experiment
     from bayesbandit.history import History
+    from bayesbandit.inference.draws import PoorDiagnostics
     from bayesbandit.model import RewardModel, load_model, reward_model
     from bayesbandit.policies import (
         UCB,
@@ -111,6 +106,11 @@ if TYPE_CHECKING:
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.schedule import Schedule
     from bayesbandit.tables.encoder import Encoder
+    from bayesbandit.weighting.base import Balance
+    from bayesbandit.weighting.kernel import KernelBalance
+    from bayesbandit.weighting.propensity import InversePropensity, Unweighted
+    from bayesbandit.weighting.residual import ResidualBalance
+    from bayesbandit.weighting.table import balance_table
 
 
 def __getattr__(name: str) -> Any:
