@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit import evaluation, studies
-from bayesbandit.cli.app import app, report
+from bayesbandit.cli import app as commands
+from bayesbandit.cli import report
+from bayesbandit.cli.app import app
 from bayesbandit.cli.data import verdict
 from bayesbandit.cli.players import PLAYED, parse_bandit
 from tests.cases import slow_but
@@ -287,13 +289,15 @@ def test_how_long_a_study_took(tmp_path):
     runs = pd.DataFrame(
         {"environment": ["a", "a", "b"], "bandit": ["x", "y", "x"], "replication": 0}
     )
-    assert app.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
+    assert (
+        commands.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
+    )
 
 
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
-    assert app.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
-    assert app.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
+    assert commands.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
+    assert commands.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
 
 
 def test_an_unknown_study_is_named(tmp_path):

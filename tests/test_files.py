@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli.app import app
+from bayesbandit.cli import app
 from bayesbandit.runtime.files import replacing
 from tests.cases import few, slow_but
 
