@@ -128,8 +128,8 @@ def test_private_names_stay_at_home():
 
 
 def test_files_and_rooms_stay_readable():
-    """Warn of files of more than 300 lines and folders of more than 12 files. To split one idea only
-    to stay below a limit is worse."""
+    """Warn of files of more than 300 lines and folders of more than 12 files. One idea in two files
+    is worse than either."""
     long = [NAMES[path] for path in FILES if len(path.read_text().splitlines()) > 300]
     rooms = Counter(str(path.parent.relative_to(PACKAGE)) for path in FILES)
     crowded = [room for room, count in rooms.items() if count > 12]
