@@ -22,7 +22,7 @@ from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
+from bayesbandit.beliefs.base import BeliefModel, kernel_of
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DONE
@@ -107,7 +107,7 @@ class Bandit(BanditState):
         own, normalize = transactions.samplers(seed), bool(getattr(balance, "normalize", False))
         self.belief = spec.belief(len(names), n_features, normalize, own)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
-        self.compiled, self.streamed = is_compiled(self.belief), is_streamed(self.belief)
+        self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
         transactions.set_arms(self, names)
         self.reweighting = begin(balance)

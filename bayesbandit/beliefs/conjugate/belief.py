@@ -7,28 +7,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.conjugate.widened import widened_best
+from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import rounds as kernel
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import Conjugate as ConjugatePrediction
 
 
-class ConjugateBelief(Belief):
+class ConjugateBelief(Belief, Kernel):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
     (`kernels/conjugate/rounds.py`).
     """
 
-    compiled = True  # the kernels play it by `arms` and `settings`
-    streams = True
-    kernels: ClassVar[Any] = kernel
+    functions: ClassVar[Any] = kernel
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         method: Conjugate = plan.method
@@ -51,50 +48,20 @@ class ConjugateBelief(Belief):
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 
-    def played(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """See `beliefs.base.played`: Thompson sampling where a draw is as far from its mean as it
-        is; any other rule."""
+    @property
+    def kernel(self) -> Kernel:
+        return self
+
+    def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
+        """Thompson sampling where a draw is as far from its mean as it is; any other rule."""
         if rule != THOMPSON:
             return rule
         return self.family if param is not None and param[0] == 1.0 else None
 
-    def describe_parameters(self, rows: np.ndarray, available: np.ndarray) -> None:
-        """Fill the available arms' means and parameters into rows (n, width), from which Thompson
-        sampling draws."""
-        kernel.describe_many(rows, self.arms, available, self.settings, self.family)
-
-    # ---- mean rewards ----------------------------------------------------------------------------
-
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
-        n = len(x)
-        return np.tile(self.arms[:, kernel.MEAN], (n, 1)), np.tile(
-            self.arms[:, kernel.SPREAD], (n, 1)
-        )
-
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        which = range(len(self.arms)) if available is None else np.flatnonzero(available)
-        values = np.stack([self.known(int(k)).draw(size, rng) for k in which], axis=1)
-        return np.repeat(values[:, None], len(x), axis=1)
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
-        the `available`."""
-        which = np.ones(len(self.arms), np.bool_) if available is None else np.asarray(available)
-        alphas, of = np.unique(np.broadcast_to(np.ravel(alpha), len(x)), return_inverse=True)
-        found = np.array([self._best(float(a), which) for a in alphas])
-        return found.reshape(len(alphas), -1)[of]
-
-    def _best(self, alpha: float, which: np.ndarray) -> np.ndarray:
-        """P(arm is best) among these arms: (A,)."""
-        arms = np.ascontiguousarray(self.arms[which])
-        if alpha != 1.0:
-            return widened_best(arms[:, :SHAPE], arms[:, kernel.MEAN], self.family, alpha)
-        out = np.empty(len(self.arms))
-        best(self.arms, which, self.family, out)
-        return out[which]
+    def predict(self, x: np.ndarray) -> ConjugatePrediction:
+        shape = len(x), len(self.arms)
+        a, b = (np.broadcast_to(self.arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
+        return ConjugatePrediction("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -107,12 +74,11 @@ class ConjugateBelief(Belief):
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
         kernel.update_many(self.arms, arm, reward, weight, self.settings)
 
-    def regression(
+    def learned(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the kernel takes for these rounds: contexts and rewards, arms and settings."""
+    ) -> tuple[np.ndarray, np.ndarray]:
         self.check_rewards(x, reward)
-        return x, np.ascontiguousarray(reward), self.arms, self.settings
+        return x, np.ascontiguousarray(reward)
 
     def check_rewards(self, x: np.ndarray, reward: np.ndarray) -> None:
         """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
+from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -22,6 +22,7 @@ from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
 
 
@@ -157,19 +158,8 @@ class SampledBelief(ByDraws):
             )
         return found
 
-    def parts(self, x: np.ndarray) -> list[slice]:
-        step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))
-        return [slice(i, i + step) for i in range(0, len(x), step)]
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K); where these are affine in the variables,
-        those of the variables' means."""
-        draws = [self.current(g) for g in range(len(self.chains))]
-        if not (all(draws) and getattr(self.plan.method, "affine", False)):
-            return self.moments(x)[0]
-        centres = [{k: v.mean(axis=0, keepdims=True) for k, v in d.items()} for d in draws]
-        means = [self.plan.mean_reward(centre, x)[0] for centre in centres]
-        return means[0] if self.joint else np.stack(means, axis=1)
+    def at_once(self, x: np.ndarray) -> int:
+        return AT_ONCE // (self.spec.draws * len(self.n))
 
     # ---- rewards ---------------------------------------------------------------------------------
 

@@ -8,11 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, below, moments_of, shared
-from bayesbandit.beliefs.shared.comparison import Comparison
+from bayesbandit.beliefs.base import Belief, below
 from bayesbandit.checks import declares, integer, shown
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
+from bayesbandit.predictions import Prediction
 
 
 @dataclass(frozen=True)
@@ -86,84 +84,25 @@ class SharedBelief(Belief):
     @property
     def computes_when_asked(self) -> bool:
         """Whether it changes as it is asked."""
-        return getattr(self.common, "computes_when_asked", False)
+        return self.common.computes_when_asked
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = moments_of(self.common, self._rows(x))
-        return mean.reshape(x.shape[:2]), sd.reshape(x.shape[:2])
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        return np.reshape(self.common.mean(self._rows(x)), x.shape[:2])
-
-    def _rows(self, x: np.ndarray) -> np.ndarray:
-        """All rows of contexts (n, K, d), which a balance of one's own may ask of: (n K, d)."""
+    def predict(self, x: np.ndarray) -> Prediction:
+        """At contexts (n, K, d), or (n, m, d) of any m rows of features."""
         if x.ndim != 3 or x.shape[2] != self.n_features:
             d = self.n_features
             raise ValueError(
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
-        return x.reshape(-1, self.n_features)
+        tells = declares(self.common, "predict_together", ("predict",)) is not None
+        if tells and not self.new.any():
+            return self.common.predict_together(x)
+        return Belief.predict_together(self.common, x)
 
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        x = x if available is None else x[:, available]
-        if self._are_independent():
-            mean, sd = self.moments(x)
-            return mean + np.minimum(sd, HUGE) * rng.standard_normal((size, 1, x.shape[1]))
-        drawn = self.common.draw(self._rows(x), size, rng)
-        return np.reshape(drawn, (size, *x.shape[:2]))
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        if self._are_independent():
-            mean, sd = self.moments(x[:, which])
-            scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)
-            return best_of_location_scale(mean, scale, np.full_like(scale, np.inf))
-        params = np.column_stack([np.ravel(alpha), np.zeros(np.size(alpha))])
-        if (comparison := self._compared(x, which, params)) is None:
-            return super().best(x, alpha, available)
-        return comparison.probabilities()
-
-    def _are_independent(self) -> bool:
-        """Whether a row's mean reward is drawn by itself, of a mean and a standard deviation: one
-        normal for all rows would never tell them apart."""
-        return declares(self.common, "independent", ("draw", "best")) is True
-
-    def compare(
-        self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, params: np.ndarray
-    ) -> Comparison | None:
-        """Thompson sampling with these α and least probabilities, whose probabilities are computed
-        when they are asked for: the moments go into rows (n, width). None: not by this belief."""
-        comparison = None if self.new.any() else self._compared(x, available, params)
-        if comparison is not None:
-            put_moments(rows, self.n_features, available, *self.moments(x), np.nan)
-        return comparison
-
-    def _compared(
-        self, x: np.ndarray, available: np.ndarray, params: np.ndarray
-    ) -> Comparison | None:
-        """The arms in coordinates whose posterior is normal or Student-t, if there are some."""
-        asked = ("moments", "draw", "best", "coordinates")
-        if declares(self.common, "orders_by_coordinates", asked) is not True:
-            return None
-        arms = np.flatnonzero(available)
-        z, offset, known = self.common.coordinates(x[:, arms].reshape(-1, self.n_features))
-        return Comparison(arms, z, offset, known, params)
-
-    def describe_arms(
-        self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, alpha: np.ndarray | None
-    ) -> None:
-        """Fill the moments of the available arms at x (n, K, d) into rows (n, width), and for
-        Thompson sampling with spreads α (1,) or (n,) their probabilities."""
-        mean, sd = self.moments(x)
-        last: Any = np.where(self.new, -np.inf, np.inf)
-        if alpha is not None:
-            last = shared(self.new, available, lambda old: self.best(x, alpha, old))
-        put_moments(rows, self.n_features, available, mean, sd, last)
+    def at_once(self, x: np.ndarray) -> int:
+        return self.common.at_once(x.reshape(-1, x.shape[2])) // x.shape[1]
 
     def decided(self, n: int) -> None:
         self.common.decided(n)
