@@ -198,12 +198,9 @@ def _entries(
         return kind, scale, np.where(new, -last, last)
 
     def among(old: np.ndarray) -> np.ndarray:
-        some = prediction if old.all() else prediction.among(old)
-        return (
-            best_of(some, params[:, 0])
-            if bandit.rule is not None
-            else chosen(bandit.policy, some, t)
-        )
+        if bandit.rule is None:
+            return chosen(bandit.policy, prediction.among(old), t)  # a copy, its own to change
+        return best_of(prediction if old.all() else prediction.among(old), params[:, 0])
 
     return rules.TABULATED, prediction.sd, shared(new, available, among)
 

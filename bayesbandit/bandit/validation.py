@@ -63,7 +63,7 @@ def check_policy(policy: Any) -> None:
     if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
         raise TypeError(
             "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
-            f"have a method probabilities(belief, x, t) -> (n, K); got {shown(policy)}"
+            f"have a method probabilities(prediction, t) -> (n, K); got {shown(policy)}"
         )
 
 

@@ -172,10 +172,10 @@ def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):
 
 def test_what_the_kernels_play_and_in_which_rows():
     belief = bandit().belief
-    assert belief.played(THOMPSON, (1.0, 0.0)) == BETA
-    assert belief.played(THOMPSON, (1.5, 0.0)) is None
-    assert belief.played(THOMPSON, None) is None
-    assert belief.played(UCB, None) == UCB
+    assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA
+    assert belief.kernel.kind(THOMPSON, (1.5, 0.0)) is None
+    assert belief.kernel.kind(THOMPSON, None) is None
+    assert belief.kernel.kind(UCB, None) == UCB
 
 
 @models
