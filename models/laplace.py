@@ -2,7 +2,7 @@
 
     r_i | θ, σ² ~ N(x_iᵀθ, σ²/w_i),    θ_j ~ Laplace(0, b),    σ² ~ InverseGamma(1, 1)
 
-The prior's scale b = 1/λ does not follow the noise, so that λ says how much the coefficients are
+The prior's scale b = 1/λ does not depend on σ, so that λ alone says how much the coefficients are
 shrunk; `bayesian_lasso` scales it by σ. The posterior's mode is the LASSO with penalty 2σ²/b.
 """
 
