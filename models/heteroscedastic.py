@@ -2,8 +2,8 @@
 
     r_i | θ, γ ~ N(x_iᵀθ, exp(2x_iᵀγ)/w_i),    θ_j ~ N(0, 1),    γ_j ~ N(0, 1/4)
 
-Contexts with noisy rewards tell less about θ. With a constant column in x, γ also has a constant.
-Then the general level of σ is learned too.
+Contexts with noisy rewards tell less about θ. Add a constant column to x
+to learn the general level of σ.
 """
 
 import pymc as pm

@@ -5,8 +5,8 @@
     θ_j              ~ N(0, 1)
     σ²               ~ InverseGamma(1, 1)
 
-With q integrated out this is `student_t`. Given q it is a weighted ridge regression. Given θ each q_i
-is Gamma: an outlying reward gets a small q_i.
+With q integrated out this is `student_t`. Given q it is a weighted ridge regression. Given θ each
+q_i is Gamma: an outlying reward gets a small q_i.
 """
 
 import pymc as pm
