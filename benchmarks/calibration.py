@@ -193,9 +193,10 @@ normal, and PyMC draws the rewards from the declaration itself. The engine then 
 posterior from a cold start. If that posterior is correct, the rank of the true value among {draws}
 independent posterior draws is uniform on {cells} values.
 
-The quantities are every element of each variable (only the first of a variable with one element
-for each row), the mean reward at a context, and the log likelihood. The log likelihood depends on
-the data. So it detects an engine that ignores some of them (Talts et al. 2018; Modrák et al. 2023).
+The quantities are the elements of each variable, the mean reward at a context, and the log
+likelihood. Of a variable with one element for each row, only the first element is used. The log
+likelihood depends on the data, so that it detects an engine that ignores some of them (Talts et al.
+2018; Modrák et al. 2023).
 
 **The test.** It compares the ECDF of the ranks with bands that hold at all points at once
 (Säilynoja, Bürkner and Vehtari 2022). The p-value is computed exactly, without simulation.
