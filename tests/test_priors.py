@@ -83,7 +83,7 @@ def test_text_is_for_people():
         ("name: no_such_model", "there is no model 'no_such_model'; there are: .*ridge"),
         (
             "name: robust\npriors: {sigma: {dist: HalfNorml}}",
-            "prior 'sigma': cannot name the distribution 'HalfNorml', did you mean 'HalfNormal'.*Gamma",
+            "cannot name the distribution 'HalfNorml', did you mean 'HalfNormal'.*Gamma",
         ),
         ("name: robust\npriors: {sigma: {dist: Model}}", "cannot name the distribution 'Model'"),
         ("name: robust\npriors: {sigma: {dist: [Gamma]}}", "cannot name the distribution"),
