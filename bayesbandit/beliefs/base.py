@@ -25,13 +25,13 @@ class Kernel(Protocol):
     """The compiled way of a belief: arrays by which compiled functions learn rounds, and decide
     them where `kind` says how. An extra: `Belief.kernel` is None where there is none.
 
-    functions: the module of these functions, as `kernels.rounds`. plain: whether they learn by the
-    contexts of rounds as they are.
+    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn by contexts
+    as they are.
     """
 
     arms: Array
     settings: Array
-    functions: ClassVar[Any] = rounds
+    functions: ClassVar[rounds.Kernels] = rounds.REGRESSIONS
     plain: ClassVar[bool] = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:

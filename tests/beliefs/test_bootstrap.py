@@ -172,7 +172,7 @@ def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
     bandit = preset(2, 3)
     bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
     with pytest.raises(
-        TypeError, match=r"no posterior of coefficients: bandit.belief.moments\(x\) and"
+        TypeError, match=r"no posterior of coefficients: bandit.belief.predict\(x\) tells"
     ):
         bandit.posterior(0)
     assert moments_of(bandit.belief, np.eye(3))[0].shape == (3, 2)

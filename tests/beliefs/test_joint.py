@@ -27,10 +27,10 @@ def joint(name, n_arms, n=20, seed=0):
 @pytest.mark.parametrize("n_arms", [1, 3])
 def test_moments_in_closed_form(name, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms)
-    ours, root, ours_df = belief.together(probe())
-    close(ours, mean)
-    close(root @ root.transpose(0, 2, 1), spread)
-    assert ours_df == df
+    ours = belief.predict(probe())
+    close(ours.mean, mean)
+    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
+    assert ours.df == df
     variance = closed_form.variance(spread, df)
     close(moments_of(belief, probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
 
@@ -154,7 +154,7 @@ def test_any_rounds(seed, n_arms, n):
     rows = data(seed=seed, n=n, K=n_arms)
     belief = learn(believed(MODELS[name], n_arms), rows)
     mean, spread, _ = closed_form.mean_rewards(name, rows, n_arms, probe())
-    ours, root, _ = belief.together(probe())
-    close(ours, mean)
-    close(root @ root.transpose(0, 2, 1), spread)
-    np.testing.assert_allclose(belief.predict(probe()).best().sum(axis=1), 1.0, atol=1e-12)
+    ours = belief.predict(probe())
+    close(ours.mean, mean)
+    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
+    np.testing.assert_allclose(ours.best().sum(axis=1), 1.0, atol=1e-12)

@@ -84,14 +84,13 @@ def test_a_frozen_draw_stays_until_the_next_reward():
     """The paper's Appendix C: one draw for each arm, picked among the sampler's."""
     model, rows = bb.load_model("bayesian_lasso"), data(n=30)
     belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
-    table = np.zeros((50, D))
-    table[:, :D] = np.random.default_rng(0).normal(size=(50, D))
-    belief.predict(table), belief.decided(len(table))
+    table = np.random.default_rng(0).normal(size=(50, D))
+    found = belief.predict(table)
+    belief.decided(len(table))
     before = belief.values(probe())
     assert before.shape == (4, K, 1)
     np.testing.assert_array_equal(moments_of(belief, probe())[1], 0.0)
-    p = table[:, D + 2 * K : D + 3 * K]
-    np.testing.assert_array_equal(p, np.eye(K)[table[:, D : D + K].argmax(axis=1)])
+    np.testing.assert_array_equal(found.best(), np.eye(K)[found.mean.argmax(axis=1)])
     belief.predict(table), belief.decided(len(table))
     np.testing.assert_array_equal(belief.values(probe()), before)
     learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})

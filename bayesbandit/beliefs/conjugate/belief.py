@@ -12,7 +12,8 @@ from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
-from bayesbandit.kernels.conjugate import rounds as kernel
+from bayesbandit.kernels.conjugate import arms as kernel
+from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate as ConjugatePrediction
@@ -22,10 +23,10 @@ class ConjugateBelief(Belief, Kernel):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
-    (`kernels/conjugate/rounds.py`).
+    (`kernels/conjugate/arms.py`).
     """
 
-    functions: ClassVar[Any] = kernel
+    functions: ClassVar[Kernels] = NUMBERS
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         method: Conjugate = plan.method
@@ -71,8 +72,8 @@ class ConjugateBelief(Belief, Kernel):
         """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
         self.check_rewards(x, reward)
         weight = np.ones(len(x)) if weight is None else weight
-        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
-        kernel.update_many(self.arms, arm, reward, weight, self.settings)
+        x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
+        NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
     def learned(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
