@@ -66,7 +66,7 @@ def test_an_arm_is_chosen_as_often_as_it_says(name, d):
 def test_probabilities_asked_for_late_are_those_of_then(name, policy):
     made = played(bandit(name, policy))
     then, decision, some = made.probabilities()[0], made.choose(), made.choose(arms=["a", "c"])
-    best = made.belief.best(EMPTY, 1.0, np.array([True, False, True]))[0]
+    best = made.belief.predict(EMPTY).among(np.array([True, False, True])).best()[0]
     floor = 0.05 if policy == "floored" else 0.0
     played(made, 30, seed=8)
     np.testing.assert_array_equal(decision.probabilities, then)

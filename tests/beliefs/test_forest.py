@@ -354,7 +354,7 @@ def test_normalised_weights_have_no_scale():
 def test_a_draw_is_normal_and_its_propensity_exact():
     belief, x, *_ = learned()
     mean, sd = moments_of(belief, x[:4])
-    draws = belief.draw(x[:4], 20_000, np.random.default_rng(0))
+    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
     np.testing.assert_allclose(
