@@ -29,7 +29,7 @@ from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import Balance, weight_source
+from bayesbandit.weighting.base import Balance, is_normalized, weight_source
 from bayesbandit.weighting.propensity import Unweighted
 from bayesbandit.weighting.reweighting import begin
 from bayesbandit.weighting.summary import summary
@@ -104,7 +104,7 @@ class Bandit(BanditState):
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
-        own, normalize = transactions.samplers(seed), bool(getattr(balance, "normalize", False))
+        own, normalize = transactions.samplers(seed), is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, own)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
         self.has_kernel = kernel_of(self.belief) is not None

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.tables.encoder import Encoder, numbers_only
@@ -70,7 +71,7 @@ class BanditState:
     @property
     def model(self) -> Any:
         """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
-        return getattr(self.spec, "declared", self.spec)
+        return self.spec.declared if isinstance(self.spec, Sampling) else self.spec
 
     @property
     def arms(self) -> tuple[Name, ...]:

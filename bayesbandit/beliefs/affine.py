@@ -22,6 +22,8 @@ from bayesbandit.kernels import ridge_state
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Joint, LocationScale, Prediction
 
+Array = np.ndarray
+
 
 class AffineBelief(Belief):
     """K arms with a model each, all of the same declaration: `inner` has one φ for each.
@@ -63,7 +65,7 @@ class AffineBelief(Belief):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.plan.model.name}, n_arms={len(self.n)})"
 
-    def features(self, x: np.ndarray, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def features(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         """z (n, D) and offsets A m₀ + b (n,) of rows; of arms that share a model, without `arm`, of
         every arm: (n, K, D) and (n, K)."""
         if self.map is None:
@@ -87,18 +89,23 @@ class AffineBelief(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def predict(self, x: np.ndarray) -> Prediction:
+    def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
         inner = self.inner.predict(z)
         return LocationScale(inner.mean + offset[:, None], inner.scale, inner.df)
 
-    def predict_together(self, x: np.ndarray) -> Joint:
+    def predict_together(self, x: Array) -> Joint:
         n, m, d = x.shape
         return together(*self.features(x.reshape(-1, d)), self.inner.posterior(0), n, m)
 
     def observed(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any, own: Any = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self,
+        x: Array,
+        arm: Array,
+        reward: Array,
+        weight: Array | None,
+        own: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
         """Rows z (n, D), their posteriors' numbers and rewards (n,) of the inner regression. Where
         a row has a precision of its own, p = πw, it is one of variance 1/w in √π z and √π y.
 
@@ -113,16 +120,13 @@ class AffineBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
         self.inner.update(*self.observed(x, arm, reward, weight), weight)
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         z, _, rest = self.observed(x, arm, reward, weight)
         self.inner.reweigh(due, z, arm, rest, weight)
@@ -155,7 +159,7 @@ class AffineBelief(Belief):
         mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, D)
         return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows, self.known(k), 0)
 
@@ -181,8 +185,6 @@ class Inner(Kernel):
     def kind(self, rule: int, param: tuple[float, float] | None) -> None:
         return None
 
-    def learned(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         z, _, rest = self.belief.observed(x, arm, reward, weight)
         return np.ascontiguousarray(z), rest

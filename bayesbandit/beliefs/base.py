@@ -148,6 +148,7 @@ class Belief(Protocol):
         raise _missing(self, "restore", "a saved bandit is loaded")
 
 
+@runtime_checkable
 class BeliefModel(Protocol):
     """What makes the belief of a bandit: `Ridge`, or one's own."""
 
@@ -157,6 +158,22 @@ class BeliefModel(Protocol):
         """The belief about K arms before any data; `normalize`: scale each arm's weights to mean
         1."""
         ...
+
+
+@runtime_checkable
+class Refusing(Protocol):
+    """A model that may not be weighted."""
+
+    def refuses_weights(self, n_arms: int, n_features: int) -> str:
+        """Return why observations cannot be weighted; "" if they can."""
+        ...
+
+
+@runtime_checkable
+class ComparingArms(Protocol):
+    """A model that says which arm is best, and nothing of a row of features alone."""
+
+    compares_arms: ClassVar[bool]
 
 
 class Snapshot(Protocol):
@@ -174,6 +191,11 @@ class Snapshot(Protocol):
     def state(self) -> dict[str, Array]:
         """All of it, as arrays."""
         ...
+
+
+def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
+    """Return why observations of a model cannot be weighted; "" if they can."""
+    return model.refuses_weights(n_arms, n_features) if isinstance(model, Refusing) else ""
 
 
 def check(belief: Any, maker: str) -> None:
@@ -229,9 +251,9 @@ def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def _missing(belief: Any, method: str, when: str) -> TypeError:
+def _missing(belief: object, method: str, when: str) -> TypeError:
     return TypeError(f"{_kind(belief)} needs a method `{method}`, where {when}")
 
 
-def _kind(belief: Any) -> str:
+def _kind(belief: object) -> str:
     return type(belief).__name__

@@ -15,6 +15,8 @@ from bayesbandit.checks import floats
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 
+Array = np.ndarray
+
 
 class ByDraws(Belief):
     """K arms whose mean rewards are known by S draws: write `values`, and `learn` if something is
@@ -28,9 +30,12 @@ class ByDraws(Belief):
     joint: bool = False
 
     def __init__(
-        self, n_arms: int, n_features: int, normalize: bool = False,
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """normalize: scale each arm's weights to mean 1."""
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
@@ -42,7 +47,7 @@ class ByDraws(Belief):
         return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
 
     @abstractmethod
-    def values(self, x: np.ndarray) -> np.ndarray:
+    def values(self, x: Array) -> Array:
         """Mean rewards at x (n, d) under the draws: (n, K, S); NaN of an arm of which there are
         none so far."""
 
@@ -59,7 +64,7 @@ class ByDraws(Belief):
         key = (*self.seed.spawn_key, k, int(self.n[k]) if n is None else n)
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
-    def rows(self, k: int | None = None) -> dict[str, np.ndarray]:
+    def rows(self, k: int | None = None) -> dict[str, Array]:
         """The rounds of arm k, or of all with their arms: x (n, d), reward, weight, arm (n,), by
         role; each arm's weights of mean 1 if they are normalised."""
         rows = self.rounds.of(k)
@@ -71,7 +76,7 @@ class ByDraws(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def _all(self, x: np.ndarray) -> np.ndarray:
+    def _all(self, x: Array) -> Array:
         """What `values` gives at x (n, d), checked."""
         what, n, K = f"{type(self).__name__}.values", len(x), len(self.n)
         values = floats(self.values(x.copy()), what)
@@ -84,30 +89,27 @@ class ByDraws(Belief):
                 raise ValueError(f"{what} must be finite, or NaN of the whole arm; got {odd[0]}")
         return values
 
-    def at_once(self, x: np.ndarray) -> int:
+    def at_once(self, x: Array) -> int:
         S = self._all(x[:1]).shape[2] if len(x) > 1 else 1
         return AT_ONCE // (S * len(self.n))
 
-    def predict(self, x: np.ndarray) -> Prediction:
+    def predict(self, x: Array) -> Prediction:
         return Draws(self._all(x), joint=self.joint)
 
-    def predict_together(self, x: np.ndarray) -> Prediction:
+    def predict_together(self, x: Array) -> Prediction:
         n, m, d = x.shape
         return Draws(self._all(x.reshape(-1, d)).reshape(n, m, -1), joint=True)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         self.rounds.append(x, arm, reward, weight)
         self.n, self.refitted = self.n + np.bincount(arm, minlength=len(self.n)), {}
         self.learn(sorted(set(arm.tolist())))
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         self.rounds.replace(x, arm, reward, weight)
         self.refitted = {}
         self.learn(due)
@@ -148,7 +150,7 @@ class ByDraws(Belief):
 class ByNormal(ByDraws):
     """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""
 
-    def predict(self, x: np.ndarray) -> LocationScale:
+    def predict(self, x: Array) -> LocationScale:
         found = super().predict(x)
         return LocationScale(found.mean, found.sd)
 

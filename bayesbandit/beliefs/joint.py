@@ -14,6 +14,8 @@ from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Joint
 
+Array = np.ndarray
+
 
 class JointBelief(AffineBelief):
     """K arms that share a model: one φ for all, so that their mean rewards depend on each other.
@@ -36,7 +38,7 @@ class JointBelief(AffineBelief):
         """One for all arms."""
         return 1
 
-    def predict(self, x: np.ndarray) -> Joint:
+    def predict(self, x: Array) -> Joint:
         z, offset = self.features(x)
         posterior = self.inner.posterior(0)
         spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
@@ -44,21 +46,18 @@ class JointBelief(AffineBelief):
         root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
         return Joint(z @ posterior.location + offset, root, posterior.df)
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         self._learn(x, arm, reward, weight)
         self.rounds.append(x, arm, reward, weight)
 
-    def _learn(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
+    def _learn(self, x: Array, arm: Array, reward: Array, weight: Array | None) -> None:
         one = np.zeros(len(x), dtype=np.int64)
         self.inner.update(*self.observed(x, one, reward, weight, arm), weight)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         self.rounds.replace(x, arm, reward, weight)
         self._learn_again(len(self.n))
 
@@ -85,7 +84,7 @@ class JointBelief(AffineBelief):
         self._begin()
         self._learn(**self.rounds.of())
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """What is known of all arms' variables."""
         return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
 

@@ -65,7 +65,11 @@ class Levels:
         one_of(self.intercept, "intercept", (True, False))
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> LevelsBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
@@ -132,7 +136,7 @@ class LevelsBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds one by one: each is learned at the level where its arm is wide, which is the one
         that took it if the reward comes before the next decision."""
         weight = np.ones(len(x)) if weight is None else weight

@@ -18,8 +18,10 @@ from bayesbandit.kernels.rules import UCB, tail_at
 from bayesbandit.predictions import Joint, LocationScale
 from bayesbandit.runtime.compiling import interpreted, without
 
+Array = np.ndarray
 
-def aligned(rows: int, width: int) -> np.ndarray:
+
+def aligned(rows: int, width: int) -> Array:
     """An uninitialised float64 array (rows, width) that begins a cache line."""
     buffer = np.empty(rows * width + 8)
     start = -buffer.ctypes.data // 8 % 8
@@ -32,7 +34,7 @@ class Regression(Protocol):
     @property
     def intercept(self) -> Any: ...
 
-    def settings(self, n_features: int, normalize: bool) -> np.ndarray:
+    def settings(self, n_features: int, normalize: bool) -> Array:
         """What the kernels take (`kernels/ridge_state.py`)."""
         ...
 
@@ -45,9 +47,13 @@ class LinearBelief(Belief, Kernel):
     """
 
     def __init__(
-        self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
-        prior: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Regression,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        prior: tuple[Array, Array] | None = None,
+    ) -> None:
         """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
         self.model = model
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
@@ -63,7 +69,7 @@ class LinearBelief(Belief, Kernel):
         for arm in self.arms:
             self._begin(arm)
 
-    def _begin(self, arm: np.ndarray) -> None:
+    def _begin(self, arm: Array) -> None:
         """An arm before any data; without a prior of its own in Python, so that nothing need be
         compiled."""
         begin: Any = kernel.initialise
@@ -74,7 +80,7 @@ class LinearBelief(Belief, Kernel):
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
-    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
         return self.arms[:, ridge_state.N]
 
@@ -87,22 +93,22 @@ class LinearBelief(Belief, Kernel):
         return int(self.settings[ridge_state.D_])
 
     @property
-    def sigma2(self) -> np.ndarray:
+    def sigma2(self) -> Array:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
         return self.arms[:, ridge_state.SIGMA2]
 
     @property
-    def lam(self) -> np.ndarray:
+    def lam(self) -> Array:
         """The penalty λ of each arm (K,)."""
         return self.arms[:, ridge_state.LAM]
 
-    def design(self, x: np.ndarray) -> np.ndarray:
+    def design(self, x: Array) -> Array:
         """Contexts (n, d) with their constant column, where there is one: (n, D)."""
         if self.n_columns == x.shape[1]:
             return np.ascontiguousarray(x)
         return np.column_stack([x, np.ones(len(x))])
 
-    def predict(self, x: np.ndarray) -> LocationScale:
+    def predict(self, x: Array) -> LocationScale:
         K, D = len(self.arms), self.n_columns
         rows = np.empty((len(x), interpreted(tail_at)(D, K)))
         rows[:, :D] = self.design(x)
@@ -110,13 +116,11 @@ class LinearBelief(Belief, Kernel):
         mean, scale, df = (rows[:, D + i * K : D + (i + 1) * K] for i in range(3))
         return LocationScale(mean, scale, np.abs(df))
 
-    def predict_together(self, x: np.ndarray) -> Joint:
+    def predict_together(self, x: Array) -> Joint:
         n, m, d = x.shape
         return together(self.design(x.reshape(-1, d)), 0.0, LinearBelief.posterior(self, 0), n, m)
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
@@ -124,9 +128,8 @@ class LinearBelief(Belief, Kernel):
         learn(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
@@ -135,7 +138,7 @@ class LinearBelief(Belief, Kernel):
             rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
         kernel.pool_noise(self.arms, self.settings)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
@@ -154,9 +157,7 @@ class LinearBelief(Belief, Kernel):
             weighted=weighted,
         )
 
-    def learned(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         return self.design(x), np.ascontiguousarray(reward)
 
     def snapshot(self) -> Self:
@@ -164,10 +165,10 @@ class LinearBelief(Belief, Kernel):
         core = ridge_state.core_width(self.n_columns)
         return self._of(self.arms[:, :core].copy())
 
-    def recall(self, state: dict[str, np.ndarray]) -> Self:
+    def recall(self, state: dict[str, Array]) -> Self:
         return self._of(state["arms"])
 
-    def _of(self, arms: np.ndarray) -> Self:
+    def _of(self, arms: Array) -> Self:
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), arms=arms)
         return twin
@@ -213,7 +214,7 @@ class LinearBelief(Belief, Kernel):
         self.arms = arms
 
 
-def together(z: np.ndarray, offset: np.ndarray | float, known: Any, n: int, m: int) -> Joint:
+def together(z: Array, offset: Array | float, known: LinearPosterior, n: int, m: int) -> Joint:
     """Return the mean rewards z θ + b of n times m rows that share θ: z (n m, D), b (n m,) or a
     number, and what is known of θ, `location` (D,), `spread` (D, D) and `df`."""
     mean = product(z, known.location[:, None])[:, 0] + offset

@@ -90,9 +90,8 @@ class Pooled:
 
     def fork(self) -> Pooled:
         twin = copy(self)
-        for name in ("periods", "beliefs", "rules", "arms"):
-            setattr(twin, name, list(getattr(self, name)))
-        twin.summed = dict(self.summed)
+        twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
+        twin.rules, twin.arms, twin.summed = list(self.rules), list(self.arms), dict(self.summed)
         return twin
 
     def state(self) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate as ConjugatePrediction
 
+Array = np.ndarray
+
 
 class ConjugateBelief(Belief, Kernel):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
@@ -45,7 +47,7 @@ class ConjugateBelief(Belief, Kernel):
         return f"ConjugateBelief({self.plan.model.name}, n_arms={len(self.arms)})"
 
     @property
-    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 
@@ -59,29 +61,25 @@ class ConjugateBelief(Belief, Kernel):
             return rule
         return self.family if param is not None and param[0] == 1.0 else None
 
-    def predict(self, x: np.ndarray) -> ConjugatePrediction:
+    def predict(self, x: Array) -> ConjugatePrediction:
         shape = len(x), len(self.arms)
         a, b = (np.broadcast_to(self.arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
         return ConjugatePrediction("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
         self.check_rewards(x, reward)
         weight = np.ones(len(x)) if weight is None else weight
         x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
         NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
-    def learned(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         self.check_rewards(x, reward)
         return x, np.ascontiguousarray(reward)
 
-    def check_rewards(self, x: np.ndarray, reward: np.ndarray) -> None:
+    def check_rewards(self, x: Array, reward: Array) -> None:
         """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""
         door = self.plan.method.door
         broken = np.flatnonzero(door.broken(np.asarray(reward)))
@@ -94,9 +92,8 @@ class ConjugateBelief(Belief, Kernel):
             )
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         for k in due:
             mine = arm == k
@@ -110,7 +107,7 @@ class ConjugateBelief(Belief, Kernel):
         method: Conjugate = self.plan.method
         return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Posterior:
         """What is known of arm k. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
@@ -140,6 +137,6 @@ class ConjugateBelief(Belief, Kernel):
         """Forget arm k; those behind it move up."""
         self._rearrange(np.delete(self.arms, k, axis=0))
 
-    def _rearrange(self, arms: np.ndarray) -> None:
+    def _rearrange(self, arms: Array) -> None:
         kernel.renew_all(arms, self.settings)
         self.arms = arms

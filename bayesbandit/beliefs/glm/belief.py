@@ -30,6 +30,8 @@ from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Alpha, Joint, Prediction
 
+Array = np.ndarray
+
 
 class Increasing(Prediction):
     """Mean rewards that increase with η, which is predicted: arms are ordered as their η are."""
@@ -38,26 +40,26 @@ class Increasing(Prediction):
         self.eta, self.family = eta, family
 
     @cached_property
-    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+    def moments(self) -> tuple[Array, Array]:
         """Means and standard deviations (n, K), η being normal."""
         return self.family.moments(self.eta.mean, self.eta.sd)
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Array:
         return self.moments[0]
 
     @property
-    def sd(self) -> np.ndarray:
+    def sd(self) -> Array:
         return self.moments[1]
 
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.family.mean(self.eta.draw(size, rng))
 
-    def best(self, alpha: Alpha = 1.0) -> np.ndarray:
+    def best(self, alpha: Alpha = 1.0) -> Array:
         """Of η, α times as far from its mean."""
         return self.eta.best(alpha)
 
-    def among(self, arms: np.ndarray) -> Increasing:
+    def among(self, arms: Array) -> Increasing:
         return Increasing(self.eta.among(arms), self.family)
 
     def ranking(self) -> Joint | None:
@@ -93,17 +95,15 @@ class LinearizedBelief(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def predict(self, x: np.ndarray) -> Prediction:
+    def predict(self, x: Array) -> Prediction:
         return Increasing(self.inner.predict(x), self.glm.family)
 
-    def predict_together(self, x: np.ndarray) -> Prediction:
+    def predict_together(self, x: Array) -> Prediction:
         return Increasing(self.inner.predict_together(x), self.glm.family)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
         1); nothing of them where a reward has likelihood 0, whatever the variables are."""
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
@@ -149,9 +149,8 @@ class LinearizedBelief(Belief):
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         self.rounds.replace(x, arm, reward, weight)
         self._settle([0] if self.joint else due)
 
@@ -190,7 +189,7 @@ class LinearizedBelief(Belief):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Draws of arm k's variables; of arms that share the model, of all of them."""
         g, rng = 0 if self.joint else k, np.random.default_rng(0)
         _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
@@ -209,8 +208,8 @@ class LinearizedBelief(Belief):
         self.inner.inner.restore({"arms": state["arms"]})
         self.rounds.restore(state["rounds"], len(self.n))
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        for name in ("total", "due"):
-            own, found = getattr(self, name), state[name]
+        for name, own in {"total": self.total, "due": self.due}.items():
+            found = state[name]
             if found.shape != own.shape or not (np.isfinite(found) & (found >= 0.0)).all():
                 raise ValueError(f"{name} must be {own.shape}, ≥ 0; got {found}")
             own[:] = found

@@ -76,7 +76,11 @@ class PolicyMixture:
         return min(most, self.exploration * math.sqrt(log / (K * n)))
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> PolicyBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
@@ -124,7 +128,7 @@ class PolicyBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1)."""
         low, high = self.spec.rewards
         if not ((reward >= low) & (reward <= high)).all():

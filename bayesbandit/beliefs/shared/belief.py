@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, below
+from bayesbandit.beliefs.base import Belief, ComparingArms, below, refuses_weights
+from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.checks import declares, integer, shown
+from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
+
+Array = np.ndarray
+
+
+@runtime_checkable
+class Declaring(Protocol):
+    """A declared model, as `beliefs.declared.Declared`, which loads PyMC."""
+
+    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
+
+    def refuses_sharing(self, n_features: int) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -30,12 +43,13 @@ class Shared:
     def __post_init__(self) -> None:
         if isinstance(self.model, Shared):
             raise TypeError(f"the arms share one model; got {shown(self.model)}")
-        if getattr(self.model, "compares_arms", False):
+        if isinstance(self.model, ComparingArms) and self.model.compares_arms:
             raise TypeError(
                 f"{shown(self.model)} says which arm is best in a context, and not what a row of "
                 "features is worth: bb.Shared takes models of rewards, as bb.Ridge()"
             )
-        if getattr(getattr(self.model, "declared", self.model), "takes_arm", False):
+        model = self.model.declared if isinstance(self.model, Sampling) else self.model
+        if isinstance(model, RewardModel) and model.takes_arm:
             raise TypeError(
                 f"{shown(self.model)} takes `arm`, and is of all arms by itself: without bb.Shared "
                 "its contexts are (d,)"
@@ -43,21 +57,19 @@ class Shared:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why observations of the model cannot be weighted; "" if they can."""
-        refuses: Any = getattr(self.model, "refuses_weights", lambda n_arms, n_features: "")
-        return str(refuses(1, n_features))
+        return refuses_weights(self.model, 1, n_features)
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """What tells its declaration, where it has one, from another of the same name."""
-        own: Any = getattr(self.model, "fingerprint", lambda n_arms, n_features: "")
-        return str(own(1, n_features))
+        return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> SharedBelief:
         """The belief before any data."""
         integer(n_features, "n_features, of each arm,", least=1)
-        refuses: Any = getattr(self.model, "refuses_sharing", lambda n_features: "")
-        if why := refuses(n_features):
+        why = self.model.refuses_sharing(n_features) if isinstance(self.model, Declaring) else ""
+        if why:
             raise ValueError(f"{why}: to bb.Shared all arms would be alike")
         return SharedBelief(self.model.belief(1, n_features, normalize, seed), n_arms)
 
@@ -71,14 +83,14 @@ class SharedBelief(Belief):
 
     of_arms = True
 
-    def __init__(self, common: Any, n_arms: int) -> None:
+    def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
 
     def __repr__(self) -> str:
         return f"SharedBelief({shown(self.common)}, n_arms={len(self.n)})"
 
     @property
-    def new(self) -> np.ndarray:
+    def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
 
     @property
@@ -88,7 +100,7 @@ class SharedBelief(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def predict(self, x: np.ndarray) -> Prediction:
+    def predict(self, x: Array) -> Prediction:
         """At contexts (n, K, d), or (n, m, d) of any m rows of features."""
         if x.ndim != 3 or x.shape[2] != self.n_features:
             d = self.n_features
@@ -101,7 +113,7 @@ class SharedBelief(Belief):
             return self.common.predict_together(x)
         return Belief.predict_together(self.common, x)
 
-    def at_once(self, x: np.ndarray) -> int:
+    def at_once(self, x: Array) -> int:
         return self.common.at_once(x.reshape(-1, x.shape[2])) // x.shape[1]
 
     def decided(self, n: int) -> None:
@@ -109,9 +121,7 @@ class SharedBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds by the features x (n, d) of the chosen arms: see `Belief.update`."""
         known = np.array(self.common.n)
         self.common.update(x, np.zeros_like(arm), reward, weight)
@@ -123,9 +133,8 @@ class SharedBelief(Belief):
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """All of them: those of arms that are gone are of the common posterior, too."""
         self.common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
 
@@ -136,7 +145,7 @@ class SharedBelief(Belief):
         """Forget arm k; what its rounds said of all arms stays."""
         self.n = np.delete(self.n, k)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Any:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         """What is known of all arms. rows: all that the history keeps."""
         return self.common.posterior(0, rows)
 

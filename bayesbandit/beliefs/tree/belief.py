@@ -69,8 +69,8 @@ class PolicyTree:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        model: Any = self.base
-        if isinstance(model, type) or not callable(getattr(model, "belief", None)):
+        model = self.base
+        if isinstance(model, type) or not isinstance(model, BeliefModel):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
                 f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
@@ -87,16 +87,20 @@ class PolicyTree:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why the outcome model cannot learn by weights, where it has to."""
-        refuses: Any = getattr(self.base, "refuses_weights", lambda n_arms, n_features: "")
-        return str(refuses(n_arms, n_features)) if self.balanced else ""
+        return base.refuses_weights(self.base, n_arms, n_features) if self.balanced else ""
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
         model: BeliefModel = self.base
+        seed = np.random.SeedSequence(0) if seed is None else seed
         inner = model.belief(n_arms, n_features, False, seed)
         base.check(inner, type(self.base).__name__)
         return TreeBelief(self, inner, n_arms, n_features)
@@ -110,7 +114,7 @@ class TreeBelief(Belief):
     scores. fitted: rounds that the tree was grown on.
     """
 
-    def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
         self.log = Rounds(n_features + n_arms)
@@ -151,7 +155,7 @@ class TreeBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1), one
         by one."""
         weight = np.ones(len(x)) if weight is None else weight
