@@ -53,6 +53,11 @@ _HOME = {
     "Balance": "weighting.base",
     "Belief": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
+    "Conjugate": "predictions",
+    "Draws": "predictions",
+    "Joint": "predictions",
+    "LocationScale": "predictions",
+    "Prediction": "predictions",
     "Choice": "bandit.player",
     "Player": "bandit.player",
     "Policy": "policies",
@@ -104,6 +109,7 @@ if TYPE_CHECKING:
         choice_probabilities,
     )
     from bayesbandit.posteriors.fitting import fit
+    from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
     from bayesbandit.schedule import Schedule
     from bayesbandit.tables.encoder import Encoder
     from bayesbandit.weighting.base import Balance

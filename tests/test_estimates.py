@@ -84,11 +84,11 @@ def test_a_bandit_that_is_stopped_on_its_way_goes_on_as_if_it_were_not(rng):
     world = SyntheticExample("well", n_test=1)
     sample = world.sample(60, rng)
     found = [
-        (bandit.belief.n.sum(), bandit.belief.mean(sample.x))
+        (bandit.belief.n.sum(), bandit.belief.predict(sample.x).mean)
         for bandit in evaluation.stops(bb.BLTS, world, sample, (7, 20, 60), 3)
     ]
     ((n, mean),) = [
-        (bandit.belief.n.sum(), bandit.belief.mean(sample.x))
+        (bandit.belief.n.sum(), bandit.belief.predict(sample.x).mean)
         for bandit in evaluation.stops(bb.BLTS, world, sample, [60], 3)
     ]
     assert [rounds for rounds, _ in found] == [57, 70, 110]  # with the 50 of the warm start

@@ -14,7 +14,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"runtime", "checks"},
     {"schedule", "tables"},
     {"kernels"},
-    {"history", "environments", "declaring"},
+    {"history", "predictions", "environments", "declaring"},
     {"inference"},
     {"model"},
     {"posteriors"},

@@ -119,7 +119,7 @@ def rehearse(factory: Callable[..., Any]) -> float:
         bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
         bandit.choose(contexts[0], arms=ARMS[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
-    bandit.belief.moments(contexts)
+    bandit.belief.predict(contexts)
     return time.perf_counter() - start
 
 

@@ -69,7 +69,8 @@ def after_runs(
             else:
                 bandit.update(past.x, past.arm, past.reward, past.propensity)
             pulls = [np.sum(bandit.history.arm == arm) for arm in environment.arms]
-            found[name].append((*bandit.belief.moments(asked), truth, np.array(pulls)))
+            known = bandit.belief.predict(asked)
+            found[name].append((known.mean, known.sd, truth, np.array(pulls)))
     return {name: Beliefs(*map(np.stack, zip(*some, strict=True))) for name, some in found.items()}
 
 

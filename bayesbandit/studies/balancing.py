@@ -173,7 +173,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
                 own = stream(seed, "balanced", i)
                 stops = evaluation.stops(factory, world, sample, rounds, own)
                 for when, bandit in enumerate(stops):
-                    mean[when, i], sd[when, i] = bandit.belief.moments(asked.x)
+                    found = bandit.belief.predict(asked.x)
+                    mean[when, i], sd[when, i] = found.mean, found.sd
             for when, t in enumerate(rounds):
                 judged = evaluation.accuracy(mean[when], asked.mean, sd[when])
                 frames.append(judged.assign(environment=world.name, bandit=name, t=t))

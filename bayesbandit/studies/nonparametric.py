@@ -87,7 +87,7 @@ def walk(
     for first, last in windows:
         now = slice(first - 1, last)
         chosen.append(bandit.play(sample.x[now], sample.reward[now], every=last)[0])
-        regions.append(bandit.belief.moments(_contexts(grid))[0].argmax(axis=1))
+        regions.append(bandit.belief.predict(_contexts(grid)).mean.argmax(axis=1))
     return sample.x[:, :2], np.concatenate(chosen), np.stack(regions)
 
 

@@ -130,9 +130,10 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
                 own = stream(seed, "smoother", world.name, i)
                 stops = evaluation.stops(PLAYERS[name], world, sample, rounds, own)
                 for when, bandit in enumerate(stops):
-                    means[name][when, i] = bandit.belief.mean(asked.x)
+                    means[name][when, i] = bandit.belief.predict(asked.x).mean
                     if name + MODEL in means:
-                        means[name + MODEL][when, i] = cast(Any, bandit.belief).inner.mean(asked.x)
+                        inner = cast(Any, bandit.belief).inner
+                        means[name + MODEL][when, i] = inner.predict(asked.x).mean
         for name, estimated in means.items():
             for t, values in zip(rounds, estimated, strict=True):
                 found = evaluation.accuracy(values, asked.mean)

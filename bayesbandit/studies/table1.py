@@ -242,7 +242,7 @@ def walk(
         rounds = slice(max(first - 1, 0), last)
         if last > 0:
             chosen.append(bandit.play(sample.x[rounds], sample.reward[rounds])[0])
-        means.append(bandit.belief.mean(features))
+        means.append(bandit.belief.predict(features).mean)
     t = np.concatenate([np.zeros(len(sample.warm_arm)), 1.0 + np.arange(len(sample.x))])
     x = np.concatenate([sample.warm_x, sample.x])[:, :2]
     return x, np.concatenate(chosen), t, means

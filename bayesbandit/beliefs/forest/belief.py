@@ -14,6 +14,7 @@ from bayesbandit.beliefs.by_draws import ByNormal
 from bayesbandit.beliefs.forest.arm import ArmForest
 from bayesbandit.beliefs.forest.trees import Growth, Trees, Weighing, joined
 from bayesbandit.checks import LARGEST, MANY, integer, number, one_of
+from bayesbandit.predictions import LocationScale
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -126,8 +127,8 @@ class ForestPosterior:
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
     def _moments(self, x: Any) -> tuple[Array, Array]:
-        mean, sd = self.belief.moments(contexts_of(x, self.encoder, self.belief.n_features))
-        return mean[:, self.k], sd[:, self.k]
+        found = self.belief.predict(contexts_of(x, self.encoder, self.belief.n_features))
+        return found.mean[:, self.k], found.sd[:, self.k]
 
 
 class ForestBelief(ByNormal):
@@ -156,10 +157,10 @@ class ForestBelief(ByNormal):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         found = [forest.moments(x) for forest in self.forests]
         mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
-        return mean, np.sqrt(np.maximum(variance, self._least_variance()))
+        return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
 
     def _least_variance(self) -> Array:
         """The floor under each arm's variance (K,)."""

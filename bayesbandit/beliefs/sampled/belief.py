@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
+from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -22,7 +22,10 @@ from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
+
+Array = np.ndarray
 
 
 class SampledBelief(ByDraws):
@@ -34,9 +37,13 @@ class SampledBelief(ByDraws):
     computes_when_asked = True  # a question may renew the draws
 
     def __init__(
-        self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
+        self,
+        spec: Sampling,
+        n_arms: int,
+        n_features: int,
+        normalize: bool,
         seed: np.random.SeedSequence,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)
@@ -119,20 +126,20 @@ class SampledBelief(ByDraws):
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         self.chains[g] = Chain(values, state, n, 0, chain.runs + 1)
 
-    def _rows(self, g: int) -> dict[str, np.ndarray]:
+    def _rows(self, g: int) -> dict[str, Array]:
         """Posterior g's rounds by role."""
         return self.rows(None if self.joint else g)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     @property
-    def new(self) -> np.ndarray:
+    def new(self) -> Array:
         """Arms of which there is no reward, or no proper posterior (K,); a frozen draw needs
         none."""
         without = np.array([not self.current(g) for g in range(len(self.chains))])
         return without | ((self.n == 0) & (not self.spec.frozen))
 
-    def values(self, x: np.ndarray) -> np.ndarray:
+    def values(self, x: Array) -> Array:
         """Of arms that share the model, the s-th draws of each arm belong together."""
         n, K, S = len(x), len(self.n), 1 if self.spec.frozen else self.spec.draws
         if self.joint:
@@ -146,7 +153,7 @@ class SampledBelief(ByDraws):
                 out[:, k] = self._rewards(draws, x).T
         return out
 
-    def _rewards(self, draws: Draws, x: np.ndarray) -> np.ndarray:
+    def _rewards(self, draws: Draws, x: Array) -> Array:
         """Mean rewards at x (n, d) under draws, (S, n) or (S, n, K), checked."""
         found = self.plan.mean_reward(draws, x)
         if not np.isfinite(found).all():
@@ -157,31 +164,18 @@ class SampledBelief(ByDraws):
             )
         return found
 
-    def parts(self, x: np.ndarray) -> list[slice]:
-        step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))
-        return [slice(i, i + step) for i in range(0, len(x), step)]
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K); where these are affine in the variables,
-        those of the variables' means."""
-        draws = [self.current(g) for g in range(len(self.chains))]
-        if not (all(draws) and getattr(self.plan.method, "affine", False)):
-            return self.moments(x)[0]
-        centres = [{k: v.mean(axis=0, keepdims=True) for k, v in d.items()} for d in draws]
-        means = [self.plan.mean_reward(centre, x)[0] for centre in centres]
-        return means[0] if self.joint else np.stack(means, axis=1)
+    def at_once(self, x: Array) -> int:
+        return AT_ONCE // (self.spec.draws * len(self.n))
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1); nothing of them
         where a reward has likelihood 0, whatever the variables are."""
         self.admit(x, arm, reward)
         super().update(x, arm, reward, weight)
 
-    def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
+    def admit(self, x: Array, arm: Array, reward: Array) -> None:
         """Refuse rewards that are impossible under the model: there would be no posterior."""
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
         check_possible(self.plan, rows, [chain.values for chain in self.chains])
@@ -190,9 +184,8 @@ class SampledBelief(ByDraws):
         """Nothing yet: draws are renewed when they are asked for."""
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         super().reweigh(due, x, arm, reward, weight)
         for k in due:
             self.chains[0 if self.joint else k].fitted = -1
@@ -221,7 +214,7 @@ class SampledBelief(ByDraws):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Arm k's variables, of all rounds so far; of arms that share the model, all of them.
 
         Decisions go on from their own draws, which may be of older rounds: those that are computed

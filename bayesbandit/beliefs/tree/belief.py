@@ -16,8 +16,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.tree.leaves import Leaves
 from bayesbandit.beliefs.tree.tree import Tree, grown
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
+from bayesbandit.predictions import LocationScale
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -70,8 +69,8 @@ class PolicyTree:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        model: Any = self.base
-        if isinstance(model, type) or not callable(getattr(model, "belief", None)):
+        model = self.base
+        if isinstance(model, type) or not isinstance(model, BeliefModel):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
                 f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
@@ -88,16 +87,20 @@ class PolicyTree:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why the outcome model cannot learn by weights, where it has to."""
-        refuses: Any = getattr(self.base, "refuses_weights", lambda n_arms, n_features: "")
-        return str(refuses(n_arms, n_features)) if self.balanced else ""
+        return base.refuses_weights(self.base, n_arms, n_features) if self.balanced else ""
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
         model: BeliefModel = self.base
+        seed = np.random.SeedSequence(0) if seed is None else seed
         inner = model.belief(n_arms, n_features, False, seed)
         base.check(inner, type(self.base).__name__)
         return TreeBelief(self, inner, n_arms, n_features)
@@ -111,9 +114,7 @@ class TreeBelief(Belief):
     scores. fitted: rounds that the tree was grown on.
     """
 
-    tabulates: ClassVar[bool] = False  # the arms of a leaf are independent normals
-
-    def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
         self.log = Rounds(n_features + n_arms)
@@ -148,31 +149,13 @@ class TreeBelief(Belief):
         mean, variance = self.leaves.moments(self.spec.prior_rows)
         return mean, np.where(self.new, np.inf, np.sqrt(variance))
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         (mean, sd), leaf = self.of_leaves(), self.tree.leaf(x)
-        return mean[leaf], sd[leaf]
-
-    def describe(self, rows: Array, available: Array, alpha: Array | None = None) -> None:
-        mean, sd = self.moments(np.ascontiguousarray(rows[:, : self.n_features]))
-        last = np.where(self.new, -np.inf, np.inf)
-        put_moments(rows, self.n_features, available, mean, sd, last)
-
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        which = slice(None) if available is None else available
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
-        return best_of_location_scale(mean[:, which], scale, np.full_like(scale, np.inf))
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        """One draw is of all leaves and arms."""
-        mean, sd = self.of_leaves()
-        values = mean + np.minimum(sd, HUGE) * rng.standard_normal((size, *mean.shape))
-        values = values[:, self.tree.leaf(x)]
-        return values if available is None else values[:, :, available]
+        return LocationScale(mean[leaf], sd[leaf])
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1), one
         by one."""
         weight = np.ones(len(x)) if weight is None else weight
@@ -181,7 +164,7 @@ class TreeBelief(Belief):
         leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
         for i in range(len(x)):
             one = slice(i, i + 1)
-            means = finite(self.inner.mean(x[one]), "the outcome model's means")
+            means = finite(self.inner.predict(x[one]).mean, "the outcome model's means")
             self.log.append(np.hstack([x[one], means]), arm[one], reward[one], weight[one])
             self.leaves.learn(leaf[one], means, arm[one], reward[one], weight[one])
             self.inner.update(x[one], arm[one], reward[one], own[one])
@@ -203,7 +186,7 @@ class TreeBelief(Belief):
         x, means, arm, reward, weight = self._rounds()
         score = means.copy()
         if np.isnan(score).any():
-            score = np.where(np.isnan(score), self.inner.mean(x), score)
+            score = np.where(np.isnan(score), self.inner.predict(x).mean, score)
         played = np.flatnonzero(arm >= 0)
         at = played, arm[played]
         score[at] += weight[played] * (reward[played] - score[at])
