@@ -30,7 +30,7 @@ from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, Lin
 from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
 from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
 from bayesbandit.policies import Thompson
-from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins
+from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused
 
 BANDITS = {
     preset.__name__: preset
@@ -172,8 +172,7 @@ class OfferedPlayer:
     def __wrapped__(self) -> Factory:
         factory = plugin("players", self.name)
         if not callable(factory):
-            (point,) = plugins("players")[self.name]
-            raise TypeError(f"{self.name!r}, offered by {offer(point)}, is no player: {factory!r}")
+            raise refused("players", self.name, factory, "a player")
         return factory
 
     def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:

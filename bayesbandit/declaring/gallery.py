@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins, said
+from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
@@ -80,12 +80,11 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     found = entries.get(text) or [
         e for entry in entries.values() for e in entry if e.path.stem == text
     ]
-    if not found and text in (offered := plugins("models")):
-        model = plugin("models", text)
-        if not isinstance(model, Declaration):
-            by = offer(offered[text][0])
-            raise TypeError(f"{text!r}, offered by {by}, is no reward model; it is {model!r}")
-        return model
+    if not found and text in plugins("models"):
+        offered = plugin("models", text)
+        if not isinstance(offered, Declaration):
+            raise refused("models", text, offered, "a reward model")
+        return offered
     if not found:
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
     first = [e for e in found if e.path.parent == found[0].path.parent]

@@ -54,13 +54,13 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
     return found
 
 
-def plugin(kind: str, name: str) -> Any:
-    """What the one package that offers this name gives."""
+def plugin(kind: str, name: str) -> object:
+    """Return what the one package that offers this name gives."""
     points = plugins(kind).get(name, [])
     if not points:
         raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
+    by = " and by ".join(map(offer, points))
     if len(points) > 1:
-        by = " and by ".join(map(offer, points))
         raise ValueError(
             f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
             "while both are installed"
@@ -69,9 +69,14 @@ def plugin(kind: str, name: str) -> Any:
         return points[0].load()
     except Exception as error:  # a package's own code raises what it likes
         raise ImportError(
-            f"{name!r} of bayesbandit.{kind}, offered by {offer(points[0])}, cannot be loaded: "
-            f"{said(error)}"
+            f"{name!r} of bayesbandit.{kind}, offered by {by}, cannot be loaded: {said(error)}"
         ) from error
+
+
+def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
+    """Return the error for an offer that is not what its entry point promises."""
+    by = offer(plugins(kind)[name][0])
+    return TypeError(f"{name!r}, offered by {by}, must be {wanted}; it is {offered!r}")
 
 
 def hides(kind: str, name: str, found: object) -> None:

@@ -27,7 +27,8 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.study import Study
 from bayesbandit.policies import Thompson
 from bayesbandit.weighting.base import Balance
 from bayesbandit.weighting.kernel import KernelBalance
@@ -37,8 +38,6 @@ from bayesbandit.weighting.residual import ResidualBalance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret with and without balancing"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 MODEL = Ridge(ridge=1.0, variance="rss/n")
 ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
 NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
@@ -102,28 +101,15 @@ def players() -> dict[str, Callable[..., Bandit]]:
     }
 
 
-def experiment(replications: int = 40, horizon: int = 2000, seed: int = 0) -> Experiment:
-    """Every balance in every world."""
-    return Experiment(WORLDS, players(), horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each world and bandit, the regret at the end, its standard error and its median."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE, a row for each balance. The paper has none of it."""
-    return evaluation.wide(table, index="bandit", column="environment")
-
-
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Medians of regret; its differences, replication by replication; and of the estimates at the
     end bias, variance and coverage, ± SE, and differences of their mean squared error."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
-    medians = table(results).pivot(index="bandit", columns="environment", values="median")
+    medians = evaluation.regrets(results).pivot(
+        index="bandit", columns="environment", values="median"
+    )
     names = [world.name for world in WORLDS]
     frames = {
         "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
@@ -215,3 +201,18 @@ def errors(found: pd.DataFrame) -> pd.DataFrame:
             row = {"difference": f"{one} − {other}", "environment": world}
             rows.append(row | {"error": gap.mean(), "error_se": gap.sem()})
     return evaluation.wide(pd.DataFrame(rows), 3, "difference", "environment", "error", sign=True)
+
+
+STUDY = Study(
+    title="Regret with and without balancing",
+    environments=WORLDS,
+    players=players(),
+    table=evaluation.regrets,
+    printed=partial(evaluation.wide, index="bandit", column="environment"),
+    details=details,
+    figures=figures,
+    replications=40,
+    horizon=2000,
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

@@ -19,13 +19,11 @@ from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
 from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of Bayesian LASSO Thompson sampling in the sparse design"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 200}
 LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMA = 0.1
 LEARNED = {"alpha": 1.0, "beta": 1.78}  # of a Gamma prior of λ², as Park & Casella (2008) have it
@@ -55,19 +53,8 @@ def learned(arms: Any, n_features: int, seed: Any = 0) -> Bandit:
     return BayesianLassoTS(arms, n_features, lam=Prior("Gamma", **LEARNED), seed=seed)
 
 
-def experiment(replications: int = 20, horizon: int = 1000, seed: int = 0) -> Experiment:
-    """All of them in the sparse design."""
-    world = SparseLinear(sigma=SIGMA)
-    return Experiment([world], players(), horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each λ, a column for each reading; references last. The paper has none."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each λ, a column for each reading, and the references last."""
     cells = {
         row["bandit"]: evaluation.within(row["regret"], row["regret_se"])
         for row in table.to_dict("records")
@@ -97,3 +84,18 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     middle = f"λ = {LAMS[len(LAMS) // 2]:g}"
     shown = [middle, f"{middle}, σ known", f"{middle}, listing", "λ learned", *REFERENCES]
     return {"regret": plots.regret_curves(results[results["bandit"].isin(shown)])}
+
+
+STUDY = Study(
+    title="Regret of Bayesian LASSO Thompson sampling in the sparse design",
+    environments=[SparseLinear(sigma=SIGMA)],
+    players=players(),
+    table=evaluation.regrets,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=1000,
+    points=50,
+    quick={"replications": 2, "horizon": 200},
+)

@@ -19,14 +19,13 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of LASSO and ridge in the sparse design"
 SIGMAS = (0.05, 0.1, 0.2, 0.5)
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 200}
 LASSO, RIDGE = "LASSO-TS", "ridge-TS"
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     LASSO: partial(BootstrapLassoTS, refit_every=20),
@@ -38,22 +37,6 @@ SIZES = (50, 100, 200, 300, 500, 700, 1000)  # of randomised data
 ASKED = 1000  # contexts at which fits are judged
 FIRST = 100  # rounds whose coefficients are followed
 GROUPS = {"decides": slice(0, 2), "nuisance": slice(2, 53), "noise": slice(53, 102)}
-
-
-def experiment(replications: int = 50, horizon: int = 1000, seed: int = 0) -> Experiment:
-    """The three bandits at four noise scales."""
-    worlds = [SparseLinear(sigma=sigma) for sigma in SIGMAS]
-    return Experiment(worlds, PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each noise scale and bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each noise scale, regret ± SE. The paper's figure has no numbers: LASSO wins."""
-    return evaluation.wide(table)
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -135,3 +118,18 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
                     for group, which in GROUPS.items()
                 ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+STUDY = Study(
+    title="Regret of LASSO and ridge in the sparse design",
+    environments=[SparseLinear(sigma=sigma) for sigma in SIGMAS],
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper's figure has no numbers: LASSO wins
+    details=details,
+    figures=figures,
+    replications=50,
+    horizon=1000,
+    points=50,
+    quick={"replications": 2, "horizon": 200},
+)

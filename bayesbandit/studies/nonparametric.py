@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,11 @@ from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidg
 from bayesbandit.bandit.presets.forest import ForestTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of forest, LASSO and ridge in the non-linear design"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     "forest-TS": ForestTS,
     "LASSO-TS": partial(BootstrapLassoTS, degree=2),
@@ -36,21 +34,6 @@ PLAYERS: dict[str, Callable[..., Bandit]] = {
 PAIRS = [("LASSO-TS", "forest-TS"), ("ridge-TS", "forest-TS"), ("ridge-TS", "LASSO-TS")]
 SHOWN = ("forest-TS", "LASSO-TS", "ridge-TS")  # whose assignment is drawn
 PARTS = 4  # windows of rounds, growing fourfold
-
-
-def experiment(replications: int = 20, horizon: int = 5000, seed: int = 0) -> Experiment:
-    """The four bandits against the same worlds."""
-    return Experiment([NonLinear()], PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE. The paper's figure has no numbers: the forest wins, then LASSO."""
-    return evaluation.wide(table)
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -94,3 +77,18 @@ def walk(
 def _contexts(grid: np.ndarray) -> np.ndarray:
     """Points of the plane (m, 2) among the ten contexts (m, 10)."""
     return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
+
+
+STUDY = Study(
+    title="Regret of forest, LASSO and ridge in the non-linear design",
+    environments=[NonLinear()],
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper's figure has no numbers: the forest wins, then LASSO
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=5000,
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

@@ -37,15 +37,13 @@ from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, Lin
 from bayesbandit.bandit.presets.theory import ILTCB
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Factory = Callable[..., Bandit]
 
-TITLE = "Data sets on which the first has less regret than the second – more (p < .05)"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 100, "data": False}
 LONGEST, SHORTEST, WORK = 2_000, 500, 100_000_000  # rounds, rounds, and K D² a run
 NOISE = ("rss/n", "rss")
 ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
@@ -150,15 +148,22 @@ def members(noise: str) -> dict[str, list[str]]:
     return {name: list(cells) for name, cells in (settings(noise) | beside_them()).items()}
 
 
-def experiment(
-    replications: int = 5, horizon: int | None = None, seed: int = 0, data: bool = True
-) -> Experiment:
-    """All settings on all data sets, `replications` shuffles of each."""
-    found = data_sets() if data else map(bundled, BUNDLED)
-    players: dict[str, Factory] = {}
+def players() -> dict[str, Factory]:
+    """Return all settings of all algorithms."""
+    found: dict[str, Factory] = {}
     for cells in [*settings("rss/n").values(), *settings("rss").values(), *beside_them().values()]:
-        players |= cells
-    return Experiment([Cut(e) for e in found], players, horizon, replications, seed, points=2)
+        found |= cells
+    return found
+
+
+def environments() -> list[Cut]:
+    """Return the data sets, cut."""
+    return [Cut(e) for e in data_sets()]
+
+
+def bundled_sets() -> list[Cut]:
+    """Return the data sets that come with scikit-learn, cut."""
+    return [Cut(bundled(name)) for name in BUNDLED]
 
 
 def data_sets() -> list[Classification]:
@@ -210,9 +215,9 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """The pairs of the paper's Appendix B, and our controls: W–L, and in brackets those that are
-    significant."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return wins–losses of the pairs of the paper's Appendix B and of our controls; in brackets
+    those that are significant."""
     rows = []
     for one, other in [*PAPER, *CONTROLS]:
         here = table[(table["row"] == one) & (table["column"] == other)]
@@ -293,3 +298,17 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
         drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
     return drawn
+
+
+STUDY = Study(
+    title="Data sets on which the first has less regret than the second – more (p < .05)",
+    environments=environments,
+    players=players(),
+    table=table,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=5,
+    points=2,
+    quick={"replications": 2, "horizon": 100, "environments": bundled_sets},
+)

@@ -32,13 +32,12 @@ from bayesbandit.environments import (
     SyntheticExample,
     bundled,
 )
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of policy trees and of the bandits that they smooth"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 TS, UCB = "PolicyTreeTS", "PolicyTreeUCB"
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     "LinTS": LinTS, TS: PolicyTreeTS, "LinUCB": LinUCB, UCB: PolicyTreeUCB, "BLTS": BLTS,
@@ -59,20 +58,9 @@ REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kep
 PARTS = {"variance": "variance", "squared_bias": "squared bias"}  # of the mean squared error
 
 
-def experiment(replications: int = 20, horizon: int = 2000, seed: int = 0) -> Experiment:
-    """The five bandits in three designs and on four data sets, shorter ones once through."""
-    worlds: list[Environment] = [*DESIGNS, *map(bundled, BUNDLED)]
-    return Experiment(worlds, PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each environment and bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE. The paper has no numbers; it expects the trees to do better."""
-    return evaluation.wide(table)
+def environments() -> list[Environment]:
+    """Return three designs and four data sets."""
+    return [*DESIGNS, *map(bundled, BUNDLED)]
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -163,3 +151,18 @@ def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
     where = zip(cells["environment"], cells["t"], strict=True)
     cells = cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
     return evaluation.wide(cells, 3, "difference", "column", "value", sign=True)
+
+
+STUDY = Study(
+    title="Regret of policy trees and of the bandits that they smooth",
+    environments=environments,
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper has no numbers; it expects the trees to do better
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=2000,  # or once through a shorter data set
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

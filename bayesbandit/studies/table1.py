@@ -20,7 +20,7 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 Factory = Callable[..., Bandit]
 
 NAME = "synthetic-"
-TITLE = "Simulations that find the optimal assignment (%), well- and mis-specified"
-REPLICATIONS = 500
-POINTS = 20
-QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000, "grids": False}
 
 PAPER = {
     ("LinTS", "well"): 84, ("LinTS", "mis"): 39,
@@ -110,15 +106,12 @@ def cell(name: str, settings: Mapping[str, float]) -> str:
     return ", ".join([name, *texts])
 
 
-def experiment(
-    replications: int = REPLICATIONS, horizon: int = 10_000, seed: int = 0, grids: bool = True
-) -> Experiment:
-    """Both specifications; the algorithms, variants and controls, and the paper's grids."""
-    environments = [SyntheticExample("well"), SyntheticExample("mis")]
-    players = bandits()
-    for name in FOUR if grids else ():
-        players |= grid(name)
-    return Experiment(environments, players, horizon, replications, seed, POINTS)
+def players() -> dict[str, Factory]:
+    """Return the algorithms, variants and controls, and the paper's grids."""
+    found = bandits()
+    for name in FOUR:
+        found |= grid(name)
+    return found
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
@@ -167,8 +160,8 @@ def _rows(results: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as the paper sets it, ours ± SE beside the paper's numbers; the grids' best."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return ours ± SE beside the paper's numbers; of the grids, their best."""
     inside = {label for name in FOUR for label in grid(name)} - set(FOUR)
     table = table[~table["bandit"].isin(inside)]
     shown = table[["bandit"]].drop_duplicates().set_index("bandit")
@@ -246,3 +239,18 @@ def walk(
     t = np.concatenate([np.zeros(len(sample.warm_arm)), 1.0 + np.arange(len(sample.x))])
     x = np.concatenate([sample.warm_x, sample.x])[:, :2]
     return x, np.concatenate(chosen), t, means
+
+
+STUDY = Study(
+    title="Simulations that find the optimal assignment (%), well- and mis-specified",
+    environments=[SyntheticExample("well"), SyntheticExample("mis")],
+    players=players(),
+    table=table,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=500,
+    horizon=10_000,
+    points=20,
+    quick={"replications": 10, "horizon": 2_000, "players": bandits()},
+)
