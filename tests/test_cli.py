@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import evaluation, studies
+from bayesbandit import evaluation
 from bayesbandit.cli import app as commands
 from bayesbandit.cli import report
 from bayesbandit.cli.app import app

@@ -48,7 +48,8 @@ def part(name):
 names = ["environments", "table", "printed", "details", "figures"]
 study = bb.Study(title="A study", players={"LinTS": bb.LinTS}, replications=1, horizon=9, points=2,
                  quick={"points": 2}, **{name: part(name) for name in names})
-large = bb.Study(title="", environments=[], players={}, table=part("table"), figures=part("figures"))
+large = bb.Study(title="", environments=[], players={}, table=part("table"),
+                 figures=part("figures"))
 """,
     "fp_ok": """
 import bayesbandit as bb, pymc as pm
@@ -145,7 +146,7 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
         (
             "players",
             "number",
-            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a player",
+            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a pla",
         ),
         (
             "models",

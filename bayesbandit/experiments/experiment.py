@@ -20,7 +20,7 @@ from bayesbandit import checks
 from bayesbandit.bandit.player import Factory, Player, check, names_of, rounds_of, step
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.experiments.results_on_disk import Ledger
-from bayesbandit.runtime import fingerprints, progress, user_modules
+from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.plugins import said
 
 if TYPE_CHECKING:
@@ -127,7 +127,10 @@ class Experiment:
         self, ledger: Ledger, jobs: int, shown: bool, texts: Mapping[str, str]
     ) -> pd.DataFrame:
         from joblib import Parallel, delayed
+        from rich.console import Console
+        from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
+        columns = *Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
         factories, units = self._factories(), []
         same = self.horizon, self.seed, self.points, texts
         for environment in self.environments:
@@ -138,14 +141,14 @@ class Experiment:
                     units.append((environment, replication, left))
         total = len(self.environments) * self.replications * len(factories)
         before = total - sum(len(left) for _, _, left in units)
-        with progress.followed(len(units), before, total, "runs", shown) as board:
-            done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-                delayed(work)(os.getpid(), i, *unit, *same, board.place(i))
-                for i, unit in enumerate(units)
-            )
-            for i, rows in done_units:
+        finished = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+            delayed(work)(os.getpid(), *unit, *same) for unit in units
+        )
+        with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
+            task = bar.add_task("runs", total=total, completed=before)
+            for rows in finished:
                 ledger.append(rows)
-                board.done[i] = len(units[i][2])
+                bar.advance(task, len({row["bandit"] for row in rows}))
         names = [e.name for e in self.environments]
         table = ledger.finish(names, list(factories), self.replications)
         table.attrs["seed"] = self.seed
@@ -182,12 +185,12 @@ class Experiment:
         return self.bandits
 
 
-def work(parent: int, number: int, *unit: Any) -> tuple[int, list[dict[str, Any]]]:
-    """`play_unit`, and which it is, in a process that ends soon after the one that started it."""
+def work(parent: int, *unit: Any) -> list[dict[str, Any]]:
+    """Run `play_unit` in a process that ends soon after the one that started it."""
     if os.getppid() == parent and parent not in _watched:
         _watched.add(parent)
         Thread(target=_end_after, args=(parent,), daemon=True).start()
-    return number, play_unit(*unit)
+    return play_unit(*unit)
 
 
 def _end_after(parent: int) -> None:
@@ -198,26 +201,23 @@ def _end_after(parent: int) -> None:
 
 def play_unit(
     environment: Environment, replication: int, factories: Mapping[str, Factory],
-    horizon: int | None, seed: int, points: int, texts: Mapping[str, str], place: progress.Place,
+    horizon: int | None, seed: int, points: int, texts: Mapping[str, str],
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """One replication of one environment: every bandit against the same sample. place: where it
-    tells how many runs are done, the shares of rounds included."""
+    """Play one replication of one environment: every bandit against the same sample."""
     from threadpoolctl import threadpool_limits
 
-    name, tell, rows = environment.name, progress.tell(place), []
+    name, rows = environment.name, []
     with threadpool_limits(limits=1):
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
-        for done, (label, factory) in enumerate(factories.items()):
+        for label, factory in factories.items():
             key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
                 user_modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
-                for record in play(player, environment, sample, points):
-                    rows.append(run | record)
-                    tell(done + record["t"] / len(sample.x))
+                rows += [run | record for record in play(player, environment, sample, points)]
                 user_modules.unchanged(texts)
             except user_modules.ChangedCode:
                 raise
