@@ -26,8 +26,8 @@ SIZES = {"largest": 1e100, "smallest": 1e-100}  # of settings > 0: squares of th
 
 
 def floats(values: Any, what: str) -> np.ndarray:
-    """`values` as a contiguous float64 array; says what could not be read as numbers, and in which
-    column of a table."""
+    """Return `values` as a contiguous float64 array; says what could not be read as numbers, and
+    in which column of a table."""
     array = None
     try:
         array = _filled(values)
@@ -47,8 +47,8 @@ def floats(values: Any, what: str) -> np.ndarray:
 
 
 def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
-    """The column of an array (n, d) with a value that is no number, and the value; of texts, rather
-    one that does not even look like a number."""
+    """Return the column of an array (n, d) with a value that is no number, and the value; of texts,
+    rather one that does not even look like a number."""
     texts = None
     for name, column in zip(columns, array.T.tolist(), strict=True):
         for value in column:
@@ -62,7 +62,7 @@ def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
 
 
 def aligned(x: Any, features: Sequence[Any] | None) -> Any:
-    """Contexts with the columns in the order of `features`, where both carry names.
+    """Return contexts with the columns in the order of `features`, where both carry names.
 
     A table without names, or one where nothing is known of names, is taken by position; so is a
     pandas Series whose index has none of the names.
@@ -88,8 +88,8 @@ def aligned(x: Any, features: Sequence[Any] | None) -> Any:
 
 
 def _filled(values: Any) -> np.ndarray:
-    """Values as an array, with NaN where a NumPy mask hides one, so that missing numbers are seen;
-    also where rows with masks are put together."""
+    """Return values as an array, with NaN where a NumPy mask hides one, so that missing numbers are
+    seen; also where rows with masks are put together."""
     masked = np.ma.isMaskedArray(values)
     if not masked and isinstance(values, list | tuple):
         masked = any(np.ma.isMaskedArray(row) for row in values)
@@ -100,14 +100,14 @@ def _filled(values: Any) -> np.ndarray:
 
 
 def unmasked(values: Any, what: str) -> np.ndarray:
-    """Values as an array of objects, none of which a NumPy mask hides."""
+    """Return values as an array of objects, none of which a NumPy mask hides."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{what} has masked values: {values!r}")
     return np.asarray(values, dtype=object)
 
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
-    """The array itself, where all of it is finite, and at most `most` in size."""
+    """Return the array itself, where all of it is finite, and at most `most` in size."""
     if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
         raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
     return array
@@ -126,7 +126,7 @@ def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> st
 
 
 def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
-    """The sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
+    """Return the sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
@@ -135,7 +135,8 @@ def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
 
 
 def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
-    """Contexts (n, d), finite; one context (d,) becomes one row, and None, of no features, n."""
+    """Return contexts (n, d), finite; one context (d,) becomes one row, and None, of no features,
+    n."""
     if x is None and n_features == 0:
         return np.empty((n, 0))
     if x is None:
@@ -149,7 +150,7 @@ def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
 
 
 def column(values: Any, n: int, what: str) -> np.ndarray:
-    """One finite number a row, (n,); a single number stands for one row."""
+    """Return a finite number a row, (n,); a single number stands for one row."""
     return finite(one_a_row(values, n, what), what, LARGEST)
 
 
@@ -176,7 +177,7 @@ def repeated(value: Any, n: int) -> Any:
 
 
 def propensities(values: Any, n: int) -> np.ndarray:
-    """Propensities (n,), each in (0, 1]; a single number stands for all rows."""
+    """Return propensities (n,), each in (0, 1]; a single number stands for all rows."""
     p = column(repeated(values, n), n, "propensities")
     if not ((p > 0) & (p <= 1)).all():
         bad = p[(p <= 0) | (p > 1)][0]
@@ -189,8 +190,8 @@ def number(
     below: float = math.inf, most: float = math.inf, largest: float = math.inf,
     smallest: float = 0.0,
 ) -> float:  # fmt: skip
-    """A finite real number within the bounds given (`above`, `below` strict), and of no more than
-    the `largest` and no less than the `smallest` size with which we can still compute."""
+    """Return a finite real number within the bounds given (`above`, `below` strict), and of no more
+    than the `largest` and no less than the `smallest` size with which we can still compute."""
     allowed = [
         f"{sign} {bound:g}"
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
@@ -210,7 +211,7 @@ def number(
 
 
 def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
-    """An integer of at least `least` and at most `most`."""
+    """Return an integer of at least `least` and at most `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
     if int(value) > most:
@@ -227,7 +228,7 @@ def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
 
 
 def arm_name(value: Any) -> Name:
-    """An arm's name: a string or an integer."""
+    """Return an arm's name: a string or an integer."""
     if isinstance(value, str):
         return str.__str__(value)  # not an enumeration's own way to print it
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -238,7 +239,7 @@ def arm_name(value: Any) -> Name:
 
 
 def arm_names(arms: Any) -> tuple[Name, ...]:
-    """The arms' names, all different; a number K stands for 0 … K − 1."""
+    """Return the arms' names, all different; a number K stands for 0 … K − 1."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         arms = range(int(arms))
     if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
@@ -253,13 +254,13 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
 
 
 def shown(value: Any) -> str:
-    """A value in words, without memory addresses."""
+    """Return a value in words, without memory addresses."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
-    """The capability that an object's class declares for these methods; None where there is none,
-    or where a subclass, or the object itself, has one of the methods another way.
+    """Return the capability that an object's class declares for these methods; None where there is
+    none, or where a subclass, or the object itself, has one of the methods another way.
 
     Without generators: where memory is short, Python may crash as it makes one.
     """

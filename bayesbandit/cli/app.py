@@ -261,7 +261,7 @@ def compile_kernels(
 
 
 def pace(results: pd.DataFrame, folder: Path) -> str:
-    """How long the runs in a folder took."""
+    """Return how long the runs in a folder took."""
     seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
     n, k = results.groupby(["environment", "replication"]).ngroups, results["bandit"].nunique()
     rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
@@ -277,7 +277,7 @@ def size(results: pd.DataFrame) -> str:
 
 
 def _list_studies() -> None:
-    """The studies of the package, and of installed ones, and what each shows."""
+    """List the studies of the package and of installed ones, and what each shows."""
     import pandas as pd
 
     from bayesbandit import studies

@@ -65,7 +65,8 @@ FROM_FILE = "bayesbandit.cli.players:"  # begins the module name of a player's f
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
-    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
+    """Return `NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text,
+    factory)."""
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
         offered = OfferedPlayer(name)
@@ -84,7 +85,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 
 
 def parse_model(text: str) -> tuple[str, Factory]:
-    """A reward model's name or file, with settings or without, as (label, factory)."""
+    """Return a reward model's name or file, with settings or without, as (label, factory)."""
     from bayesbandit.model import load_model
 
     where, settings = parse(text)
@@ -98,7 +99,7 @@ def parse_model(text: str) -> tuple[str, Factory]:
 def play_model(
     model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
 ) -> Bandit:
-    """A declared model by Thompson sampling; settings are those of `Bandit`."""
+    """Return a declared model by Thompson sampling; settings are those of `Bandit`."""
     from bayesbandit.model import load_model
 
     declared, policy = load_model(model), Thompson(alpha)
@@ -124,8 +125,8 @@ def rehearse(factory: Callable[..., Any]) -> float:
 
 
 def parse_player(text: str) -> tuple[str, Factory]:
-    """`FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a class or a
-    function (arms, n_features, seed) → `Player`."""
+    """Return `FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a
+    class or a function (arms, n_features, seed) → `Player`."""
     where, settings = parse(text)
     found = re.fullmatch(r"(.+\.py):(\w+)", where)
     if found is None:
@@ -180,7 +181,7 @@ class OfferedPlayer:
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
+    """Return the name and the settings of `NAME` or `NAME(setting=value, …)`."""
     name, bracket, inside = text.strip().partition("(")
     try:
         call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body

@@ -9,8 +9,8 @@ import numpy as np
 
 
 def dims_wanted(model: Any, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
-    """Which prior without dimensions a declaration takes for a vector, if it works with one; rows
-    x (n, d), reward, weight, arm (n,), by role. model: a `Declaration`."""
+    """Return which prior without dimensions a declaration takes for a vector, if it works with one;
+    rows x (n, d), reward, weight, arm (n,), by role. model: a `Declaration`."""
     import pymc as pm
 
     from bayesbandit.declaring.priors import dims_of, with_dims

@@ -35,7 +35,7 @@ class Entry:
 
 
 def folders() -> list[Path]:
-    """Where models are looked for, in this order."""
+    """Return where models are looked for, in this order."""
     named = [Path(f).expanduser() for f in os.environ.get(VARIABLE, "").split(os.pathsep) if f]
     for folder in named:
         if not folder.is_dir():
@@ -52,12 +52,13 @@ def register(model: Declaration) -> None:
 
 
 def running(name: str) -> Declaration | None:
-    """The latest model of this name that the running program has declared or loaded from a file."""
+    """Return the latest model of this name that the running program has declared or loaded from a
+    file."""
     return _running.get(name)
 
 
 def list_models() -> dict[str, str]:
-    """The gallery's models, and those of installed packages: titles by name. PyMC is not
+    """Return the gallery's models, and those of installed packages: titles by name. PyMC is not
     imported."""
     offered = {
         name: f"from {' and '.join(point.value for point in points)}"
@@ -67,7 +68,8 @@ def list_models() -> dict[str, str]:
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:
-    """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
+    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has
+    several."""
     text = os.fspath(name)
     in_file = re.fullmatch(r"(.+\.py)(?::(\w+))?", text)
     if in_file:
@@ -96,7 +98,7 @@ def load(name: str | os.PathLike[str]) -> Declaration:
 
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, Declaration]:
-    """The reward models of a file by the names that it gives them."""
+    """Return the reward models of a file by the names that it gives them."""
     found = vars(module_of(Path(path), FROM_FILE)).items()
     return {k: v for k, v in found if isinstance(v, Declaration)}
 
@@ -117,7 +119,7 @@ def _choices(path: Path, names: dict[str, Declaration]) -> str:
 
 
 def _entries() -> dict[str, list[Entry]]:
-    """All models by name; several of one name where the folders or files have several."""
+    """Return all models by name; several of one name where the folders or files have several."""
     entries: dict[str, list[Entry]] = {}
     for folder in folders():
         for path in sorted(folder.glob("*.py")):
@@ -127,7 +129,7 @@ def _entries() -> dict[str, list[Entry]]:
 
 
 def _read(path: Path) -> Iterator[Entry]:
-    """The models that a file declares, by its syntax."""
+    """Return the models that a file declares, by its syntax."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, ValueError) as error:

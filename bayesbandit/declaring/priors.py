@@ -24,7 +24,7 @@ type Value = VariableFactory | float | np.ndarray  # a Prior is a variable facto
 
 
 def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
-    """A copy of the prior that nobody else holds; one without dimensions takes `dims`."""
+    """Return a copy of the prior that nobody else holds; one without dimensions takes `dims`."""
     if isinstance(value, VariableFactory):
         value = deepcopy(value)
         if isinstance(value, Prior) and value.dims is None and dims:
@@ -54,20 +54,20 @@ def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]
 
 
 def dims_of(value: Any) -> tuple[str, ...]:
-    """The dimensions that a prior names; a number has none."""
+    """Return the dimensions that a prior names; a number has none."""
     dims = getattr(value, "dims", None) or ()
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
 def with_dims(value: Any, dims: tuple[str, ...]) -> Any:
-    """A copy of the prior with these dimensions."""
+    """Return a copy of the prior with these dimensions."""
     value = deepcopy(value)
     value.dims = dims
     return value
 
 
 def _all_dims(value: Any) -> Iterable[str]:
-    """Dimensions of a prior and of the priors in it."""
+    """Yield the dimensions of a prior and of the priors in it."""
     yield from dims_of(value)
     for parameter in getattr(value, "parameters", {}).values():
         if isinstance(parameter, VariableFactory):
@@ -75,7 +75,7 @@ def _all_dims(value: Any) -> Iterable[str]:
 
 
 def _numbers(value: Any) -> Iterable[tuple[str, Any]]:
-    """Parameters that are numbers, of a prior and of the priors in it."""
+    """Yield the parameters that are numbers, of a prior and of the priors in it."""
     for name, parameter in getattr(value, "parameters", {}).items():
         if isinstance(parameter, VariableFactory):
             yield from _numbers(parameter)
@@ -84,7 +84,8 @@ def _numbers(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[str, Any]) -> Any:
-    """The prior's variable in the present PyMC model; a constant where the prior is a number.
+    """Return the prior's variable in the present PyMC model; a constant where the prior is a
+    number.
 
     A number or an array is spread over `dims`, those of the declaration.
     """
@@ -104,14 +105,14 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two priors are equal."""
+    """Return whether two priors are equal."""
     if isinstance(a, VariableFactory) or isinstance(b, VariableFactory):
         return type(a) is type(b) and bool(a == b)
     return np.shape(a) == np.shape(b) and np.array_equal(a, b)
 
 
 def text(value: Any) -> str:
-    """A prior as one would write it, without memory addresses."""
+    """Return a prior as one would write it, without memory addresses."""
     if isinstance(value, Prior):
         parts = [f'"{value.distribution}"']
         parts += [f"{name}={text(v)}" for name, v in value.parameters.items()]

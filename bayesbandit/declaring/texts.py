@@ -49,7 +49,7 @@ REFUSALS = (  # what a prior raises that cannot be
 
 
 def dump(name: str, priors: Mapping[str, Any]) -> str:
-    """A model's name and priors as YAML."""
+    """Return a model's name and priors as YAML."""
     data = {"name": name, "priors": {k: to_data(p, f"prior {k!r}") for k, p in priors.items()}}
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
@@ -89,7 +89,7 @@ class Loader(yaml.SafeLoader):
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """The name in a model's YAML, and its priors, each to be read by `from_data`."""
+    """Return the name in a model's YAML, and its priors, each to be read by `from_data`."""
     try:
         data = yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError) as error:  # of numbers with too many digits
@@ -105,7 +105,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def to_data(value: Any, what: str) -> Any:
-    """A prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
+    """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
         if value.transform:
             _check_transform(value.transform, what)
@@ -127,7 +127,7 @@ def to_data(value: Any, what: str) -> Any:
 
 
 def _plain(data: Any) -> Any:
-    """Nested data with lists for tuples and arrays, numbers for NumPy's."""
+    """Return nested data with lists for tuples and arrays, numbers for NumPy's."""
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, tuple | list):
@@ -136,8 +136,8 @@ def _plain(data: Any) -> Any:
 
 
 def from_data(data: Any, what: str) -> Any:
-    """The inverse of `to_data`; a wrong key, distribution or parameter gets an error naming the
-    allowed ones."""
+    """Return the inverse of `to_data`; a wrong key, distribution or parameter gets an error naming
+    the allowed ones."""
     if isinstance(data, Mapping):
         if "class" in data and "dist" not in data:
             _check_inside(data, what)
@@ -210,7 +210,7 @@ def _line(error: Exception) -> str:
 
 
 def _distributions() -> dict[str, Any]:
-    """PyMC's distributions by name."""
+    """Return PyMC's distributions by name."""
     found = {name: getattr(pm, name) for name in dir(pm) if name not in UNNAMED}
     return {k: v for k, v in found.items() if isinstance(v, type) and hasattr(v, "dist")}
 

@@ -58,14 +58,15 @@ class Linear:
         return f"Linear{(*numbers, self.constant, self.horizon)}"
 
     def contexts(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Contexts (n, d)."""
+        """Return contexts (n, d)."""
         x = rng.standard_normal((n, self.n_features))
         if self.constant:
             x[:, -1] = 1.0
         return x
 
     def theta(self, rng: np.random.Generator) -> np.ndarray:
-        """True coefficients (K, d): of a sample, if it is drawn by a generator of the same seed."""
+        """Return true coefficients (K, d). They are those of a sample that a generator of the
+        same seed draws."""
         return self.mean + self.spread * rng.standard_normal(self.mean.shape)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:

@@ -37,13 +37,14 @@ class Failed(RuntimeError):
 
 
 def stream(seed: int, *key: Any) -> np.random.SeedSequence:
-    """Randomness keyed by what the work is, never by when or where it runs."""
+    """Return randomness keyed by what the work is, never by when or where it runs."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
 
 def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
-    """Rounds after which a run is recorded: half evenly spaced, half geometrically, T the last."""
+    """Return the rounds after which a run is recorded: half evenly spaced, half geometrically, T
+    the last."""
     even = np.linspace(0, horizon, points // 2 + 1)[1:]
     early = np.geomspace(1, horizon, points // 2)
     return np.unique(np.ceil(np.concatenate([even, early]) - 1e-9).astype(np.int64))
@@ -90,7 +91,8 @@ class Experiment:
             checks.integer(self.horizon, "horizon", least=1)
 
     def describe(self) -> dict[str, Any]:
-        """What decides the numbers of a run: seed, horizon, points, the data, the settings."""
+        """Return what decides the numbers of a run: seed, horizon, points, the data, the
+        settings."""
         return self._of(self._first())
 
     def _of(self, first: Mapping[str, Made]) -> dict[str, Any]:
@@ -105,7 +107,8 @@ class Experiment:
     def run(
         self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
     ) -> pd.DataFrame:
-        """The results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of declaration.
+        """Return the results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of
+        declaration.
 
         out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
             run again, so that a killed run goes on where it was.
@@ -155,8 +158,8 @@ class Experiment:
         return table
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
-        """A bandit's settings in words, without memory addresses, as of the first environment; and
-        of code of one's own, what tells it from other code of the same name."""
+        """Return a bandit's settings in words, without memory addresses, as of the first
+        environment; and of code of one's own, what tells it from other code of the same name."""
         first, parts = self.environments[0], [checks.shown(player)]
         if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
             parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
@@ -166,7 +169,7 @@ class Experiment:
         return ", ".join(parts)
 
     def _first(self) -> dict[str, Made]:
-        """The players as of the first environment, and what each is made of."""
+        """Return the players as of the first environment, and what each is made of."""
         first, made = self.environments[0], {}
         for name, factory in self._factories().items():
             try:
@@ -232,7 +235,7 @@ def play_unit(
 def play(
     player: Player, environment: Environment, sample: Sample, points: int = 100
 ) -> Iterable[dict[str, Any]]:
-    """One run: the warm start, then each stretch of rounds and what is true after it."""
+    """Play one run: the warm start, then each stretch of rounds; yield what is true after each."""
     if len(sample.warm_arm):
         _warm(player, environment, sample)
     rounds_by = getattr(player, "play", None) or partial(step, player)
@@ -261,7 +264,7 @@ def play(
 
 
 def _warm(player: Any, environment: Environment, sample: Sample) -> None:
-    """The rounds logged before the first decision."""
+    """Let a player learn the rounds logged before the first decision."""
     if not hasattr(player, "update"):
         raise TypeError(
             f"{environment.name} begins with logged rounds, for which {player!r} needs a method "
@@ -273,8 +276,9 @@ def _warm(player: Any, environment: Environment, sample: Sample) -> None:
 
 
 def judge(player: Any, arms: Sequence[Any], sample: Sample, most: Any) -> tuple[float, float]:
-    """The greedy policy on the test contexts, whose best arms have means `most` (n,): its mean
-    reward, and how often its arm is best; NaN where there are none, or a player has no policy."""
+    """Return the greedy policy on the test contexts, whose best arms have means `most` (n,): its
+    mean reward, and how often its arm is best; NaN where there are none, or a player has no policy.
+    """
     if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
         return nan, nan
     arm = names_of(player, player.greedy(sample.test_x.copy()), arms, len(sample.test_x))
@@ -283,7 +287,7 @@ def judge(player: Any, arms: Sequence[Any], sample: Sample, most: Any) -> tuple[
 
 
 def fingerprint(environment: Environment) -> str:
-    """What tells an environment from another of the same name: for data sets, the data."""
+    """Return what tells an environment from another of the same name: for data sets, the data."""
     return str(getattr(environment, "fingerprint", environment))
 
 

@@ -17,7 +17,8 @@ CLOSE = 0.2  # of the largest regret at the end: curves that end within it coinc
 
 
 def regret_curves(table: pd.DataFrame) -> Figure:
-    """Cumulative regret by round, mean ± standard error over replications; a panel an environment.
+    """Draw cumulative regret by round, mean ± standard error over replications; a panel an
+    environment.
 
     Where all bandits end within a fifth of the largest regret, their curves coincide to the eye,
     and the panel shows by how much each is above the mean of all, replication by replication; axis
@@ -50,8 +51,8 @@ def regret_curves(table: pd.DataFrame) -> Figure:
 
 
 def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
-    """Whether the curves of bandits, a column each, coincide to the eye: `means` is what they end
-    at. There are two or more, all played all `runs`, and not all are exactly alike."""
+    """Return whether the curves of bandits, a column each, coincide to the eye: `means` is what
+    they end at. There are two or more, all played all `runs`, and not all are exactly alike."""
     ends = means.mean()
     apart = ends.max() - ends.min()
     whole = len(ends) > 1 and not runs.isna().to_numpy().any()
@@ -59,8 +60,8 @@ def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
 
 
 def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
-    """Regret in these environments above the mean of all bandits in the same replication and
-    round."""
+    """Return regret in these environments above the mean of all bandits in the same replication
+    and round."""
     mean = table.groupby(["environment", "replication", "t"])["regret"].transform("mean")
     some = table["environment"].isin(environments)
     return table.assign(regret=table["regret"] - mean.where(some, 0.0))
@@ -70,7 +71,8 @@ def over_time(
     table: pd.DataFrame, column: str, title: str, label: str | Mapping[str, str],
     share: bool = False,
 ) -> Figure:  # fmt: skip
-    """Mean ± standard error of a column of `curves`, a line a bandit, a panel an environment.
+    """Draw the mean ± standard error of a column of `curves`, a line a bandit, a panel an
+    environment.
 
     label: of the vertical axes, or of each environment's. An axis begins at 0 where nothing is
     below it, and has a line there where something is. share: of values up to 1, where all axes
@@ -116,7 +118,7 @@ def over_time(
 
 
 def replications(counts: pd.Series) -> str:
-    """How many there are, in words of a title."""
+    """Return how many there are, in words of a title."""
     least, most = int(counts.min()), int(counts.max())
     if most == 1:
         return "one replication"
@@ -124,13 +126,13 @@ def replications(counts: pd.Series) -> str:
 
 
 def horizon(table: pd.DataFrame) -> str:
-    """After how many rounds the runs of a table end, in words of a title."""
+    """Say after how many rounds the runs of a table end, in words of a title."""
     rounds = pd.unique(last(table)["t"])
     return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "at their ends"
 
 
 def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A column of `curves` by the share of the horizon: mean and error over environments."""
+    """Return a column of `curves` by the share of the horizon: mean and error over environments."""
     horizon = points.groupby("environment")["t"].transform("max")
     runs = points.assign(t=100 * points["t"] / horizon).sort_values("t")
     cells = runs.groupby(["environment", "bandit"])

@@ -30,8 +30,8 @@ LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
 
 
 def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:
-    """Regret at the end above that of a reference, replication by replication: the mean and its
-    95 % interval by Student's t, a panel an environment.
+    """Draw regret at the end above that of a reference, replication by replication: the mean and
+    its 95 % interval by Student's t, a panel an environment.
 
     reference: by default the bandit of least normalised regret over the environments. Intervals are
     not adjusted for their number. At least two replications are needed.

@@ -14,10 +14,10 @@ def learning_curves(
     table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
     title: str, log: bool = False, alike: bool = False, nominal: float | None = None,
 ) -> Figure:  # fmt: skip
-    """Mean ± standard error of column `y` by column `x`, over the rows that share them, whose
-    number the title tells; a line for each value of column `line`, a panel for each of column
-    `panel`, with a line at 0 where something is below it. log: both axes are; alike: all panels
-    have one scale; nominal: what y should be."""
+    """Draw the mean ± standard error of column `y` by column `x`, over the rows that share them,
+    whose number the title tells; a line for each value of column `line`, a panel for each of
+    column `panel`, with a line at 0 where something is below it. log: both axes are; alike: all
+    panels have one scale; nominal: what y should be."""
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]

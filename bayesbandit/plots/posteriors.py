@@ -24,7 +24,7 @@ def densities(
     posteriors: Mapping[str, Any], variables: Sequence[str] | None = None,
     truth: Truth | None = None, title: str = "Posterior densities",
 ) -> Figure:  # fmt: skip
-    """The density of each element of each variable: a panel an element, a line a posterior.
+    """Draw the density of each element of each variable: a panel an element, a line a posterior.
 
     posteriors: by name, of `bb.fit` or `bandit.posterior`. A closed form is drawn as it is; where
     there are only draws, a kernel estimate, which the legend says. variables: by default all that
@@ -63,8 +63,8 @@ def coefficients(
     posteriors: Mapping[str, Any], variable: str = "theta",
     select: Sequence[Any] | None = None, truth: Any = None, title: str | None = None,
 ) -> Figure:  # fmt: skip
-    """A line for each element of a variable: medians, 50 % and 90 % intervals, side by side for
-    each posterior; with a line at 0.
+    """Draw a line for each element of a variable: medians, 50 % and 90 % intervals, side by side
+    for each posterior; with a line at 0.
 
     posteriors: by name, as of `densities`. select: positions of elements, by default all. truth:
     the variable's values (*shape).
@@ -113,8 +113,8 @@ def shrinkage(
     posteriors: Mapping[str, Any], raw: Any, groups: Mapping[str, Any] | None = None,
     variable: str = "theta", axis: str = "least squares", title: str = "What each prior shrinks",
 ) -> Figure:  # fmt: skip
-    """Posterior means of a variable's elements against raw estimates of them, a panel a posterior;
-    on the diagonal nothing is shrunk.
+    """Draw posterior means of a variable's elements against raw estimates of them, a panel a
+    posterior; on the diagonal nothing is shrunk.
 
     raw: (*shape). groups: by name, which elements (*shape, true and false) have a colour.
     """
@@ -157,7 +157,7 @@ def _truth_key(truth: Truth | None, names: Sequence[str]) -> list[Line2D]:
 
 
 def _by(posterior: Any) -> str:
-    """How a line came about, where it is not the density itself."""
+    """Return how a line came about, where it is not the density itself."""
     return "" if posterior.marginals else f" ({_count(posterior):,} draws)"
 
 
@@ -166,7 +166,7 @@ def _count(posterior: Any) -> int:
 
 
 def _common(posteriors: Mapping[str, Any]) -> list[str]:
-    """The variables that all have, in order."""
+    """Return the variables that all have, in order."""
     if not posteriors:
         raise ValueError("a picture of posteriors needs one at least; got none")
     first, *others = (list(p.marginals or p.draws) for p in posteriors.values())
@@ -176,7 +176,7 @@ def _common(posteriors: Mapping[str, Any]) -> list[str]:
 def _elements(
     posteriors: Mapping[str, Any], name: str
 ) -> Iterator[tuple[str, tuple[int, ...], str]]:
-    """Of a variable: its name, and each element's index and label; features by their names."""
+    """Yield for each element of a variable its name, index and label; features by their names."""
     if not posteriors:
         raise ValueError("a picture of posteriors needs one at least; got none")
     shapes = {np.shape(p.quantiles(name, [0.5])[0]) for p in posteriors.values()}
@@ -194,7 +194,7 @@ def _elements(
 
 
 def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The points (m,) of a curve, where it is steep by quantile, and its heights."""
+    """Return the points (m,) of a curve, where it is steep by quantile, and its heights."""
     exact = posterior.marginals.get(name)
     if exact is not None:
         p = np.linspace(*ENDS, POINTS)

@@ -51,7 +51,7 @@ def settle() -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it with those above it."""
+    """Return whether files can be made in a folder, or it with those above it."""
     while not folder.exists():
         if folder == folder.parent:
             return False
@@ -60,7 +60,8 @@ def is_writable(folder: Path) -> bool:
 
 
 def temporary() -> Path | None:
-    """A folder among the temporary files that is ours alone: code that is kept there is run."""
+    """Return a folder among the temporary files that is ours alone: code that is kept there is
+    run."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     try:
         folder = Path(tempfile.gettempdir()) / f"bayesbandit-{user}"
@@ -75,7 +76,7 @@ def temporary() -> Path | None:
 
 
 def take_turns() -> None:
-    """One process at a time saves the code of a function."""
+    """Let one process at a time save the code of a function."""
     from numba.core.caching import IndexDataCacheFile
 
     if hasattr(IndexDataCacheFile.save, "__wrapped__"):
@@ -124,7 +125,7 @@ def shipped(base: Any) -> Any:
             return found if any(names) else None
 
         def ensure_cache_path(self) -> None:
-            """It is there."""
+            """Do nothing: the folder is there."""
 
     return Shipped
 

@@ -49,12 +49,12 @@ def _is_ours(event: Event) -> bool:
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at what this process says: a terminal or a notebook."""
+    """Return whether somebody looks at what this process says: a terminal or a notebook."""
     if current_process().name != "MainProcess" or sys.stderr is None:
         return False
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 
 
 def listen() -> None:
-    """From now on."""
+    """Begin to listen to the compiler."""
     register("numba:compile", Waiting())

@@ -18,7 +18,7 @@ from bayesbandit.runtime.user_modules import installed
 
 
 def does(code: CodeType) -> tuple[Any, ...]:
-    """What code does, wherever it stands."""
+    """Return what code does, wherever it stands."""
     constants = tuple(map(_constant, code.co_consts))
     names = code.co_names, code.co_varnames, code.co_freevars
     counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
@@ -34,7 +34,7 @@ def _constant(value: Any) -> tuple[Any, ...]:
 
 
 def names(code: CodeType) -> Iterator[str]:
-    """The names that code and the functions in it refer to."""
+    """Return the names that code and the functions in it refer to."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -42,7 +42,7 @@ def names(code: CodeType) -> Iterator[str]:
 
 
 def imported(code: CodeType) -> Iterator[str]:
-    """The modules that code and the functions in it import when they run."""
+    """Return the modules that code and the functions in it import when they run."""
     yield from (i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -50,15 +50,15 @@ def imported(code: CodeType) -> Iterator[str]:
 
 
 def fingerprint(*values: Any) -> str:
-    """What tells functions, classes and objects that are the user's from others of the same name:
-    their code, and what it refers to. "" of values that are all of installed packages."""
+    """Return what tells functions, classes and objects that are the user's from others of the same
+    name: their code, and what it refers to. "" of values that are all of installed packages."""
     said, own = _walked(values)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if own else ""
 
 
 def texts(*values: Any) -> dict[str, str]:
-    """The modules of the user's in which the code of these values stands, and those that they
-    import, with what tells their texts from others."""
+    """Return the modules of the user's in which the code of these values stands, and those that
+    they import, with what tells their texts from others."""
     return user_modules.reached(sorted(_walked(values)[1]))
 
 
@@ -69,7 +69,7 @@ def packages(*values: Any) -> list[str]:
 
 
 def _home(value: Any) -> str:
-    """The module of a function or a class, or of an object's class."""
+    """Return the module of a function or a class, or of an object's class."""
     value = value.func if isinstance(value, partial) else value
     if isinstance(getattr(type(value), "__wrapped__", None), property):
         value = value.__wrapped__
@@ -79,8 +79,8 @@ def _home(value: Any) -> str:
 
 
 def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
-    """What values say of themselves and of all that they refer to, and the modules that are the
-    user's among those in which it stands."""
+    """Return what values say of themselves and of all that they refer to, and the modules that are
+    the user's among those in which it stands."""
     found: list[Any] = []
     own: set[str] = set()
     seen: dict[Any, Any] = {}
@@ -98,8 +98,8 @@ def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
 
 
 def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
-    """What a value consists of; what it says of itself is added to `found`, and the module that it
-    stands in to `own`, where it is the user's."""
+    """Return what a value consists of; what it says of itself is added to `found`, and the module
+    that it stands in to `own`, where it is the user's."""
     match value:
         case FunctionType() | type():
             home = value.__module__ or ""
@@ -132,7 +132,7 @@ def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
 
 
 def _content(value: Any, found: list[Any]) -> list[Any] | None:
-    """What plain values and collections hold; None of others."""
+    """Return what plain values and collections hold; None of others."""
     match value:
         case Mapping():
             found.append(len(value))
@@ -152,7 +152,7 @@ def _content(value: Any, found: list[Any]) -> list[Any] | None:
 
 
 def _function(value: FunctionType, found: list[Any]) -> list[Any]:
-    """What a function of the user's refers to."""
+    """Return what a function of the user's refers to."""
     found.append(does(value.__code__))
     near = sorted(set(names(value.__code__)) & set(value.__globals__))
     around = [value.__globals__[name] for name in near]
@@ -166,14 +166,14 @@ def _function(value: FunctionType, found: list[Any]) -> list[Any]:
 
 
 def _class(value: type) -> list[Any]:
-    """What a class of the user's consists of."""
+    """Return what a class of the user's consists of."""
     kept = {k: v for k, v in vars(value).items() if k not in HIDDEN}
     return [*kept, *kept.values(), *value.__bases__, type(value)]
 
 
 def _inner(value: Any) -> list[Any]:
-    """What stands behind an object or a function of an installed package: the functions that it
-    calls, and how."""
+    """Return what stands behind an object or a function of an installed package: the functions that
+    it calls, and how."""
     attributes = getattr(value, "__dict__", {})
     found = [attributes[name] for name in INNER if name in attributes]
     if isinstance(getattr(type(value), "__wrapped__", None), property):
@@ -204,7 +204,7 @@ def _said(value: Any) -> str:
 
 
 def _held(cell: Any) -> list[Any]:
-    """What a cell holds; nothing, where its variable has no value so far."""
+    """Return what a cell holds; nothing, where its variable has no value so far."""
     try:
         return [cell.cell_contents]
     except ValueError:

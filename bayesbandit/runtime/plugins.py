@@ -15,7 +15,8 @@ _loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has 
 
 
 def module_of(path: Path, prefix: str) -> ModuleType:
-    """A file as a module, named by its path behind a prefix; run once, and again after a change."""
+    """Return a file as a module, named by its path behind a prefix; run once, and again after a
+    change."""
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -39,13 +40,13 @@ def module_of(path: Path, prefix: str) -> ModuleType:
 
 
 def said(error: Exception) -> str:
-    """An error with its kind."""
+    """Return an error with its kind."""
     return f"{type(error).__name__}: {error}"
 
 
 def plugins(kind: str) -> dict[str, list[EntryPoint]]:
-    """What installed packages offer as `bayesbandit.<kind>` (models, studies or players), by name;
-    not loaded. Several of a name, where several packages offer it."""
+    """Return what installed packages offer as `bayesbandit.<kind>` (models, studies or players), by
+    name; not loaded. Several of a name, where several packages offer it."""
     found: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
@@ -86,6 +87,6 @@ def hides(kind: str, name: str, found: object) -> None:
 
 
 def offer(point: EntryPoint) -> str:
-    """The package that offers something, and where it stands in there."""
+    """Return the package that offers something, and where it stands in there."""
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     return f"{package} ({point.value})"

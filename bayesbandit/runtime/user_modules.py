@@ -26,7 +26,8 @@ class ChangedCode(ValueError):
 
 @cache
 def installed(module: str) -> bool:
-    """Whether a module is a part of Python or of an installed package, and not the user's."""
+    """Return whether a module is a part of Python or of an installed package, and not the
+    user's."""
     top = module.partition(".")[0]
     if top == "bayesbandit" and ":" not in module:  # which a file of the user's has: `source.py`
         return True
@@ -39,8 +40,8 @@ def installed(module: str) -> bool:
 
 
 def place(error: Exception) -> str:
-    """Where in the user's code an error was raised, or what raised it was called; "" where none of
-    it is the user's."""
+    """Return where in the user's code an error was raised, or what raised it was called; "" where
+    none of it is the user's."""
     own = [
         f" (line {line} of {frame.f_code.co_filename})"
         for frame, line in walk_tb(error.__traceback__)
@@ -68,8 +69,8 @@ def keep(module: str, text: bytes) -> None:
 
 
 def text(module: str) -> bytes:
-    """What the file of a module of the user's said when the module was loaded, or else first seen;
-    nothing where there is none, as of what is typed into a notebook."""
+    """Return what the file of a module of the user's said when the module was loaded, or else first
+    seen; nothing where there is none, as of what is typed into a notebook."""
     loaded = sys.modules.get(module)
     spec = _found(module) if loaded is None else getattr(loaded, "__spec__", None)
     file = Path(getattr(spec, "origin", None) or "")
@@ -81,13 +82,14 @@ def text(module: str) -> bytes:
 
 
 def says(module: str) -> str:
-    """What a module's text means, whatever its remarks and spaces."""
+    """Return what a module's text means, whatever its remarks and spaces."""
     tree = _tree(module)
     return ast.dump(tree) if tree.body else _digest(module)
 
 
 def imports(module: str) -> Iterator[str]:
-    """The modules of the user's that a module of the user's imports, wherever in its text."""
+    """Return the modules of the user's that a module of the user's imports, wherever in its
+    text."""
     package = getattr(sys.modules.get(module), "__package__", None) or ""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
@@ -100,7 +102,7 @@ def imports(module: str) -> Iterator[str]:
 
 
 def own(name: str) -> Iterator[str]:
-    """A module by name, if there is one and it is the user's and has a file."""
+    """Return a module by name, if there is one and it is the user's and has a file."""
     if name in sys.modules:
         mine = name != "__main__" and not installed(name)
     else:  # one that a function imports when it is called
@@ -118,7 +120,7 @@ def _tree(module: str) -> ast.Module:
 
 
 def _found(name: str) -> Any:
-    """Where a module would be loaded from; nothing is imported to find out."""
+    """Return where a module would be loaded from; nothing is imported to find out."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names or not top:
         return None
@@ -135,7 +137,8 @@ def _found(name: str) -> Any:
 
 
 def reached(names: Iterable[str]) -> dict[str, str]:
-    """Modules of the user's, and all that these import, with what tells their texts from others."""
+    """Return modules of the user's, and all that these import, with what tells their texts from
+    others."""
     found: dict[str, str] = {}
     left = [name for given in names for name in own(given)]
     while left:

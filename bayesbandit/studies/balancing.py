@@ -87,13 +87,13 @@ WORLDS = tuple(
 
 
 def weighted(arms: Any, n_features: int, seed: Any, balance: Balance, floor: float) -> Bandit:
-    """Linear Thompson sampling with a balance and a floor."""
+    """Return linear Thompson sampling with a balance and a floor."""
     policy = Thompson(ALPHA, min_probability=floor)
     return Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
 
 
 def players() -> dict[str, Callable[..., Bandit]]:
-    """Each balance, without and with the floor."""
+    """Return each balance, without and with the floor."""
     return {
         name + suffix: partial(weighted, balance=balance, floor=floor)
         for suffix, floor in (("", 0.0), (FLOORED, FLOOR))
@@ -102,8 +102,9 @@ def players() -> dict[str, Callable[..., Bandit]]:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Medians of regret; its differences, replication by replication; and of the estimates at the
-    end bias, variance and coverage, ± SE, and differences of their mean squared error."""
+    """Return medians of regret; its differences, replication by replication; and of the
+    estimates at the end bias, variance and coverage, ± SE, and differences of their mean squared
+    error."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
@@ -123,8 +124,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Without the floor and with it: regret; squared bias, variance and coverage, means of all
-    arms, over rounds."""
+    """Draw, without the floor and with it: regret; squared bias, variance and coverage, means of
+    all arms, over rounds."""
     found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
     means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
@@ -145,8 +146,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """`evaluation.accuracy` of each world, bandit and number of rounds t, for each replication and
-    arm. All worlds have the same rounds."""
+    """Return `evaluation.accuracy` of each world, bandit and number of rounds t, for each
+    replication and arm. All worlds have the same rounds."""
     rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
     frames = []
     for world in WORLDS:
@@ -167,7 +168,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
 
 
 def quality(found: pd.DataFrame) -> pd.DataFrame:
-    """Of the estimates of one world: a row for each bandit, bias, variance and coverage by arm."""
+    """Return the estimates of one world: a row for each bandit, bias, variance and coverage by
+    arm."""
     cells = found.groupby(["bandit", "arm"], sort=False)
     parts = []
     for column, name, digits in (
@@ -185,15 +187,15 @@ def quality(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def above(results: pd.DataFrame) -> pd.DataFrame:
-    """By how much the regret of one bandit is above another's: a row for each pair, a column for
-    each world."""
+    """Return by how much the regret of one bandit is above another's: a row for each pair, a
+    column for each world."""
     gaps = evaluation.differences(results, PAIRS).rename(columns={"difference": "regret"})
     pairs = gaps.assign(difference=gaps["one"] + " − " + gaps["other"], regret_se=gaps["se"])
     return evaluation.wide(pairs, index="difference", column="environment", sign=True)
 
 
 def errors(found: pd.DataFrame) -> pd.DataFrame:
-    """The same of the mean squared error of estimates."""
+    """Return the same of the mean squared error of estimates."""
     means = found.pivot_table("squared_error", ["environment", "replication"], "bandit", sort=False)
     rows = []
     for one, other in PAIRS:

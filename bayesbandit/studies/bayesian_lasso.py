@@ -31,8 +31,8 @@ REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
 
 
 def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
-    """Each reading at each λ, λ learned, and the bandits beside them; sigma: what those know that
-    know it."""
+    """Return each reading at each λ, λ learned, and the bandits beside them; sigma: what those know
+    that know it."""
     found: dict[str, Callable[..., Bandit]] = {}
     known: dict[str, Any] = {"sigma2": sigma**2}
     for lam in LAMS:
@@ -47,7 +47,7 @@ def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
 
 
 def learned(arms: Any, n_features: int, seed: Any = 0) -> Bandit:
-    """λ² with a gamma prior."""
+    """Return a bandit that learns λ, with a gamma prior of λ²."""
     from bayesbandit.declaring.priors import Prior  # loads PyMC
 
     return BayesianLassoTS(arms, n_features, lam=Prior("Gamma", **LEARNED), seed=seed)
@@ -74,13 +74,13 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret from bootstrap LASSO, replication by replication."""
+    """Return differences of regret from bootstrap LASSO, replication by replication."""
     pairs = [(name, "bootstrap LASSO") for name in players() if name != "bootstrap LASSO"]
     return {"Differences, replication by replication": evaluation.gaps(results, pairs)}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret of each reading at the middle λ, and beside it the references."""
+    """Draw the regret of each reading at the middle λ, and beside it the references."""
     middle = f"λ = {LAMS[len(LAMS) // 2]:g}"
     shown = [middle, f"{middle}, σ known", f"{middle}, listing", "λ learned", *REFERENCES]
     return {"regret": plots.regret_curves(results[results["bandit"].isin(shown)])}

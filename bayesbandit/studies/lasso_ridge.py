@@ -40,7 +40,7 @@ GROUPS = {"decides": slice(0, 2), "nuisance": slice(2, 53), "noise": slice(53, 1
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret, replication by replication, and fits of randomised data."""
+    """Return differences of regret, replication by replication, and fits of randomised data."""
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
@@ -51,7 +51,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, the fits of randomised data, and coefficients on the way."""
+    """Draw the regret, the fits of randomised data, and coefficients on the way."""
     mse = fits(*_few(results))
     return {
         "regret": plots.regret_curves(results),
@@ -69,14 +69,14 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _few(results: pd.DataFrame) -> tuple[int, int]:
-    """Replications, and the seed, of what is fitted beside the runs."""
+    """Return the number of replications, and the seed, of what is fitted beside the runs."""
     return min(10, int(results["replication"].nunique())), evaluation.seed_of(results)
 
 
 @cache
 def fits(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Mean squared error of arm 0's mean reward, in units of σ², by scikit-learn's LASSO and ridge
-    with λ by 5-fold cross-validation, on n rounds that were assigned to it at random."""
+    """Return mean squared error of arm 0's mean reward, in units of σ², by scikit-learn's LASSO and
+    ridge with λ by 5-fold cross-validation, on n rounds that were assigned to it at random."""
     from sklearn.linear_model import LassoCV, RidgeCV
     from threadpoolctl import threadpool_limits
 
@@ -101,8 +101,8 @@ def fits(replications: int, seed: int = 0) -> pd.DataFrame:
 
 
 def paths(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Mean |coefficient| of arm 0, mean of the replicates, over the variables of each group, after
-    every fifth of the first rounds; refitted at each reward."""
+    """Return mean |coefficient| of arm 0, mean of the replicates, over the variables of each group,
+    after every fifth of the first rounds; refitted at each reward."""
     world, rows = SparseLinear(sigma=0.1), []
     for name, preset in ((LASSO, BootstrapLassoTS), (RIDGE, BootstrapRidgeTS)):
         for replication in range(replications):

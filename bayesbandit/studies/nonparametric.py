@@ -37,12 +37,12 @@ PARTS = 4  # windows of rounds, growing fourfold
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret, replication by replication."""
+    """Return differences of regret, replication by replication."""
     return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, and who got which arm in one run of each."""
+    """Draw the regret, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
     drawn = {"regret": plots.regret_curves(results)}
     ends = sorted({max(1, horizon // 4**i) for i in range(PARTS)})
@@ -62,8 +62,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 def walk(
     factory: Callable[..., Bandit], windows: list[tuple[int, int]], grid: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One run: its contexts in the plane (n, 2), arms (n,), and the arm of the largest mean over
-    the grid, where all other contexts are 0, at the end of each window (m, g)."""
+    """Play one run. Return its contexts in the plane (n, 2), arms (n,), and the arm of the
+    largest mean over the grid, where all other contexts are 0, at the end of each window (m, g)."""
     world = NonLinear()
     sample = world.sample(windows[-1][1], np.random.default_rng(seed))
     bandit, chosen, regions = factory(world.arms, world.n_features, seed=seed), [], []
@@ -75,7 +75,7 @@ def walk(
 
 
 def _contexts(grid: np.ndarray) -> np.ndarray:
-    """Points of the plane (m, 2) among the ten contexts (m, 10)."""
+    """Return points of the plane (m, 2) among the ten contexts (m, 10)."""
     return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
 
 

@@ -97,7 +97,7 @@ class Cut:
 
 
 def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any) -> Bandit:
-    """LinTS with other random numbers, by the number of the draw."""
+    """Return LinTS with other random numbers, by the number of the draw."""
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(seed)
     other = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, draw))
@@ -105,7 +105,7 @@ def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any)
 
 
 def settings(noise: str) -> dict[str, dict[str, Factory]]:
-    """Each algorithm's settings under a noise scale, by their names."""
+    """Return each algorithm's settings under a noise scale, by their names."""
     given: dict[str, Any] = {"variance": noise, "ridge": 1.0}
     found: dict[str, dict[str, Factory]] = {}
     for name, make, alphas in (
@@ -135,7 +135,7 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
 
 
 def beside_them() -> dict[str, dict[str, Factory]]:
-    """Algorithms that know neither noise scale."""
+    """Return the algorithms that know neither noise scale."""
     return {
         "ILTCB": {f"ILTCB, μ = {mu:g}": partial(ILTCB, exploration=mu) for mu in MUS},
         "greedy": {"greedy": LinGreedy},
@@ -167,12 +167,13 @@ def bundled_sets() -> list[Cut]:
 
 
 def data_sets() -> list[Classification]:
-    """The folder that the environment variable names, or else the bundled sets."""
+    """Return the folder that the environment variable names, or else the bundled sets."""
     return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
 
 
 def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
-    """The runs of each algorithm at the setting that a protocol chooses, under its own name."""
+    """Return the runs of each algorithm at the setting that a protocol chooses, under its own
+    name."""
     ends = evaluation.last(results)
     regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
         index="environment", columns="bandit", values="rate", sort=True
@@ -194,10 +195,10 @@ def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each noise scale, protocol and ordered pair of algorithms: data sets on which the first
-    has smaller and larger regret than the second, as the paper counts wins and losses; those that
-    it wins and loses by the paired t-test over shuffles (p < .05); and the mean difference of
-    normalised regret over data sets with its standard error."""
+    """Return for each noise scale, protocol and ordered pair of algorithms: data sets on which
+    the first has smaller and larger regret than the second, as the paper counts wins and losses;
+    those that it wins and loses by the paired t-test over shuffles (p < .05); and the mean
+    difference of normalised regret over data sets with its standard error."""
     rows = []
     for noise, protocol in product(NOISE, PROTOCOLS):
         pairs = evaluation.pairwise(chosen(results, noise, protocol))
@@ -233,7 +234,8 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Regret of each algorithm, differences over data sets, where balancing pays, and the sets."""
+    """Return the regret of each algorithm, differences over data sets, where balancing pays, and
+    the sets."""
     found = {}
     for noise, protocol in product(NOISE, PROTOCOLS):
         runs = chosen(results, noise, protocol)
@@ -245,7 +247,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
-    """Rows, classes and columns of the data sets of these names."""
+    """Return rows, classes and columns of the data sets of these names."""
     wanted, rows = set(names), []
     for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
@@ -264,7 +266,8 @@ def _banded(sets: pd.DataFrame, what: str) -> pd.Series:
 
 
 def _counted(sets: pd.DataFrame) -> pd.DataFrame:
-    """How many data sets are of which size, as the paper's table of characteristics has it."""
+    """Return how many data sets are of which size, as the paper's table of characteristics has
+    it."""
     rows = [
         {"what": what, "band": band, "sets": int(count)}
         for what in BANDS
@@ -274,7 +277,7 @@ def _counted(sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
-    """BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
+    """Return BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
     rows = []
     for noise in NOISE:
         pairs = evaluation.pairwise(chosen(results, noise, "fixed settings"))
@@ -290,7 +293,8 @@ def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """The pairwise scatter of the paper, by noise scale, at its protocol and at fixed settings."""
+    """Return the pairwise scatter of the paper, by noise scale, at its protocol and at fixed
+    settings."""
     five = ["LinTS", "BLTS", "LinUCB", "BLUCB", "ILTCB"]
     drawn = {}
     for noise, protocol in product(NOISE, PROTOCOLS):

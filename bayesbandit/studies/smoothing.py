@@ -64,9 +64,9 @@ def environments() -> list[Environment]:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret from the bandit that is smoothed, replication by replication; variance
-    and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
-    are above those of the bandit that is smoothed, paired."""
+    """Return differences of regret from the bandit that is smoothed, replication by replication;
+    variance and squared bias of the estimates, ± the standard error of the jackknife; and by how
+    much these are above those of the bandit that is smoothed, paired."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
@@ -82,7 +82,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, and variance and squared bias of the estimates over rounds, means of all arms."""
+    """Draw the regret, and variance and squared bias of the estimates over rounds, means of all
+    arms."""
     found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "estimator", "replication", "t"], sort=False)
     means = rows[list(PARTS)].mean().reset_index()
@@ -97,14 +98,14 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def _times(horizon: int) -> tuple[int, int]:
-    """Early and at the end."""
+    """Return an early round and the last one."""
     return max(1, min(EARLY, horizon // 2)), horizon
 
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """`evaluation.accuracy` of each design, estimator and number of rounds t, for each replication
-    and arm."""
+    """Return `evaluation.accuracy` of each design, estimator and number of rounds t, for each
+    replication and arm."""
     rounds = sorted({t for t in SHOWN if t < horizon} | set(_times(horizon)))
     frames = []
     for world in DESIGNS:
@@ -129,8 +130,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
 
 
 def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
-    """A part of `estimates` of one design, mean ± SE: a row for each estimator, a column for each
-    t and arm."""
+    """Return a part of `estimates` of one design, mean ± SE: a row for each estimator, a column for
+    each t and arm."""
     pairs = zip(found["arm"], found["t"], strict=True)
     found = found.assign(column=[f"arm {arm}, t = {t:,}" for arm, t in pairs])
     cells = found.groupby(["estimator", "t", "arm", "column"], sort=False)[part]
@@ -139,8 +140,8 @@ def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
-    """By how much a part of `estimates` is above that of the bandit that is smoothed: a row for
-    each pair, a column for each design and t."""
+    """Return by how much a part of `estimates` is above that of the bandit that is smoothed: a
+    row for each pair, a column for each design and t."""
     key, rows = ["environment", "t", "replication"], []
     means = found.pivot_table(part, key, "estimator", sort=False)
     for one, other in ABOVE:

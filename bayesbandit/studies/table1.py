@@ -58,7 +58,7 @@ WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictur
 
 
 def bandits() -> dict[str, Factory]:
-    """The four algorithms at the closest setting, variants of them, and controls."""
+    """Return the four algorithms at the closest setting, variants of them, and controls."""
     lin, blts, blucb = (
         partial(LinTS, **CV), partial(BLTS, clip=CLIP, **CV), partial(BLUCB, clip=CLIP, **CV),
     )  # fmt: skip
@@ -90,7 +90,7 @@ def bandits() -> dict[str, Factory]:
 
 
 def grid(name: str) -> dict[str, Factory]:
-    """An algorithm at all settings of the paper's grids."""
+    """Return an algorithm at all settings of the paper's grids."""
     settings = [{"alpha": alpha} for alpha in ALPHAS[name.removeprefix("BL").removeprefix("Lin")]]
     if name.startswith("BL"):
         settings = [s | {"clip": clip} for s in settings for clip in CLIPS]
@@ -98,7 +98,8 @@ def grid(name: str) -> dict[str, Factory]:
 
 
 def cell(name: str, settings: Mapping[str, float]) -> str:
-    """What an algorithm is called at a setting of its grid; by its name alone at the closest."""
+    """Return what an algorithm is called at a setting of its grid; by its name alone at the
+    closest."""
     if settings["alpha"] == CV["alpha"] and settings.get("clip", CLIP) == CLIP:
         return name
     texts = [f"α = {settings['alpha']:g}"]
@@ -115,7 +116,7 @@ def players() -> dict[str, Factory]:
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit and specification, one row, shares in % of the simulations.
+    """Return for each bandit and specification one row, shares in % of the simulations.
 
     optimal: at the optimal assignment at T, and its standard error; paper: what the paper reports;
     ever: there at some checkpoint; first_round: the median first one there (inf where half of the
@@ -142,7 +143,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(results: pd.DataFrame) -> pd.DataFrame:
-    """`table`, without the best of the grids."""
+    """Return `table`, without the best of the grids."""
     cells = evaluation.summary(results)
     share = cells["optimal_at_end"]
     key = list(zip(cells["bandit"], cells["environment"].str.removeprefix(NAME), strict=True))
@@ -180,7 +181,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences between bandits, simulation by simulation, in points of the share ± SE."""
+    """Return differences between bandits, simulation by simulation, in points of the share ± SE."""
     gaps = evaluation.differences(results, PAIRS, "optimal")
     cells = gaps.assign(
         difference=gaps["one"] + " − " + gaps["other"],
@@ -193,7 +194,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Pictures by file name: of all simulations, and of one in the context space."""
+    """Draw pictures by file name: of all simulations, and of one in the context space."""
     seed = evaluation.seed_of(results)
     four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
     drawn = {
@@ -225,8 +226,9 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 def walk(
     environment: SyntheticExample, factory: Factory, points: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """One simulation: contexts of the plane (n, 2), arms (n,) and rounds (n,), the warm start as
-    round 0, and the estimated mean rewards at the points (m, K) at the end of each window."""
+    """Play one simulation. Return contexts of the plane (n, 2), arms (n,) and rounds (n,), the
+    warm start as round 0, and the estimated mean rewards at the points (m, K) at the end of each
+    window."""
     sample = environment.sample(None, np.random.default_rng(seed))
     bandit = factory(environment.arms, environment.n_features, seed=seed)
     bandit.update(sample.warm_x, sample.warm_arm, sample.warm_reward, sample.warm_propensity)

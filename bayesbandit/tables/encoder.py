@@ -161,12 +161,12 @@ class Encoder:
         return self.components.scores(features) if self.components is not None else features
 
     def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        """Features (n, p) before components."""
+        """Return features (n, p) before components."""
         ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
         return np.concatenate([c.encoded(values[c.name]) for c in ordered], axis=1)
 
     def _check(self, features: np.ndarray) -> None:
-        """Nothing that cannot be computed with."""
+        """Raise a ValueError for a feature that cannot be computed with."""
         if not (np.abs(features) <= LARGEST).all():
             row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
             names = self.features if self.components is None else None
@@ -177,8 +177,8 @@ class Encoder:
             )
 
     def summary(self) -> pd.DataFrame:
-        """A row for each column of the fit: column, kind (number, date, levels, left out), features
-        (their names, or the reason why it is left out)."""
+        """Return a row for each column of the fit: column, kind (number, date, levels, left out),
+        features (their names, or the reason why it is left out)."""
         import pandas as pd
 
         rows: list[dict[str, Any]] = []
@@ -198,14 +198,16 @@ class Encoder:
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON holds; `from_dict` takes them back bit for bit."""
+        """Return everything as plain values that JSON holds; `from_dict` takes them back bit for
+        bit."""
         from bayesbandit.tables.stored import stored
 
         return stored(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Encoder:
-        """The encoder that `to_dict` describes; anything else is a ValueError, and runs no code."""
+        """Return the encoder that `to_dict` describes; anything else is a ValueError, and runs no
+        code."""
         from bayesbandit.tables.stored import restored
 
         return cls(*restored(plain))
@@ -233,12 +235,12 @@ class Encoder:
 
 
 def contexts_of(x: Any, encoder: Encoder | None, n_features: int) -> np.ndarray:
-    """Contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
+    """Return contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
     return contexts(x if encoder is None else encoder.transform(x), n_features)
 
 
 def numbers_only(x: Any) -> Any:
-    """Contexts where there is no encoder: a table's columns would go by position unseen."""
+    """Return contexts where there is no encoder: a table's columns would go by position unseen."""
     import sys
 
     pandas = sys.modules.get("pandas")
@@ -261,9 +263,9 @@ def fitted(
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
 ) -> tuple[Encoder, np.ndarray, list[str]]:
-    """An encoder, the features (n, d) of the table that it was fitted on, and what one should know
-    of the fit (`remarks`). In one thread, so that every process gets the same bits; of principal
-    components, `transform` gives the features up to rounding."""
+    """Return an encoder, the features (n, d) of the table that it was fitted on, and what one
+    should know of the fit (`remarks`). In one thread, so that every process gets the same bits; of
+    principal components, `transform` gives the features up to rounding."""
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)

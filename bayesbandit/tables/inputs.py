@@ -26,7 +26,7 @@ def named(names: Sequence[Any]) -> str:
 
 
 def frame_of(x: Any) -> pd.DataFrame | None:
-    """A table as a pandas DataFrame; None of what is none."""
+    """Return a table as a pandas DataFrame; None of what is none."""
     import narwhals as nw
     import pandas as pd
 
@@ -48,8 +48,8 @@ def dicts(x: Any) -> list[Mapping[Any, Any]] | None:
 
 
 def table(x: Any) -> tuple[pd.DataFrame, bool]:
-    """x as a DataFrame with a plain index, its shape and names checked; and whether its columns
-    have names, which those of an array have not."""
+    """Return x as a DataFrame with a plain index, its shape and names checked; and whether its
+    columns have names, which those of an array have not."""
     import pandas as pd
 
     if hasattr(x, "toarray"):
@@ -90,7 +90,7 @@ def _frame_of_dicts(rows: list[Mapping[Any, Any]]) -> pd.DataFrame:
 
 
 def array_of(x: Any) -> np.ndarray:
-    """Values without names; None where a NumPy mask hides one, also of rows with masks."""
+    """Return values without names; None where a NumPy mask hides one, also of rows with masks."""
     rows = x if isinstance(x, list | tuple) else [x]
     if any(np.ma.isMaskedArray(row) for row in rows):
         array = x if np.ma.isMaskedArray(x) else np.ma.stack(x)
@@ -101,7 +101,7 @@ def array_of(x: Any) -> np.ndarray:
 
 
 def names_of(frame: pd.DataFrame) -> list[Name]:
-    """The columns' names, each a text or an integer, no two alike."""
+    """Return the columns' names, each a text or an integer, no two alike."""
     names: list[Name] = []
     for name in frame.columns:
         if isinstance(name, str):
@@ -120,7 +120,8 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def is_row(x: Any) -> bool:
-    """Whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain values."""
+    """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain
+    values."""
     import pandas as pd
 
     if isinstance(x, list | tuple):
@@ -131,7 +132,8 @@ def is_row(x: Any) -> bool:
 def read(
     x: Any, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
 ) -> dict[Name, Values]:
-    """The columns that are needed, by name, each (n,): of a table, a list of dicts, or one row.
+    """Return the columns that are needed, by name, each (n,): of a table, a list of dicts, or one
+    row.
 
     has_names: whether the fit was on columns with names; else arrays come by position.
     """
@@ -170,7 +172,7 @@ def _what(x: Any) -> str:
 
 
 def _check_names(found: list[Any], needed: Sequence[Name], ignored: Sequence[Name]) -> None:
-    """That every column is there once, and none is unknown."""
+    """Raise an error unless every column is there once and none is unknown."""
     try:
         there = set(found)
     except TypeError as error:

@@ -27,7 +27,7 @@ FAR = 2**62  # microseconds that an origin may be from 1970
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
-    """Format, version, columns, components, formula, and a digest of them all."""
+    """Return format, version, columns, components, formula, and a digest of them all."""
     parts = encoder.components
     plain: dict[str, Any] = {
         "format": FORMAT,
@@ -53,7 +53,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def digest(plain: Mapping[str, Any]) -> str:
-    """What tells these values from others."""
+    """Return what tells these values from others."""
     text = json.dumps({k: v for k, v in plain.items() if k != "digest"}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -61,7 +61,7 @@ def digest(plain: Mapping[str, Any]) -> str:
 def restored(
     plain: Any,
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
-    """What an `Encoder` consists of."""
+    """Return what an `Encoder` consists of."""
     try:
         return _restored(plain)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -176,6 +176,7 @@ def _components(plain: Any, width: int) -> Components:
 
 
 def is_number(value: Any) -> bool:
-    """A float, or an integer as JSON may write one, with which we can compute."""
+    """Return whether a value is a float, or an integer as JSON may write one, with which we can
+    compute."""
     number = type(value) in (float, int) and abs(value) <= LARGEST_VALUE
     return number and math.isfinite(value)

@@ -66,7 +66,7 @@ type Expression = Column | Number | Arithmetic | Call
 
 
 def inner_knots(call: Call) -> int:
-    """How many knots a spline has between its bounds."""
+    """Return how many knots a spline has between its bounds."""
     df, knots = call.settings.get("df"), call.settings.get("knots")
     if call.function == "bs":
         degree, constant = call.settings.get("degree", 3), call.settings.get("include_intercept", 0)
@@ -84,7 +84,7 @@ def constraints_of(call: Call) -> int:
 
 
 def parts(expression: Expression) -> range | None:
-    """The names of the columns that a factor gives; None where it is one without a name."""
+    """Return the names of the columns that a factor gives; None where it is one without a name."""
     match expression:
         case Arithmetic(operands=operands):
             return next((found for one in operands if (found := parts(one)) is not None), None)
@@ -101,7 +101,7 @@ def parts(expression: Expression) -> range | None:
 
 
 def inside(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of."""
+    """Return the expression and all that it is made of."""
     yield expression
     match expression:
         case Arithmetic(operands=operands):
@@ -117,8 +117,8 @@ def columns_of(expression: Expression) -> set[str]:
 
 
 def width(expression: Expression, levels: Mapping[Name, int]) -> int:
-    """How many features a factor gives at most, 2 at least of one that may span the constant: then
-    their product bounds formulaic's work too. levels: how many each column has."""
+    """Return how many features a factor gives at most, 2 at least of one that may span the
+    constant: then their product bounds formulaic's work too. levels: how many each column has."""
     several = parts(expression)
     if several is not None:
         return max(2, len(several))

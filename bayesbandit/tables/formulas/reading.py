@@ -71,7 +71,7 @@ class Reader:
         return self._named(ast.unparse(node).replace("\n", " "))
 
     def _named(self, code: str) -> str:
-        """Code with the quoted names again."""
+        """Return code with the quoted names again."""
         return re.sub(
             r"\w+", lambda m: f"`{self.quoted[m[0]]}`" if m[0] in self.quoted else m[0], code
         )
@@ -171,7 +171,7 @@ def check_column(name: str, columns: Collection[Name]) -> None:
 
 
 def _folded(compute: Callable[..., Any], values: list[float], factor: str) -> Number:
-    """The number that arithmetic of numbers is."""
+    """Return the number that arithmetic of numbers is."""
     try:
         value = compute(*values)
     except ArithmeticError as error:
@@ -182,7 +182,7 @@ def _folded(compute: Callable[..., Any], values: list[float], factor: str) -> Nu
 
 
 def _fits(setting: str, value: Any) -> bool:
-    """Whether a plain value is one that this setting may have."""
+    """Return whether a plain value is one that this setting may have."""
     match setting:
         case "df":
             return value is None or _is_size(value, LARGEST)

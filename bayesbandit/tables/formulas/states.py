@@ -33,7 +33,8 @@ def check_state(text: str, terms: Terms, state: Mapping[str, Any]) -> None:
 
 
 def form_of(call: Call) -> dict[Any, Any]:
-    """What the state of a call looks like: NUMBER for a number, a tuple for an array's shape."""
+    """Return what the state of a call looks like: NUMBER for a number, a tuple for an array's
+    shape."""
     settings, bounds = call.settings, {"lower_bound": NUMBER, "upper_bound": NUMBER}
     match call.function:
         case "bs":
@@ -62,7 +63,7 @@ def form_of(call: Call) -> dict[Any, Any]:
 
 
 def has_form(state: Any, form: Any) -> bool:
-    """Whether a state is of this form, and all its numbers are finite."""
+    """Return whether a state is of this form, and all its numbers are finite."""
     if form is NUMBER:
         return type(state) in (int, float) and math.isfinite(state)
     if isinstance(form, tuple):
@@ -78,7 +79,7 @@ def has_form(state: Any, form: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A state as values that JSON holds."""
+    """Return a state as values that JSON holds."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
@@ -93,7 +94,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(stored: Any) -> Any:
-    """What `plain` stored."""
+    """Return what `plain` stored."""
     if type(stored) is list:
         return [restored(one) for one in stored]
     if type(stored) is dict and stored.keys() == {"array", "shape"}:

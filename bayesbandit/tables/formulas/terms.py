@@ -64,7 +64,8 @@ def terms_of(text: Any, columns: Collection[Name]) -> Terms:
 
 
 def _skeleton(text: str, columns: Collection[Name], factors: dict[str, Expression]) -> str:
-    """A formula with f0, f1, … for its factors, which are put into `factors` in this order."""
+    """Return a formula with f0, f1, … for its factors, which are put into `factors` in this
+    order."""
     from formulaic.errors import FormulaicError
     from formulaic.parser.algos.tokenize import tokenize
 
@@ -102,7 +103,7 @@ def _skeleton(text: str, columns: Collection[Name], factors: dict[str, Expressio
 
 
 def _without_backticks(text: str, columns: Collection[Name]) -> tuple[str, dict[str, str]]:
-    """A formula with an identifier for each name in backticks, and what these stand for."""
+    """Return a formula with an identifier for each name in backticks, and what these stand for."""
     stem = "quoted"
     while stem in unicodedata.normalize("NFKC", text):
         stem += "_"
@@ -126,7 +127,7 @@ def _without_backticks(text: str, columns: Collection[Name]) -> tuple[str, dict[
 
 
 def _expanded(text: str, skeleton: str, texts: Mapping[str, str]) -> list[list[str]]:
-    """The terms of a formula of symbols and numbers."""
+    """Return the terms of a formula of symbols and numbers."""
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
@@ -141,7 +142,7 @@ def _expanded(text: str, skeleton: str, texts: Mapping[str, str]) -> list[list[s
 
 
 def _operators() -> Any:
-    """formulaic's operators within one formula, which together do no more than MOST_WORK."""
+    """Return formulaic's operators for one formula. Together they do no more than MOST_WORK."""
     from formulaic.parser.parser import DefaultOperatorResolver
     from formulaic.parser.types import Operator
 
@@ -180,8 +181,8 @@ def _operators() -> Any:
 
 
 def _power(times: Callable[..., Any], terms: Any, exponent: Any) -> Any:
-    """The products of so many of the terms, one factor after the other: there are soon no new ones,
-    while all the products that formulaic forms would be too many."""
+    """Return the products of so many of the terms, one factor after the other: there are soon no
+    new ones, while all the products that formulaic forms would be too many."""
     said = [factor.expr for term in exponent for factor in term.factors]
     if len(said) != 1 or not re.fullmatch("[1-9][0-9]?|100", said[0]):
         raise ValueError(f"an exponent must be a whole number from 1 to {LARGEST}")
