@@ -66,7 +66,7 @@ class RewardModel(Declaration):
         return RewardModel, (self.function, *state)
 
 
-def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
+def reward_model(**priors: object) -> Callable[[Callable[..., Any]], RewardModel]:
     """Turn a declaration into a `RewardModel` with these priors, given by name."""
 
     def declare(function: Callable[..., Any]) -> RewardModel:

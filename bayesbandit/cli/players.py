@@ -29,7 +29,9 @@ from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
 from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
 from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.policies import Thompson
+from bayesbandit.runtime import fingerprints
 from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused
 
 BANDITS = {
@@ -70,7 +72,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
         offered = OfferedPlayer(name)
-        _ = offered.__wrapped__  # so that what cannot be loaded is said at once
+        offered.load()  # so that what cannot be loaded is said at once
         return text.strip(), partial(offered, **settings)
     if name not in BANDITS:
         there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
@@ -97,7 +99,12 @@ def parse_model(text: str) -> tuple[str, Factory]:
 
 
 def play_model(
-    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
+    model: str,
+    arms: Arms,
+    n_features: int,
+    alpha: float = 1.0,
+    seed: Seed = 0,
+    **settings: Any,
 ) -> Bandit:
     """Return a declared model by Thompson sampling; settings are those of `Bandit`."""
     from bayesbandit.model import load_model
@@ -139,7 +146,7 @@ def parse_player(text: str) -> tuple[str, Factory]:
 
 def _player(path: Path, name: str) -> Factory:
     module = module_of(path, FROM_FILE)
-    factory = getattr(module, name, None)
+    factory = vars(module).get(name)
     if not callable(factory):
         names = [
             k for k, v in vars(module).items() if callable(v) and v.__module__ == module.__name__
@@ -148,36 +155,36 @@ def _player(path: Path, name: str) -> Factory:
     return factory
 
 
+class Deferred(fingerprints.Deferred):
+    """Makes a player by a function that every process loads for itself."""
+
+    def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
+        player: Player = self.load()(arms, n_features, seed=seed, **settings)
+        return player
+
+
 @dataclass(frozen=True)
-class FilePlayer:
-    """Makes a player of a file, which every process loads for itself."""
+class FilePlayer(Deferred):
+    """Makes a player of a file."""
 
     file: str
     name: str
 
-    @property
-    def __wrapped__(self) -> Factory:
+    def load(self) -> Factory:
         return _player(Path(self.file), self.name)
-
-    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
-        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
 @dataclass(frozen=True)
-class OfferedPlayer:
+class OfferedPlayer(Deferred):
     """Makes a player of an installed package."""
 
     name: str
 
-    @property
-    def __wrapped__(self) -> Factory:
+    def load(self) -> Factory:
         factory = plugin("players", self.name)
         if not callable(factory):
             raise refused("players", self.name, factory, "a player")
         return factory
-
-    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
-        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

@@ -95,7 +95,7 @@ class Declaration:
 
     # ---- another model --------------------------------------------------------------------------
 
-    def with_priors(self, **priors: Any) -> Self:
+    def with_priors(self, **priors: object) -> Self:
         """Return a new model with some priors replaced. Numbers and arrays fix a variable; a prior
         without dimensions takes the declared ones."""
         self.check_names(priors)
@@ -117,7 +117,12 @@ class Declaration:
     # ---- what to do with it ---------------------------------------------------------------------
 
     def build(
-        self, x: Any, reward: Any, weight: Any = None, arm: Any = None, n_arms: int | None = None
+        self,
+        x: object,
+        reward: object,
+        weight: object = None,
+        arm: object = None,
+        n_arms: int | None = None,
     ) -> pm.Model:
         """Return the PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms
         (n,).
@@ -174,11 +179,11 @@ class Declaration:
         return self.function(**inputs)
 
     def _rows(
-        self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
+        self, x: object, reward: object, weight: object, arm: object, n_arms: int | None
     ) -> tuple[dict[str, np.ndarray], int]:
         """Return the data by role, checked, and the number of arms."""
         if x is None:
-            x = np.empty((np.size(reward), 0))
+            x = np.empty((checks.floats(reward, "rewards").size, 0))
         x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
         if x.ndim != 2:
             raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
@@ -245,7 +250,7 @@ def _reserved(name: str) -> str:
     )
 
 
-def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
+def _check_declaration(function: object, priors: Mapping[str, Any]) -> None:
     """Raise a TypeError unless every argument is data or has a prior, and every prior is an
     argument."""
     if not inspect.isfunction(function):

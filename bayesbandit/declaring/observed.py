@@ -69,7 +69,6 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
 
     reward = model[DATA["reward"]]
     for v in model.observed_RVs:
-        u: Any
         for u in ancestors([model.rvs_to_values[v]]):
             node = u.owner
             if node is None or not isinstance(node.op, Elemwise):

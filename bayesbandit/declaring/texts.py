@@ -104,7 +104,7 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return data["name"], {str(name): prior for name, prior in priors.items()}
 
 
-def to_data(value: Any, what: str) -> Any:
+def to_data(value: object, what: str) -> Any:
     """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
         if value.transform:
@@ -126,7 +126,7 @@ def to_data(value: Any, what: str) -> Any:
     raise TypeError(f"{what} cannot be written as text: {text(value)}")
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> Any:
     """Return nested data with lists for tuples and arrays, numbers for NumPy's."""
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
@@ -135,7 +135,7 @@ def _plain(data: Any) -> Any:
     return data.tolist() if isinstance(data, np.ndarray | np.generic) else data
 
 
-def from_data(data: Any, what: str) -> Any:
+def from_data(data: object, what: str) -> Any:
     """Return the inverse of `to_data`; a wrong key, distribution or parameter gets an error naming
     the allowed ones."""
     if isinstance(data, Mapping):
@@ -159,7 +159,7 @@ def from_data(data: Any, what: str) -> Any:
     return np.array(data) if isinstance(data, list) and floats(data, what).size else data
 
 
-def _check_inside(data: Any, what: str) -> None:
+def _check_inside(data: Mapping[str, Any] | list[Any], what: str) -> None:
     """Refuse a prior, however deep, that names what a prior must not: `deserialize` looks up any
     attribute of PyMC and PyTensor."""
     for key, one in data.items() if isinstance(data, Mapping) else enumerate(data):
@@ -169,7 +169,7 @@ def _check_inside(data: Any, what: str) -> None:
             _check_inside(one, f"{what}.{key}")
 
 
-def _check_transform(name: Any, what: str) -> None:
+def _check_transform(name: object, what: str) -> None:
     known = (*TRANSFORMS, *CUSTOM_TRANSFORMS)
     _known([name], known, f"{what}: a text cannot name the transform")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,8 @@ class Linear:
     Test contexts are the unit vectors, whose mean rewards are the elements of θ.
     """
 
-    mean: Any
-    spread: Any = 0.0
+    mean: np.ndarray
+    spread: np.ndarray | float = 0.0
     sigma: float = 1.0
     constant: bool = False
     horizon: int = 1000
@@ -54,7 +53,7 @@ class Linear:
     @property
     def fingerprint(self) -> str:
         """All that decides its numbers."""
-        numbers = self.mean.tolist(), self.spread.tolist(), self.sigma
+        numbers = self.mean.tolist(), np.asarray(self.spread).tolist(), self.sigma
         return f"Linear{(*numbers, self.constant, self.horizon)}"
 
     def contexts(self, n: int, rng: np.random.Generator) -> np.ndarray:

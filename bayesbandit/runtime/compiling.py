@@ -23,6 +23,7 @@ from typing import Any
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
 from bayesbandit.runtime.caches import forgiving
@@ -87,7 +88,7 @@ CALLED = {  # of numba's classes, which are not its public interface
                      "_finalize_final_module"),
     CPUDispatcher: ("get_call_template", "get_overload"),
 }  # fmt: skip
-KNOWN = all(callable(getattr(kind, name, None)) for kind, names in CALLED.items() for name in names)
+KNOWN = all(name in dir(kind) for kind, names in CALLED.items() for name in names)
 if not KNOWN:
     logging.getLogger("bayesbandit").warning("with this numba kernels take longer to compile")
 
@@ -155,7 +156,7 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     names = {
         name: interpreted(called[name])
         for name in function.__code__.co_names
-        if hasattr(called.get(name), "py_func")
+        if isinstance(called.get(name), Dispatcher)
     }
     return FunctionType(
         function.__code__, {**called, **names}, function.__name__, function.__defaults__

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dis
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def does(code: CodeType) -> tuple[Any, ...]:
     return code.co_code, constants, names, counts, code.co_exceptiontable
 
 
-def _constant(value: Any) -> tuple[Any, ...]:
+def _constant(value: object) -> tuple[Any, ...]:
     if isinstance(value, CodeType):
         return does(value)
     if isinstance(value, frozenset):  # whose order differs from process to process
@@ -49,33 +50,48 @@ def imported(code: CodeType) -> Iterator[str]:
             yield from imported(constant)
 
 
-def fingerprint(*values: Any) -> str:
+def fingerprint(*values: object) -> str:
     """Return what tells functions, classes and objects that are the user's from others of the same
     name: their code, and what it refers to. "" of values that are all of installed packages."""
     said, own = _walked(values)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if own else ""
 
 
-def texts(*values: Any) -> dict[str, str]:
+def texts(*values: object) -> dict[str, str]:
     """Return the modules of the user's in which the code of these values stands, and those that
     they import, with what tells their texts from others."""
     return user_modules.reached(sorted(_walked(values)[1]))
 
 
-def packages(*values: Any) -> list[str]:
+def packages(*values: object) -> list[str]:
     """Names and versions of the installed packages that functions and classes are of, and the
     classes of objects; the toolkit and Python are none."""
     return user_modules.packages(map(_home, values))
 
 
-def _home(value: Any) -> str:
+class Deferred(ABC):
+    """A function that is loaded when it is called, as a player of a file or of a package."""
+
+    @abstractmethod
+    def load(self) -> Callable[..., Any]:
+        """Return the function."""
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    """Return what an object's own dict holds, nothing where it has none."""
+    try:
+        return vars(value)
+    except TypeError:
+        return {}
+
+
+def _home(value: object) -> str:
     """Return the module of a function or a class, or of an object's class."""
     value = value.func if isinstance(value, partial) else value
-    if isinstance(getattr(type(value), "__wrapped__", None), property):
-        value = value.__wrapped__
+    value = value.load() if isinstance(value, Deferred) else value
     if isinstance(value, FunctionType | type):
         return value.__module__ or ""
-    return str(getattr(value, "__dict__", {}).get("__module__", type(value).__module__))
+    return str(_attributes(value).get("__module__", type(value).__module__))
 
 
 def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
@@ -97,7 +113,7 @@ def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
     return found, own
 
 
-def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
+def _parts(value: object, found: list[Any], own: set[str]) -> list[Any]:
     """Return what a value consists of; what it says of itself is added to `found`, and the module
     that it stands in to `own`, where it is the user's."""
     match value:
@@ -117,8 +133,10 @@ def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
             return [_Named(name) for name in sorted({*user_modules.imports(value)})]
         case partial():
             return [value.func, value.args, value.keywords]
-        case MethodType() | staticmethod() | classmethod():
-            return [value.__func__, getattr(value, "__self__", None)]
+        case MethodType():
+            return [value.__func__, value.__self__]
+        case staticmethod() | classmethod():
+            return [value.__func__, None]
         case property():
             return [value.fget, value.fset, value.fdel]
     more = _content(value, found)
@@ -131,7 +149,7 @@ def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
     return more or []
 
 
-def _content(value: Any, found: list[Any]) -> list[Any] | None:
+def _content(value: object, found: list[Any]) -> list[Any] | None:
     """Return what plain values and collections hold; None of others."""
     match value:
         case Mapping():
@@ -168,18 +186,20 @@ def _function(value: FunctionType, found: list[Any]) -> list[Any]:
 def _class(value: type) -> list[Any]:
     """Return what a class of the user's consists of."""
     kept = {k: v for k, v in vars(value).items() if k not in HIDDEN}
+    if not kept.get("__annotations__", True):  # made where somebody asks a class for them
+        del kept["__annotations__"]
     return [*kept, *kept.values(), *value.__bases__, type(value)]
 
 
-def _inner(value: Any) -> list[Any]:
+def _inner(value: object) -> list[Any]:
     """Return what stands behind an object or a function of an installed package: the functions that
     it calls, and how."""
-    attributes = getattr(value, "__dict__", {})
-    found = [attributes[name] for name in INNER if name in attributes]
-    if isinstance(getattr(type(value), "__wrapped__", None), property):
-        found.append(value.__wrapped__)
-    cells = getattr(value, "__closure__", None) or ()
-    return found + [v for cell in cells for v in _held(cell) if callable(v)]
+    attributes = _attributes(value)
+    inner = [attributes[name] for name in INNER if name in attributes]
+    if isinstance(value, Deferred):
+        inner.append(value.load())
+    cells = (value.__closure__ or ()) if isinstance(value, FunctionType) else ()
+    return inner + [v for cell in cells for v in _held(cell) if callable(v)]
 
 
 class _Named(str):
@@ -199,11 +219,11 @@ INNER = (
 )
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _held(cell: Any) -> list[Any]:
+def _held(cell: CellType) -> list[Any]:
     """Return what a cell holds; nothing, where its variable has no value so far."""
     try:
         return [cell.cell_contents]

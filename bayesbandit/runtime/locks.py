@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-fcntl: Any = import_module("fcntl") if os.name == "posix" else None
+fcntl = import_module("fcntl") if os.name == "posix" else None
 
 
 def take(file: IO[Any]) -> None:

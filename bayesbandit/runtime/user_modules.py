@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -31,7 +31,7 @@ def installed(module: str) -> bool:
     top = module.partition(".")[0]
     if top == "bayesbandit" and ":" not in module:  # which a file of the user's has: `source.py`
         return True
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = _file(module)
     if file is None:
         return top in sys.stdlib_module_names
     paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
@@ -65,20 +65,21 @@ def _distributions() -> Mapping[str, list[str]]:
 
 def keep(module: str, text: bytes) -> None:
     """Remember the text that a module was made of."""
-    _texts[module] = getattr(sys.modules.get(module), "__spec__", None), text
+    _texts[module] = _spec(module), text
 
 
 def text(module: str) -> bytes:
     """Return what the file of a module of the user's said when the module was loaded, or else first
     seen; nothing where there is none, as of what is typed into a notebook."""
-    loaded = sys.modules.get(module)
-    spec = _found(module) if loaded is None else getattr(loaded, "__spec__", None)
-    file = Path(getattr(spec, "origin", None) or "")
-    if loaded is None:
-        return file.read_bytes() if file.is_file() else b""
-    if module not in _texts or _texts[module][0] is not spec:  # a module that is reloaded has a new
-        keep(module, file.read_bytes() if file.is_file() else b"")
-    return _texts[module][1]
+    is_loaded = module in sys.modules
+    spec = _spec(module) if is_loaded else _found(module)
+    if is_loaded and module in _texts and _texts[module][0] is spec:  # one reloaded has a new spec
+        return _texts[module][1]
+    file = Path("" if spec is None else spec.origin or "")
+    read = file.read_bytes() if file.is_file() else b""
+    if is_loaded:
+        keep(module, read)
+    return read
 
 
 def says(module: str) -> str:
@@ -90,7 +91,7 @@ def says(module: str) -> str:
 def imports(module: str) -> Iterator[str]:
     """Return the modules of the user's that a module of the user's imports, wherever in its
     text."""
-    package = getattr(sys.modules.get(module), "__package__", None) or ""
+    package = _attribute(module, "__package__") or ""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -106,10 +107,28 @@ def own(name: str) -> Iterator[str]:
     if name in sys.modules:
         mine = name != "__main__" and not installed(name)
     else:  # one that a function imports when it is called
-        file = getattr(_found(name), "origin", None) or ""
-        mine = not SHARED & set(Path(file).parts)
+        spec = _found(name)
+        mine = not SHARED & set(Path("" if spec is None else spec.origin or "").parts)
     if mine and text(name):
         yield name
+
+
+def _attribute(module: str, name: str) -> Any:
+    """Return an attribute of a module that is loaded; None where there is none."""
+    loaded = sys.modules.get(module)
+    return None if loaded is None else vars(loaded).get(name)
+
+
+def _file(module: str) -> str | None:
+    """Return the file of a module that is loaded."""
+    file: str | None = _attribute(module, "__file__")
+    return file
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Return where a module was loaded from."""
+    spec: ModuleSpec | None = _attribute(module, "__spec__")
+    return spec
 
 
 def _tree(module: str) -> ast.Module:
@@ -119,7 +138,7 @@ def _tree(module: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _found(name: str) -> Any:
+def _found(name: str) -> ModuleSpec | None:
     """Return where a module would be loaded from; nothing is imported to find out."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names or not top:
@@ -127,9 +146,9 @@ def _found(name: str) -> Any:
     try:
         spec = find_spec(top)
         for i in range(len(parts)):
-            within = getattr(spec, "submodule_search_locations", None)
-            if within is None:
+            if spec is None or spec.submodule_search_locations is None:
                 return None
+            within = spec.submodule_search_locations
             spec = PathFinder.find_spec(".".join([top, *parts[: i + 1]]), within)
     except (ImportError, ValueError, AttributeError):
         return None
@@ -153,7 +172,7 @@ def unchanged(digests: Mapping[str, str]) -> None:
     """Refuse to go on where a module was loaded from another text than `reached` has seen."""
     for name, then in digests.items():
         if name in sys.modules and _digest(name) != then:
-            file = getattr(sys.modules[name], "__file__", name)
+            file = _file(name) or name
             raise ChangedCode(
                 f"{file} changed while the run was going, or since its processes loaded it: start "
                 "it again, in a new Python process. What was finished before is kept, and goes on "

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
 from bayesbandit.experiments.experiment import stream
@@ -71,12 +72,14 @@ class Cold(SyntheticExample):
         return f"{super().name}, no warm start"
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        drawn, nothing = super().sample(horizon, rng), slice(0)
-        logged = {
-            part: getattr(drawn, part)[nothing]
-            for part in ("warm_x", "warm_arm", "warm_reward", "warm_propensity")
-        }
-        return replace(drawn, **logged)
+        drawn = super().sample(horizon, rng)
+        return replace(
+            drawn,
+            warm_x=drawn.warm_x[:0],
+            warm_arm=drawn.warm_arm[:0],
+            warm_reward=drawn.warm_reward[:0],
+            warm_propensity=drawn.warm_propensity[:0],
+        )
 
 
 WORLDS = tuple(
@@ -86,7 +89,7 @@ WORLDS = tuple(
 )
 
 
-def weighted(arms: Any, n_features: int, seed: Any, balance: Balance, floor: float) -> Bandit:
+def weighted(arms: Arms, n_features: int, seed: Seed, balance: Balance, floor: float) -> Bandit:
     """Return linear Thompson sampling with a balance and a floor."""
     policy = Thompson(ALPHA, min_probability=floor)
     return Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)

@@ -18,6 +18,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
 from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.bandit.presets.linear import LinTS
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.study import Study
 
@@ -46,7 +47,7 @@ def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
     return found
 
 
-def learned(arms: Any, n_features: int, seed: Any = 0) -> Bandit:
+def learned(arms: Arms, n_features: int, seed: Seed = 0) -> Bandit:
     """Return a bandit that learns λ, with a gamma prior of λ²."""
     from bayesbandit.declaring.priors import Prior  # loads PyMC
 

@@ -35,6 +35,7 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
 from bayesbandit.bandit.presets.theory import ILTCB
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
 from bayesbandit.experiments.study import Study
@@ -96,7 +97,7 @@ class Cut:
         return self.environment.sample(most if horizon is None else min(horizon, most), rng)
 
 
-def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any) -> Bandit:
+def again(arms: Arms, n_features: int, draw: int, seed: Seed = 0, **settings: Any) -> Bandit:
     """Return LinTS with other random numbers, by the number of the draw."""
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(seed)

@@ -93,7 +93,7 @@ class Number:
                 raise self._refused(written[odd[0]])
         return known
 
-    def _one(self, value: Any) -> float:
+    def _one(self, value: object) -> float:
         if not isinstance(value, NESTED) and is_missing(value):
             return nan
         if isinstance(value, Real | Decimal | np.bool_) and not self.unit:
@@ -103,7 +103,7 @@ class Number:
                 return inf
         raise self._refused(value)
 
-    def _refused(self, value: Any) -> ValueError:
+    def _refused(self, value: object) -> ValueError:
         of = f" with {self.unit}, as text" if self.unit else ""
         return ValueError(f"column {self.name!r} holds numbers{of}; got {shown(value)}")
 
@@ -175,7 +175,7 @@ class Levels:
         types = {kind_of(level, any_number=True) for level in self.levels}
         return types.pop() if len(types) == 1 else None
 
-    def place(self, value: Any) -> int:
+    def place(self, value: object) -> int:
         """Return which of `levels` a value is, or ABSENT, or NEW."""
         if isinstance(value, NESTED):
             raise ValueError(f"column {self.name!r} holds levels; got {shown(value)}")
@@ -210,7 +210,7 @@ class Levels:
                 break
         return places
 
-    def _is_odd(self, value: Any) -> bool:
+    def _is_odd(self, value: object) -> bool:
         if self._type is None or (self._type is str and isinstance(value, str | bytes)):
             return False
         return kind_of(value) is not self._type

@@ -53,7 +53,7 @@ def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
     return np.where(missing, 0, whole), missing
 
 
-def _moment(value: Any, name: Name) -> Any:
+def _moment(value: object, name: Name) -> Any:
     """Return a date as pandas reads one; of texts, those alone that the fit takes for dates: pandas
     reads "now" and "" too."""
     import pandas as pd

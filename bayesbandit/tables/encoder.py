@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, contexts, integer
+from bayesbandit.checks import LARGEST, Name, Table, contexts, integer
 from bayesbandit.tables import inputs
 from bayesbandit.tables.advice import remarks, warn_of
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
@@ -43,7 +43,7 @@ class Encoder:
     @classmethod
     def fit(
         cls,
-        frame: Any,
+        frame: object,
         *,
         drop: Collection[Name] = (),
         keep: Collection[Name] = (),
@@ -89,7 +89,7 @@ class Encoder:
         return encoder
 
     @classmethod
-    def formula(cls, formula: str, frame: Any) -> Encoder:
+    def formula(cls, formula: str, frame: object) -> Encoder:
         """Learn the terms of a formula, as "~ age * country + bs(income, df=4)", from a table.
 
         Formulas are those of formulaic: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc,
@@ -149,7 +149,7 @@ class Encoder:
     def _label(self, name: Name) -> str:
         return str(name) if self.named else f"x{name}"
 
-    def transform(self, x: Any) -> np.ndarray:
+    def transform(self, x: object) -> np.ndarray:
         """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
         dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
         values = inputs.read(x, self.columns, self._ignored, self.named)
@@ -234,17 +234,17 @@ class Encoder:
         return f"Encoder({by}{len(self.columns)} columns → {len(self.features)} features)"
 
 
-def contexts_of(x: Any, encoder: Encoder | None, n_features: int) -> np.ndarray:
+def contexts_of(x: object, encoder: Encoder | None, n_features: int) -> np.ndarray:
     """Return contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
     return contexts(x if encoder is None else encoder.transform(x), n_features)
 
 
-def numbers_only(x: Any) -> Any:
+def numbers_only(x: object) -> Any:
     """Return contexts where there is no encoder: a table's columns would go by position unseen."""
     import sys
 
     pandas = sys.modules.get("pandas")
-    if isinstance(x, Mapping) or hasattr(x, "columns"):
+    if isinstance(x, Mapping | Table):
         kind = "dict" if isinstance(x, Mapping) else type(x).__name__
     elif pandas is not None and isinstance(x, pandas.Series) and x.index.dtype.kind not in "iu":
         kind = "Series with names"
@@ -257,7 +257,7 @@ def numbers_only(x: Any) -> Any:
 
 
 def fitted(
-    frame: Any,
+    frame: object,
     *,
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
@@ -279,7 +279,7 @@ def fitted(
     return Encoder(columns, has_names, components), features, remarks(found, columns)
 
 
-def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
+def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
@@ -291,5 +291,5 @@ def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
     return set(listed)
 
 
-def _is_name(name: Any) -> bool:
+def _is_name(name: object) -> bool:
     return isinstance(name, str | Integral) and not isinstance(name, bool)

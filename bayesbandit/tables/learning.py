@@ -15,6 +15,8 @@ from bayesbandit.tables.words import MAX_LEVELS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
 NO_VARIANCE = 1e-9  # of a principal component, relative to the first
 
@@ -73,7 +75,7 @@ def learn(
     return columns, *_components(features, max_features)
 
 
-def _numbers(found: Recognised, fitted: Any) -> dict[Name, Number]:
+def _numbers(found: Recognised, fitted: Pipeline) -> dict[Name, Number]:
     """Return columns with the numbers of a fitted pipeline."""
     imputer, scaler = fitted[0], fitted[1]
     learned = zip(
@@ -85,7 +87,7 @@ def _numbers(found: Recognised, fitted: Any) -> dict[Name, Number]:
     }
 
 
-def _levels(names: Sequence[Name], one_hot: Any) -> dict[Name, Levels]:
+def _levels(names: Sequence[Name], one_hot: OneHotEncoder) -> dict[Name, Levels]:
     """Return columns with the levels of a fitted `OneHotEncoder`, by what it makes of each
     level."""
     import pandas as pd

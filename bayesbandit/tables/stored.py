@@ -59,7 +59,7 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 
 def restored(
-    plain: Any,
+    plain: Mapping[str, Any],
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
     """Return what an `Encoder` consists of."""
     try:
@@ -70,7 +70,7 @@ def restored(
 
 
 def _restored(
-    plain: Any,
+    plain: Mapping[str, Any],
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
@@ -103,12 +103,12 @@ def _restored(
     return columns, named, components, formula
 
 
-def demand(truth: Any, what: str) -> None:
+def demand(truth: object, what: str) -> None:
     if not truth:
         raise ValueError(f"not an encoder, or a broken one: {what}")
 
 
-def _column_of(plain: Any) -> Column:
+def _column_of(plain: Mapping[str, Any]) -> Column:
     demand(type(plain) is dict, f"a column is {shown(plain)[:80]}")
     kind = KINDS.get(plain["kind"]) if isinstance(plain["kind"], str) else None
     demand(kind is not None, f"a column's kind is {plain['kind']!r}")
@@ -163,7 +163,7 @@ def _check_levels(plain: Mapping[str, Any], name: Name) -> None:
     demand(plain["missing"] not in alone, f"missing values of column {name!r} have a level")
 
 
-def _components(plain: Any, width: int) -> Components:
+def _components(plain: Mapping[str, Any], width: int) -> Components:
     demand(type(plain) is dict and plain.keys() == {"vectors", "center", "size"}, "its components")
     vectors, center, size = plain["vectors"], plain["center"], plain["size"]
     whole = type(vectors) is list and vectors and type(center) is list and len(center) == width
@@ -175,8 +175,9 @@ def _components(plain: Any, width: int) -> Components:
     return Components(np.array(vectors, dtype=np.float64), np.array(center), float(size))
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value is a float, or an integer as JSON may write one, with which we can
     compute."""
-    number = type(value) in (float, int) and abs(value) <= LARGEST_VALUE
-    return number and math.isfinite(value)
+    if not (type(value) is float or type(value) is int):
+        return False
+    return abs(value) <= LARGEST_VALUE and math.isfinite(value)

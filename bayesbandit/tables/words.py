@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from math import inf
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,11 +54,11 @@ def value_of(value: object, any_number: bool = False) -> float | pd.Timestamp | 
     return None
 
 
-def _moment(value: Any) -> pd.Timestamp | None:
+def _moment(value: str | date | np.datetime64) -> pd.Timestamp | None:
     import pandas as pd
 
     moment = pd.to_datetime(value, utc=True, errors="coerce")
-    return None if moment is pd.NaT else moment
+    return moment if isinstance(moment, pd.Timestamp) else None
 
 
 def kind_of(value: object, any_number: bool = False) -> type:
@@ -67,7 +67,7 @@ def kind_of(value: object, any_number: bool = False) -> type:
     return str if found is None else type(found)
 
 
-def texts(column: pd.Series, name: Any) -> pd.Series:
+def texts(column: pd.Series, name: object) -> pd.Series:
     """Return a column's values as text, NaN where one is missing."""
     try:
         text = column.astype(object).map(text_of, na_action="ignore")
@@ -121,7 +121,7 @@ def _plain(text: str, unit: str) -> str | None:
     return number.replace(",", "") if re.fullmatch(GROUPED, number) else number
 
 
-def numbers_in(name: Any, text: pd.Series, kept: bool) -> tuple[pd.Series, str] | None:
+def numbers_in(name: object, text: pd.Series, kept: bool) -> tuple[pd.Series, str] | None:
     """Return a column of text as the numbers that all of it is, and their unit; None of one of
     words, and of one of codes that are digits. An error of one of numbers which a few words, or
     decimal commas, keep from being read."""

@@ -74,7 +74,7 @@ class Formula:
         }
 
 
-def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
+def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
     """Return the columns of a table as a formula uses them, and the formula with its state."""
     terms = terms_of(text, list(table.columns))
     used = {name for factor in terms.factors.values() for name in columns_of(factor)}
@@ -98,7 +98,7 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     return every, _whole(text, terms, stored, inputs)
 
 
-def formula_of(stored: Any, inputs: Sequence[Used], names: Collection[Name]) -> Formula:
+def formula_of(stored: object, inputs: Sequence[Used], names: Collection[Name]) -> Formula:
     """Return the formula that `Formula.stored` describes; a ValueError for another. inputs: the
     columns that it uses; names: all columns of the fit."""
     if not (isinstance(stored, dict) and stored.keys() == PARTS):
@@ -166,7 +166,7 @@ def _usual(column: Used) -> Any:
     return 0 if isinstance(column, Levels) else column.median
 
 
-def _spec(terms: Terms) -> Any:
+def _spec(terms: Terms) -> ModelSpec:
     """Return what formulaic makes a design by; the terms in this order, of factors that it looks
     up."""
     from formulaic import ModelSpec, SimpleFormula
@@ -187,8 +187,8 @@ def first_line(error: BaseException) -> str:
 
 
 def matrix(
-    spec: Any, terms: Terms, state: dict[str, Any], frame: pd.DataFrame
-) -> tuple[np.ndarray, Any]:
+    spec: ModelSpec, terms: Terms, state: dict[str, Any], frame: pd.DataFrame
+) -> tuple[np.ndarray, ModelSpec]:
     """Return the design (n, p) of typed columns, and the specification that has learned from it.
     formulaic gets factors that are computed: it evaluates no text."""
     from formulaic.errors import DataMismatchWarning, FormulaicError

@@ -181,7 +181,7 @@ def _folded(compute: Callable[..., Any], values: list[float], factor: str) -> Nu
     return Number(value)
 
 
-def _fits(setting: str, value: Any) -> bool:
+def _fits(setting: str, value: object) -> bool:
     """Return whether a plain value is one that this setting may have."""
     match setting:
         case "df":
@@ -217,17 +217,18 @@ def _allowed(setting: str) -> str:
     return (sizes | others).get(setting, f"numbers within ±{HUGE:g}")
 
 
-def _is_size(value: Any, most: int) -> bool:
+def _is_size(value: object, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= HUGE
+def _is_number(value: object) -> bool:
+    return (type(value) is int or type(value) is float) and abs(value) <= HUGE
 
 
-def _are_numbers(value: Any) -> bool:
-    listed = isinstance(value, list | tuple) and 0 < len(value) <= LARGEST
-    return listed and all(map(_is_number, value))
+def _are_numbers(value: object) -> bool:
+    if not isinstance(value, list | tuple):
+        return False
+    return 0 < len(value) <= LARGEST and all(map(_is_number, value))
 
 
 def _call(name: str, data: Expression, settings: dict[str, Any], text: str) -> Call:

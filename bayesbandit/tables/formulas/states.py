@@ -62,10 +62,10 @@ def form_of(call: Call) -> dict[Any, Any]:
     return form if several is None or array else dict.fromkeys(several, form)
 
 
-def has_form(state: Any, form: Any) -> bool:
+def has_form(state: Any, form: object) -> bool:
     """Return whether a state is of this form, and all its numbers are finite."""
     if form is NUMBER:
-        return type(state) in (int, float) and math.isfinite(state)
+        return (type(state) is int or type(state) is float) and math.isfinite(state)
     if isinstance(form, tuple):
         whole = isinstance(state, np.ndarray) and state.shape == form
         return whole and bool(np.isfinite(state).all())
@@ -78,7 +78,7 @@ def has_form(state: Any, form: Any) -> bool:
     return type(state) is type(form) and bool(state == form)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a state as values that JSON holds."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -93,7 +93,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a formula's state has {shown(value)}, which cannot be stored")
 
 
-def restored(stored: Any) -> Any:
+def restored(stored: object) -> Any:
     """Return what `plain` stored."""
     if type(stored) is list:
         return [restored(one) for one in stored]

@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables.formulas.expressions import Expression
 from bayesbandit.tables.formulas.reading import Reader, check_column
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Operator, Term
 
 LONGEST = 10_000  # characters of a formula
 MOST_FACTORS = 6  # of a term
@@ -39,7 +42,7 @@ class Terms:
     factors: Mapping[str, Expression]
 
 
-def terms_of(text: Any, columns: Collection[Name]) -> Terms:
+def terms_of(text: object, columns: Collection[Name]) -> Terms:
     """Return the terms of a formula of these columns; a ValueError for one that is not allowed."""
     if not isinstance(text, str):
         raise TypeError(f"a formula is a text, as '~ age * country'; got {shown(text)}")
@@ -148,10 +151,10 @@ def _operators() -> Any:
 
     left = MOST_WORK
 
-    def bounded(theirs: Any) -> Any:
+    def bounded(theirs: Operator) -> Operator:
         product = theirs.symbol not in "+-"
 
-        def to_terms(*sets: Any) -> Any:
+        def to_terms(*sets: Sized) -> Any:
             nonlocal left
             sizes = [len(one) for one in sets]
             if product and 0 in sizes:
@@ -163,10 +166,15 @@ def _operators() -> Any:
 
         return _with(theirs, to_terms)
 
-    def _with(theirs: Any, to_terms: Callable[..., Any]) -> Any:
-        said = ("arity", "precedence", "associativity", "fixity")
-        settings = {name: getattr(theirs, name) for name in said}
-        return Operator(theirs.symbol, to_terms=to_terms, **settings)
+    def _with(theirs: Operator, to_terms: Callable[..., Any]) -> Operator:
+        return Operator(
+            theirs.symbol,
+            arity=theirs.arity,
+            precedence=theirs.precedence,
+            associativity=theirs.associativity,
+            fixity=theirs.fixity,
+            to_terms=to_terms,
+        )
 
     class Bounded(DefaultOperatorResolver):
         @property
@@ -180,7 +188,9 @@ def _operators() -> Any:
     return Bounded()
 
 
-def _power(times: Callable[..., Any], terms: Any, exponent: Any) -> Any:
+def _power(
+    times: Callable[..., Any], terms: Iterable[Term], exponent: Iterable[Term]
+) -> Iterable[Term]:
     """Return the products of so many of the terms, one factor after the other: there are soon no
     new ones, while all the products that formulaic forms would be too many."""
     said = [factor.expr for term in exponent for factor in term.factors]
