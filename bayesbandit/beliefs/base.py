@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
+from bayesbandit.checks import LARGEST, finite, floats, shown, sums
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.rules import put_moments
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.memory import AT_ONCE
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -113,7 +113,7 @@ def clear_errors() -> Iterator[None]:
     """End the command with one line, and no traceback, for bad input; print a warning as a line,
     too."""
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         warn(str(message))
 
     with warnings.catch_warnings():

@@ -145,7 +145,8 @@ def _read(path: Path) -> Iterator[Entry]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             calls = [d.func for d in node.decorator_list if isinstance(d, ast.Call)]
-            names = {getattr(call, "attr", getattr(call, "id", None)) for call in calls}
+            names = {call.attr for call in calls if isinstance(call, ast.Attribute)}
+            names |= {call.id for call in calls if isinstance(call, ast.Name)}
             if names & decorators:
                 doc = ast.get_docstring(node) or ast.get_docstring(tree) or ""
                 yield Entry(node.name, doc.partition("\n")[0], path)

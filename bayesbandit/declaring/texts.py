@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pymc as pm
@@ -104,6 +104,13 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return data["name"], {str(name): prior for name, prior in priors.items()}
 
 
+@runtime_checkable
+class Serialisable(Protocol):
+    """A variable factory of pymc_extras that writes itself as plain values."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
 def to_data(value: object, what: str) -> Any:
     """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
@@ -119,7 +126,7 @@ def to_data(value: object, what: str) -> Any:
         return value.tolist()
     if isinstance(value, Real):
         return value if isinstance(value, int) else float(value)
-    if hasattr(value, "to_dict"):
+    if isinstance(value, Serialisable):
         data = _plain(value.to_dict())
         _check_inside(data, what)
         return data
@@ -211,8 +218,8 @@ def _line(error: Exception) -> str:
 
 def _distributions() -> dict[str, Any]:
     """Return PyMC's distributions by name."""
-    found = {name: getattr(pm, name) for name in dir(pm) if name not in UNNAMED}
-    return {k: v for k, v in found.items() if isinstance(v, type) and hasattr(v, "dist")}
+    named = {name: value for name, value in vars(pm).items() if name not in UNNAMED}
+    return {k: v for k, v in named.items() if isinstance(v, type) and "dist" in dir(v)}
 
 
 def _known(names: Iterable[Any], allowed: Iterable[str], complaint: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
 from bayesbandit.environments.csv_files import read
+from bayesbandit.tables.inputs import Sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ def bundled(name: str) -> Classification:
         raise ValueError(f"bundled data sets are {', '.join(BUNDLED)}; got {name!r}")
     from sklearn import datasets
 
-    loaded = getattr(datasets, f"load_{name}")(as_frame=True)
+    loaded = vars(datasets)[f"load_{name}"](as_frame=True)
     return Classification(loaded.data, np.asarray(loaded.target_names)[loaded.target], name)
 
 
@@ -85,10 +86,10 @@ def openml(
         raise ConnectionError(f"{asked} could not be fetched: {error}") from error
     except ValueError as error:
         raise ValueError(f"{asked}: {error}") from error
-    if getattr(loaded.target, "ndim", 0) != 1:
+    if np.ndim(loaded.target) != 1:
         raise ValueError(f"{asked} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
-    x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
+    x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
 
 

@@ -8,38 +8,16 @@ two bandits that face the same replications are compared by the differences of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import integer
-from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.evaluation.results import seed_of
 
 Array = np.ndarray
 NORMAL_95 = 1.959963984540054  # half the width of a 95 % interval, in standard deviations
 FEWEST = 3  # replications: without one of them two are left, which have a variance
-
-
-def stops(
-    factory: Callable[..., Bandit], environment: Environment, sample: Sample,
-    rounds: Sequence[int], seed: int | np.random.SeedSequence,
-) -> Iterator[Bandit]:  # fmt: skip
-    """Return a bandit on its way through the sample, warm start included, after each of these
-    numbers of rounds, which grow; to be asked, not played."""
-    T, ends = len(sample.x), [0, *(integer(t, "each of the rounds", least=1) for t in rounds)]
-    if ends != sorted(set(ends)) or ends[-1] > T:
-        raise ValueError(f"rounds must grow, and be at most {T}; got {list(rounds)}")
-    bandit = factory(environment.arms, environment.n_features, seed=seed)
-    if len(sample.warm_arm):
-        names = [environment.arms[k] for k in sample.warm_arm]
-        bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
-    for start, end in pairwise(ends):
-        bandit.play(sample.x[start:end], sample.reward[start:end], every=end - start)
-        yield bandit
 
 
 def replays(replications: int, most: int) -> int:

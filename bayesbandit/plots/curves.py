@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import check, curves, last
-from bayesbandit.plots.style import GREY, dress, entitle, legend, look, panels, ruled
+from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled
 
 MANY = 12  # environments that still get a panel each
 CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
@@ -79,7 +79,7 @@ def over_time(
     end; they begin above 0 where all is above .5.
     """
     points = curves(table)
-    bandits = pd.unique(points["bandit"])
+    styles = looks(pd.unique(points["bandit"]))
     count, clock = replications(points["replications"]), "round t"
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
@@ -88,15 +88,14 @@ def over_time(
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    looks = [look(b) for b in range(len(bandits))]
     for ax, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
-        for b, own in enumerate(looks):
-            line = here[here["bandit"] == bandits[b]].dropna(subset=column).sort_values("t")
+        for b, (bandit, style) in enumerate(styles.items()):
+            line = here[here["bandit"] == bandit].dropna(subset=column).sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
-            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **own)
-            ax.fill_between(t, mean - se, mean + se, color=own["color"], alpha=0.18, lw=0)
+            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
+            ax.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
         dress(ax, name, clock, labels[name], always=len(set(labels.values())) > 1)
         ruled(ax)
         ax.set_xlim(0, None)
@@ -112,7 +111,7 @@ def over_time(
             ax.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=ax.transAxes)
     once = count == "one replication"
     entitle(figure, f"{title}, {count}" if once else f"{title}: mean ± SE over {count}")
-    keys = [Line2D([], [], label=name, **own) for own, name in zip(looks, bandits, strict=True)]
+    keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     legend(figure, keys, handle=3)
     return figure
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.plots.style import BESIDE, GREY, dress, entitle, legend, look, panels, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from bayesbandit.beliefs.linear_posterior import LinearPosterior
+    from bayesbandit.posteriors.posterior import Posterior
 
 ENDS = 0.003, 0.997  # probabilities where the axis of a density ends
 POINTS = 301  # of a curve, by quantile and by place each
@@ -61,7 +67,7 @@ def densities(
 
 def coefficients(
     posteriors: Mapping[str, Any], variable: str = "theta",
-    select: Sequence[Any] | None = None, truth: Any = None, title: str | None = None,
+    select: Sequence[int] | None = None, truth: ArrayLike | None = None, title: str | None = None,
 ) -> Figure:  # fmt: skip
     """Draw a line for each element of a variable: medians, 50 % and 90 % intervals, side by side
     for each posterior; with a line at 0.
@@ -110,7 +116,7 @@ def coefficients(
 
 
 def shrinkage(
-    posteriors: Mapping[str, Any], raw: Any, groups: Mapping[str, Any] | None = None,
+    posteriors: Mapping[str, Any], raw: ArrayLike, groups: Mapping[str, Any] | None = None,
     variable: str = "theta", axis: str = "least squares", title: str = "What each prior shrinks",
 ) -> Figure:  # fmt: skip
     """Draw posterior means of a variable's elements against raw estimates of them, a panel a
@@ -156,12 +162,12 @@ def _truth_key(truth: Truth | None, names: Sequence[str]) -> list[Line2D]:
     return [Line2D([], [], ls="", marker="|", color="black", ms=10, label="truth")]
 
 
-def _by(posterior: Any) -> str:
+def _by(posterior: Posterior) -> str:
     """Return how a line came about, where it is not the density itself."""
     return "" if posterior.marginals else f" ({_count(posterior):,} draws)"
 
 
-def _count(posterior: Any) -> int:
+def _count(posterior: Posterior) -> int:
     return len(next(iter(posterior.draws.values())))
 
 
@@ -184,8 +190,7 @@ def _elements(
         raise ValueError(f"{name!r} has different shapes: {sorted(shapes)}")
     [shape] = shapes
     posterior = next(iter(posteriors.values()))
-    encoder = getattr(posterior, "encoder", None)
-    features = getattr(posterior, "features", None) if encoder is None else encoder.features
+    features = _features(posterior)
     for index in np.ndindex(shape):
         words = [str(i) for i in index]
         if index and features is not None and len(features) == shape[-1]:
@@ -193,7 +198,18 @@ def _elements(
         yield name, index, name + (f"[{', '.join(words)}]" if words else "")
 
 
-def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _features(posterior: Posterior | LinearPosterior) -> Sequence[Any] | None:
+    """Return the names of the features, where they are known."""
+    from bayesbandit.posteriors.posterior import Posterior
+
+    if posterior.encoder is not None:
+        return posterior.encoder.features
+    return posterior.features if isinstance(posterior, Posterior) else None
+
+
+def _density(
+    posterior: Posterior, name: str, index: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the points (m,) of a curve, where it is steep by quantile, and its heights."""
     exact = posterior.marginals.get(name)
     if exact is not None:
@@ -204,7 +220,7 @@ def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndar
         return x, np.array([row[index] for row in np.asarray(height)])
     from scipy.stats import gaussian_kde
 
-    values = posterior.draws[name][(slice(None), *index)]
+    values = np.array([draw[index] for draw in posterior.draws[name]])
     low, high = np.quantile(values, ENDS)
     x = np.linspace(low, high, POINTS)
     return x, gaussian_kde(values)(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import count
 from textwrap import fill
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
+KNOWN = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy", "PolicyTreeTS", "PolicyTreeUCB"
 
 LONGEST = 50  # characters of a name on one line of a legend
 BESIDE, LETTER = 24, 0.08  # characters of a row's name on one line, and inches of one
@@ -40,6 +42,14 @@ def look(i: int, line: bool = True) -> dict[str, Any]:
     points, which have no line."""
     dashes = DASHES[i % len(DASHES)] if line else ""
     return {"color": PALETTE[i % 7], "marker": MARKERS[i % 9], "linestyle": dashes}
+
+
+def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return a look for each name: bandits of `KNOWN` have the same in all pictures, the others
+    those that are left."""
+    listed = list(names)
+    left = (i for i in count() if i >= len(KNOWN) or KNOWN[i] not in listed)
+    return {name: look(KNOWN.index(name) if name in KNOWN else next(left)) for name in listed}
 
 
 def plain(name: object, width: int = 0) -> str:

@@ -55,7 +55,7 @@ class Part(JITCodeLibrary):
 class PartCompiler(Compiler):
     """Numba's compiler, which writes into a `Part`."""
 
-    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
+    def __init__(self, typing: object, target: Any, library: object, *settings: object) -> None:
         super().__init__(typing, target, Part(target.codegen(), "part"), *settings)
 
 
@@ -74,11 +74,11 @@ class Kernel(CPUDispatcher):
         CPUDispatcher.enable_caching(self)
         self._cache.save_overload = forgiving(self._cache.save_overload)
 
-    def get_call_template(self, args: Any, kws: Any) -> Any:
+    def get_call_template(self, args: object, kws: object) -> Any:
         """Return the type of a call in a kernel."""
         return self.part.get_call_template(args, kws)
 
-    def get_overload(self, signature: Any) -> Any:
+    def get_overload(self, signature: object) -> Any:
         """Return what a call in a kernel runs."""
         return self.part.get_overload(signature)
 
@@ -112,7 +112,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
-def switches(kernel: Any) -> frozenset[str]:
+def switches(kernel: Kernel) -> frozenset[str]:
     """Return the names of the constants that are True in a kernel, or in those that it calls."""
     found = set()
     for name in kernel.py_func.__code__.co_names:
@@ -124,7 +124,7 @@ def switches(kernel: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def without(kernel: Any, *names: str) -> Any:
+def without[K](kernel: K, *names: str) -> K:
     """Return a kernel in which these constants, of its module and of those that it calls, are
     False; the kernel itself where it reaches none of them."""
     reached = switches(kernel).intersection(names) if isinstance(kernel, Kernel) else None
@@ -132,7 +132,7 @@ def without(kernel: Any, *names: str) -> Any:
 
 
 @cache
-def _without(kernel: Any, names: tuple[str, ...]) -> Any:
+def _without(kernel: Kernel, names: tuple[str, ...]) -> Any:
     function, around = kernel.py_func, kernel.py_func.__globals__
     called = {n: v for n in function.__code__.co_names if isinstance(v := around.get(n), Kernel)}
     twins = {name: without(other, *names) for name, other in called.items()}

@@ -29,6 +29,7 @@ from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
 from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.stops import stops
 from bayesbandit.experiments.study import Study
 from bayesbandit.policies import Thompson
 from bayesbandit.weighting.base import Balance
@@ -161,8 +162,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
             mean, sd = np.empty((2, len(rounds), replications, *asked.mean.shape))
             for i, sample in enumerate(samples):
                 own = stream(seed, "balanced", i)
-                stops = evaluation.stops(factory, world, sample, rounds, own)
-                for when, bandit in enumerate(stops):
+                stopped = stops(factory, world, sample, rounds, own)
+                for when, bandit in enumerate(stopped):
                     mean[when, i], sd[when, i] = bandit.belief.moments(asked.x)
             for when, t in enumerate(rounds):
                 judged = evaluation.accuracy(mean[when], asked.mean, sd[when])

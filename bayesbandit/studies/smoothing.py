@@ -33,6 +33,7 @@ from bayesbandit.environments import (
     bundled,
 )
 from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.stops import stops
 from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
             sample = world.sample(horizon, np.random.default_rng(key))
             for name in (name for name in PLAYERS if name in means):
                 own = stream(seed, "smoother", world.name, i)
-                stops = evaluation.stops(PLAYERS[name], world, sample, rounds, own)
-                for when, bandit in enumerate(stops):
+                stopped = stops(PLAYERS[name], world, sample, rounds, own)
+                for when, bandit in enumerate(stopped):
                     means[name][when, i] = bandit.belief.mean(asked.x)
                     if name + MODEL in means:
                         means[name + MODEL][when, i] = cast(Any, bandit.belief).inner.mean(asked.x)

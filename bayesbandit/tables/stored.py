@@ -47,7 +47,7 @@ def stored(encoder: Encoder) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    plain = {field.name: getattr(column, field.name) for field in fields(column)}
+    plain = {field.name: vars(column)[field.name] for field in fields(column)}
     lists = {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
     return {"kind": column.kind, **lists}
 

@@ -130,7 +130,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     from formulaic.transforms import TRANSFORMS
 
     known = {name: TRANSFORMS[name] for name in (*SETTINGS, "I")}
-    return known | {name: getattr(np, name) for name in PLAIN}
+    return known | {name: vars(np)[name] for name in PLAIN}
 
 
 def value_of(expression: Expression, frame: pd.DataFrame, state: dict[str, Any]) -> Any:
