@@ -211,10 +211,16 @@ def propensities(values: object, n: int) -> np.ndarray:
 
 
 def number(
-    value: object, what: str, *, above: float = -math.inf, least: float = -math.inf,
-    below: float = math.inf, most: float = math.inf, largest: float = math.inf,
+    value: object,
+    what: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    below: float = math.inf,
+    most: float = math.inf,
+    largest: float = math.inf,
     smallest: float = 0.0,
-) -> float:  # fmt: skip
+) -> float:
     """Return a finite real number within the bounds given (`above`, `below` strict), and of no more
     than the `largest` and no less than the `smallest` size with which we can still compute."""
     allowed = [

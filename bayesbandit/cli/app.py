@@ -109,9 +109,16 @@ def compare(
 
     with clear_errors():
         sets = data_sets(
-            data or [], csv, target, reward or [], cost or [], openml or [], folder, drop or [],
+            data or [],
+            csv,
+            target,
+            reward or [],
+            cost or [],
+            openml or [],
+            folder,
+            drop or [],
             keep or [],
-        )  # fmt: skip
+        )
         tables = columns(sets)
         for title in tables if csv is not None or openml else ():
             show(shown(tables[title]), title)

@@ -18,10 +18,16 @@ SHOWN = 40  # columns of a data set at most in the terminal
 
 
 def data_sets(
-    data: Sequence[str], csv: Path | None, target: str | None, reward: Sequence[str],
-    cost: Sequence[str], openml: Sequence[str], folder: Path | None, drop: Sequence[str],
+    data: Sequence[str],
+    csv: Path | None,
+    target: str | None,
+    reward: Sequence[str],
+    cost: Sequence[str],
+    openml: Sequence[str],
+    folder: Path | None,
+    drop: Sequence[str],
     keep: Sequence[str],
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """Return the data sets that a command line names, or else the bundled ones. target, or reward
     or cost of each arm: columns of --csv. drop, keep: columns of --csv and --openml."""
     given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
@@ -88,10 +94,12 @@ def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
         name = best.bandit, "bold"
         return ["Least regret, but no significant difference: ", name, f", {reward}."]
     return [
-        "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
+        "Best on this data: ",
+        (best.bandit, "bold"),
+        f", {reward}; it beats the others "
         f"significantly {times(best.wins)} and loses {times(best.losses)} "
         "(p < .05 each, uncorrected).",
-    ]  # fmt: skip
+    ]
 
 
 def times(n: int) -> str:

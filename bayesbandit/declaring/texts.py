@@ -32,18 +32,22 @@ from bayesbandit.declaring.priors import text
 
 KEYS = ("dist", "kwargs", "dims", "centered", "transform")
 DEEPEST = 40  # levels of a text
-TRANSFORMS = (  # that a text may name, beside those of `register_tensor_transform`
-    *("abs", "cumsum", "exp", "expm1", "invlogit", "invprobit", "log", "log1p", "logit", "neg"),
-    *("reciprocal", "sigmoid", "softmax", "softplus", "sqr", "sqrt", "square", "tanh"),
+TRANSFORMS = tuple(  # that a text may name, beside those of `register_tensor_transform`
+    "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
+    "softplus sqr sqrt square tanh".split()
 )
 UNNAMED = (  # abstract, or of functions of the program
-    *("Distribution", "Continuous", "Discrete", "SymbolicRandomVariable"),
-    *("CustomDist", "DensityDist", "Simulator"),
-)
-
+    "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator"
+).split()
 REFUSALS = (  # what a prior raises that cannot be
-    *(ValueError, TypeError, AttributeError, LookupError, MuAlreadyExistsError),
-    *(UnknownTransformError, UnsupportedDistributionError, UnsupportedParameterizationError),
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    MuAlreadyExistsError,
+    UnknownTransformError,
+    UnsupportedDistributionError,
+    UnsupportedParameterizationError,
     UnsupportedShapeError,
 )
 

@@ -40,9 +40,14 @@ class Beliefs:
 
 
 def after_runs(
-    bandits: Mapping[str, Factory], environment: Environment, runs: int, horizon: int | None = None,
-    x: np.ndarray | None = None, log_of: Factory | None = None, seed: int = 0,
-) -> dict[str, Beliefs]:  # fmt: skip
+    bandits: Mapping[str, Factory],
+    environment: Environment,
+    runs: int,
+    horizon: int | None = None,
+    x: np.ndarray | None = None,
+    log_of: Factory | None = None,
+    seed: int = 0,
+) -> dict[str, Beliefs]:
     """Return what each bandit believes after so many runs of an environment, each of a sample of
     its own.
 
@@ -75,9 +80,12 @@ def after_runs(
 
 
 def intervals(
-    beliefs: Beliefs, truth: np.ndarray | None = None, arms: Sequence[object] | None = None,
-    levels: Sequence[float] = LEVELS, beside: Beliefs | None = None,
-) -> pd.DataFrame:  # fmt: skip
+    beliefs: Beliefs,
+    truth: np.ndarray | None = None,
+    arms: Sequence[object] | None = None,
+    levels: Sequence[float] = LEVELS,
+    beside: Beliefs | None = None,
+) -> pd.DataFrame:
     """Return how right estimates are, and how right they claim to be: a row for each arm, by its
     name in `arms`, or, if that is empty, one for all together.
 

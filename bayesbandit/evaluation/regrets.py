@@ -20,9 +20,13 @@ def regrets(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def wide(
-    cells: pd.DataFrame, digits: int = 0, index: str = "environment", column: str = "bandit",
-    value: str = "regret", sign: bool = False,
-) -> pd.DataFrame:  # fmt: skip
+    cells: pd.DataFrame,
+    digits: int = 0,
+    index: str = "environment",
+    column: str = "bandit",
+    value: str = "regret",
+    sign: bool = False,
+) -> pd.DataFrame:
     """Return a row for each value of `index`, a column for each of `column`: `value` ± its standard
     error, which is in column `value`_se."""
     order = [pd.unique(cells[name]).tolist() for name in (index, column)]

@@ -113,9 +113,9 @@ class Experiment:
     def describe(self) -> dict[str, Any]:
         """Return what decides the numbers of a run: seed, horizon, points, the data, the
         settings."""
-        return self._of(self._first())
+        return self._described(self._first())
 
-    def _of(self, first: Mapping[str, Made]) -> dict[str, Any]:
+    def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "horizon": self.horizon,
@@ -139,7 +139,7 @@ class Experiment:
             checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
         first = self._first()
         texts = fingerprints.texts(*(parts for _, parts in first.values()))
-        described = self._of(first)
+        described = self._described(first)
         user_modules.unchanged(texts)
         with closing(Ledger(out, described)) as ledger:
             return self._run(ledger, jobs, progress, texts)
@@ -159,9 +159,15 @@ class Experiment:
                 if left:
                     waiting += len(left)
                     unit = partial(
-                        play_unit, environment, replication, left,
-                        horizon=self.horizon, seed=self.seed, points=self.points, texts=texts,
-                    )  # fmt: skip
+                        play_unit,
+                        environment,
+                        replication,
+                        left,
+                        horizon=self.horizon,
+                        seed=self.seed,
+                        points=self.points,
+                        texts=texts,
+                    )
                     units.append(delayed(work)(os.getpid(), unit))
         total = len(self.environments) * self.replications * len(self._factories())
         columns = *Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -223,9 +229,14 @@ def _end_after(parent: int) -> None:
 
 
 def play_unit(
-    environment: Environment, replication: int, factories: Mapping[str, Factory],
-    horizon: int | None, seed: int, points: int, texts: Mapping[str, str],
-) -> list[dict[str, Any]]:  # fmt: skip
+    environment: Environment,
+    replication: int,
+    factories: Mapping[str, Factory],
+    horizon: int | None,
+    seed: int,
+    points: int,
+    texts: Mapping[str, str],
+) -> list[dict[str, Any]]:
     """Play one replication of one environment: every bandit against the same sample."""
     from threadpoolctl import threadpool_limits
 

@@ -68,9 +68,12 @@ def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
 
 
 def over_time(
-    table: pd.DataFrame, column: str, title: str, label: str | Mapping[str, str],
+    table: pd.DataFrame,
+    column: str,
+    title: str,
+    label: str | Mapping[str, str],
     share: bool = False,
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Draw the mean ± standard error of a column of `curves`, a line a bandit, a panel an
     environment.
 

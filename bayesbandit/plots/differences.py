@@ -25,8 +25,11 @@ from bayesbandit.plots.style import (
 
 LEVEL = 0.95
 WIDTH = 3.1  # inches of a panel
-LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
-         0: (GREY, "D", "not told apart from")}  # fmt: skip
+LOOKS = {
+    -1: (BLUE, "o", "better than"),
+    1: (VERMILLION, "^", "worse than"),
+    0: (GREY, "D", "not told apart from"),
+}
 
 
 def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:

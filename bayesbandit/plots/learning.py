@@ -11,9 +11,18 @@ from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels,
 
 
 def learning_curves(
-    table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
-    title: str, log: bool = False, alike: bool = False, nominal: float | None = None,
-) -> Figure:  # fmt: skip
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    line: str,
+    panel: str,
+    x_label: str,
+    y_label: str,
+    title: str,
+    log: bool = False,
+    alike: bool = False,
+    nominal: float | None = None,
+) -> Figure:
     """Draw the mean ± standard error of column `y` by column `x`, over the rows that share them,
     whose number the title tells; a line for each value of column `line`, a panel for each of
     column `panel`, with a line at 0 where something is below it. log: both axes are; alike: all

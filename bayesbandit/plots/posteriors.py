@@ -27,9 +27,11 @@ Truth = Mapping[str, Any]
 
 
 def densities(
-    posteriors: Mapping[str, Any], variables: Sequence[str] | None = None,
-    truth: Truth | None = None, title: str = "Posterior densities",
-) -> Figure:  # fmt: skip
+    posteriors: Mapping[str, Any],
+    variables: Sequence[str] | None = None,
+    truth: Truth | None = None,
+    title: str = "Posterior densities",
+) -> Figure:
     """Draw the density of each element of each variable: a panel an element, a line a posterior.
 
     posteriors: by name, of `bb.fit` or `bandit.posterior`. A closed form is drawn as it is; where
@@ -66,9 +68,12 @@ def densities(
 
 
 def coefficients(
-    posteriors: Mapping[str, Any], variable: str = "theta",
-    select: Sequence[int] | None = None, truth: ArrayLike | None = None, title: str | None = None,
-) -> Figure:  # fmt: skip
+    posteriors: Mapping[str, Any],
+    variable: str = "theta",
+    select: Sequence[int] | None = None,
+    truth: ArrayLike | None = None,
+    title: str | None = None,
+) -> Figure:
     """Draw a line for each element of a variable: medians, 50 % and 90 % intervals, side by side
     for each posterior; with a line at 0.
 
@@ -116,9 +121,13 @@ def coefficients(
 
 
 def shrinkage(
-    posteriors: Mapping[str, Any], raw: ArrayLike, groups: Mapping[str, Any] | None = None,
-    variable: str = "theta", axis: str = "least squares", title: str = "What each prior shrinks",
-) -> Figure:  # fmt: skip
+    posteriors: Mapping[str, Any],
+    raw: ArrayLike,
+    groups: Mapping[str, Any] | None = None,
+    variable: str = "theta",
+    axis: str = "least squares",
+    title: str = "What each prior shrinks",
+) -> Figure:
     """Draw posterior means of a variable's elements against raw estimates of them, a panel a
     posterior; on the diagonal nothing is shrunk.
 
@@ -142,8 +151,16 @@ def shrinkage(
         ax.axline((0, 0), slope=1, color=GREY, lw=0.8, zorder=0)
         for some, own in zip(groups.values(), looks, strict=True):
             which = np.broadcast_to(some, raw.shape)
-            ax.plot(raw[which], mean[which], ls="", ms=3.5, mew=0, alpha=0.8,
-                    color=own["color"], marker=own["marker"])  # fmt: skip
+            ax.plot(
+                raw[which],
+                mean[which],
+                ls="",
+                ms=3.5,
+                mew=0,
+                alpha=0.8,
+                color=own["color"],
+                marker=own["marker"],
+            )
         dress(ax, name, axis, "posterior mean")
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
     entitle(figure, title)

@@ -151,8 +151,9 @@ def complain(why: str) -> None:
         told.append(why)
         logging.getLogger("bayesbandit").warning(
             "compiled kernels are not kept, and each process compiles its own (%s): set "
-            "NUMBA_CACHE_DIR to a folder that can be written", why,
-        )  # fmt: skip
+            "NUMBA_CACHE_DIR to a folder that can be written",
+            why,
+        )
 
 
 def keep_nothing() -> None:

@@ -84,10 +84,14 @@ class Kernel(CPUDispatcher):
 
 
 CALLED = {  # of numba's classes, which are not its public interface
-    JITCodeLibrary: ("_ensure_finalized", "_finalize_dynamic_globals", "_optimize_final_module",
-                     "_finalize_final_module"),
+    JITCodeLibrary: (
+        "_ensure_finalized",
+        "_finalize_dynamic_globals",
+        "_optimize_final_module",
+        "_finalize_final_module",
+    ),
     CPUDispatcher: ("get_call_template", "get_overload"),
-}  # fmt: skip
+}
 KNOWN = all(name in dir(kind) for kind, names in CALLED.items() for name in names)
 if not KNOWN:
     logging.getLogger("bayesbandit").warning("with this numba kernels take longer to compile")
@@ -137,9 +141,11 @@ def _without(kernel: Kernel, names: tuple[str, ...]) -> Any:
     called = {n: v for n in function.__code__.co_names if isinstance(v := around.get(n), Kernel)}
     twins = {name: without(other, *names) for name, other in called.items()}
     twin = FunctionType(
-        function.__code__, {**around, **dict.fromkeys(names, False), **twins},
-        function.__name__, function.__defaults__,
-    )  # fmt: skip
+        function.__code__,
+        {**around, **dict.fromkeys(names, False), **twins},
+        function.__name__,
+        function.__defaults__,
+    )
     # its file in the cache
     twin.__qualname__ = "_".join((function.__qualname__, "without", *names))
     twin.__doc__ = function.__doc__

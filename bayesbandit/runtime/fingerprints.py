@@ -208,15 +208,17 @@ class _Named(str):
     __slots__ = ()
 
 
+# What a class has of its own accord, and `__static_attributes__`, whose order is not the same in
+# all processes, and `__slotnames__`, which copies make.
 HIDDEN = (
-    *("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__module__", "_abc_impl"),
-    *("__static_attributes__", "__slotnames__"),  # in another order in each process; made by copies
-)
-# where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties
+    "__dict__ __weakref__ __doc__ __firstlineno__ __module__ _abc_impl __static_attributes__ "
+    "__slotnames__"
+).split()
+# Where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties.
 INNER = (
-    *("__wrapped__", "py_func", "pyfunc", "func", "args", "keywords", "targetoptions"),
-    *("class_type", "jit_methods", "jit_props", "jit_static_methods"),
-)
+    "__wrapped__ py_func pyfunc func args keywords targetoptions class_type jit_methods jit_props "
+    "jit_static_methods"
+).split()
 
 
 def _said(value: object) -> str:

@@ -140,11 +140,18 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         for column in ("squared_bias", "variance", "coverage"):
             name = column.replace("_", " ")
             drawn[f"{column}{tag}"] = plots.learning_curves(
-                means[means["bandit"].isin(names)], "t", column, "bandit", "environment",
-                "round t", name, f"{name.capitalize()} of estimates, means of all arms",
-                log=column == "variance", alike=column == "coverage",
+                means[means["bandit"].isin(names)],
+                "t",
+                column,
+                "bandit",
+                "environment",
+                "round t",
+                name,
+                f"{name.capitalize()} of estimates, means of all arms",
+                log=column == "variance",
+                alike=column == "coverage",
                 nominal=0.95 if column == "coverage" else None,
-            )  # fmt: skip
+            )
     return drawn
 
 
@@ -177,8 +184,10 @@ def quality(found: pd.DataFrame) -> pd.DataFrame:
     cells = found.groupby(["bandit", "arm"], sort=False)
     parts = []
     for column, name, digits in (
-        ("squared_bias", "bias", 4), ("variance", "variance", 4), ("coverage", "coverage", 0),
-    ):  # fmt: skip
+        ("squared_bias", "bias", 4),
+        ("variance", "variance", 4),
+        ("coverage", "coverage", 0),
+    ):
         rows = cells[column].agg(value="mean", value_se="sem").reset_index()
         rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]
         if name == "bias":

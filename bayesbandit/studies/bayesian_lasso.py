@@ -61,11 +61,14 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
         for row in table.to_dict("records")
     }
     rows = [
-        {"λ": f"{lam:g}", "ours": cells.get(f"λ = {lam:g}"),
-         "σ known": cells.get(f"λ = {lam:g}, σ known"),
-         "the appendix's listing": cells.get(f"λ = {lam:g}, listing")}
+        {
+            "λ": f"{lam:g}",
+            "ours": cells.get(f"λ = {lam:g}"),
+            "σ known": cells.get(f"λ = {lam:g}, σ known"),
+            "the appendix's listing": cells.get(f"λ = {lam:g}, listing"),
+        }
         for lam in LAMS
-    ]  # fmt: skip
+    ]
     if "λ learned" in cells:
         rows.append({"λ": "learned", "ours": cells["λ learned"]})
     rows += [

@@ -57,15 +57,27 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "regret": plots.regret_curves(results),
         "mse": plots.learning_curves(
             mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse"),
-            "n", "mse", "method", "sigma", "randomised rounds n of an arm",
-            "mean squared error / σ²", "Fit of randomised data", log=True,
+            "n",
+            "mse",
+            "method",
+            "sigma",
+            "randomised rounds n of an arm",
+            "mean squared error / σ²",
+            "Fit of randomised data",
+            log=True,
         ),
         "coefficients": plots.learning_curves(
-            paths(*_few(results)), "t", "coefficient", "group", "bandit", "round t",
-            "mean |coefficient| of arm 0", f"Coefficients in the first {FIRST} rounds, σ = 0.1",
+            paths(*_few(results)),
+            "t",
+            "coefficient",
+            "group",
+            "bandit",
+            "round t",
+            "mean |coefficient| of arm 0",
+            f"Coefficients in the first {FIRST} rounds, σ = 0.1",
             alike=True,
         ),
-    }  # fmt: skip
+    }
 
 
 def _few(results: pd.DataFrame) -> tuple[int, int]:
@@ -113,10 +125,15 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
                 bandit.play(drawn.x[t : t + 5], drawn.reward[t : t + 5])
                 coef = np.abs(np.nan_to_num(cast(Any, bandit.belief).coef[0].mean(axis=0)))
                 rows += [
-                    {"bandit": name, "replication": replication, "t": t + 5, "group": group,
-                     "coefficient": float(coef[which].mean())}
+                    {
+                        "bandit": name,
+                        "replication": replication,
+                        "t": t + 5,
+                        "group": group,
+                        "coefficient": float(coef[which].mean()),
+                    }
                     for group, which in GROUPS.items()
-                ]  # fmt: skip
+                ]
     return pd.DataFrame(rows)
 
 

@@ -53,9 +53,16 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for name in SHOWN:
         x, arm, regions = walk(PLAYERS[name], windows, grid, evaluation.seed_of(results))
         drawn[f"assignment-{name}"] = plots.assignment(
-            x, arm, 1 + np.arange(len(x)), NonLinear.arms, windows, grid, regions, truth,
+            x,
+            arm,
+            1 + np.arange(len(x)),
+            NonLinear.arms,
+            windows,
+            grid,
+            regions,
+            truth,
             title=f"Arm assignment by {name}",
-        )  # fmt: skip
+        )
     return drawn
 
 

@@ -110,15 +110,17 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
     given: dict[str, Any] = {"variance": noise, "ridge": 1.0}
     found: dict[str, dict[str, Factory]] = {}
     for name, make, alphas in (
-        ("LinTS", LinTS, ALPHAS["TS"]), ("LinUCB", LinUCB, ALPHAS["UCB"]),
-    ):  # fmt: skip
+        ("LinTS", LinTS, ALPHAS["TS"]),
+        ("LinUCB", LinUCB, ALPHAS["UCB"]),
+    ):
         found[name] = {
             f"{name}, α = {alpha:g}, {noise}": partial(make, alpha=alpha, **given)
             for alpha in alphas
         }
     for name, balanced, alphas in (
-        ("BLTS", BLTS, ALPHAS["TS"]), ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
-    ):  # fmt: skip
+        ("BLTS", BLTS, ALPHAS["TS"]),
+        ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
+    ):
         found[name] = {
             f"{name}, α = {alpha:g}, γ = {clip:g}, {noise}": partial(
                 balanced, alpha=alpha, clip=clip, **given
@@ -207,13 +209,19 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
             count = met["outcome"].value_counts()
             rows.append(
                 {
-                    "noise": noise, "protocol": protocol, "row": one, "column": other,
-                    "wins": int(count.get("win", 0)), "losses": int(count.get("loss", 0)),
-                    "sets": len(met), "smaller": int((met["difference"] < 0).sum()),
+                    "noise": noise,
+                    "protocol": protocol,
+                    "row": one,
+                    "column": other,
+                    "wins": int(count.get("win", 0)),
+                    "losses": int(count.get("loss", 0)),
+                    "sets": len(met),
+                    "smaller": int((met["difference"] < 0).sum()),
                     "larger": int((met["difference"] > 0).sum()),
-                    "difference": met["difference"].mean(), "se": met["difference"].sem(),
+                    "difference": met["difference"].mean(),
+                    "se": met["difference"].sem(),
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 
@@ -288,8 +296,15 @@ def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 gaps = here["difference"].to_numpy()
                 error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
                 gap = evaluation.within(gaps.mean(), error, 4, sign=True)
-                rows.append({"noise": noise, "what": what, "band": band, "sets": len(here),
-                             "difference": gap})  # fmt: skip
+                rows.append(
+                    {
+                        "noise": noise,
+                        "what": what,
+                        "band": band,
+                        "sets": len(here),
+                        "difference": gap,
+                    }
+                )
     return pd.DataFrame(rows)
 
 

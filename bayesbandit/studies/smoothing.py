@@ -91,10 +91,16 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     drawn = {"regret": plots.regret_curves(results)}
     for part, name in PARTS.items():
         drawn[part] = plots.learning_curves(
-            means, "t", part, "estimator", "environment", "round t", name,
+            means,
+            "t",
+            part,
+            "estimator",
+            "environment",
+            "round t",
+            name,
             f"{name.capitalize()} of estimated mean rewards, means of all arms",
             log=part == "variance",
-        )  # fmt: skip
+        )
     return drawn
 
 

@@ -60,8 +60,10 @@ WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictur
 def bandits() -> dict[str, Factory]:
     """Return the four algorithms at the closest setting, variants of them, and controls."""
     lin, blts, blucb = (
-        partial(LinTS, **CV), partial(BLTS, clip=CLIP, **CV), partial(BLUCB, clip=CLIP, **CV),
-    )  # fmt: skip
+        partial(LinTS, **CV),
+        partial(BLTS, clip=CLIP, **CV),
+        partial(BLUCB, clip=CLIP, **CV),
+    )
     third, fifth, triple = (
         {"grid": tuple(c * lam for lam in CV["grid"])} for c in (1 / 3, 1 / 5, 3.0)
     )
@@ -212,14 +214,25 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             estimates.append(means[-1])
             regions = np.stack([mean.argmax(axis=1) for mean in means])
             drawn[f"assignment-{specification}-{name}"] = plots.assignment(
-                x, arm, t, environment.arms, WINDOWS, points, regions, truth,
+                x,
+                arm,
+                t,
+                environment.arms,
+                WINDOWS,
+                points,
+                regions,
+                truth,
                 title=f"Arm assignment by {name}, {specification}-specified",
-            )  # fmt: skip
+            )
         drawn["outcomes"] = plots.outcomes(points, truth, environment.arms)
         drawn[f"bias-{specification}"] = plots.bias(
-            points, np.stack(estimates), truth, environment.arms, list(FOUR),
+            points,
+            np.stack(estimates),
+            truth,
+            environment.arms,
+            list(FOUR),
             title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified",
-        )  # fmt: skip
+        )
     return drawn
 
 

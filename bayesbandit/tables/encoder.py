@@ -187,7 +187,7 @@ class Encoder:
             if isinstance(column, LeftOut):
                 said = column.why
             elif self.spec is not None:
-                said = ", ".join(self.spec.of(column.name))
+                said = ", ".join(self.spec.features_of(column.name))
             else:
                 said = ", ".join(self._features_by_column[column.name])
             rows.append({"column": self._label(column.name), "kind": kind, "features": said})

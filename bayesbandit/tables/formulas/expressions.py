@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 SPLINE = ("df", "knots", "lower_bound", "upper_bound", "constraints", "extrapolation")
 SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in formulaic's order
     "bs": (
-        "df", "knots", "degree", "include_intercept", "lower_bound", "upper_bound", "extrapolation"
+        "df",
+        "knots",
+        "degree",
+        "include_intercept",
+        "lower_bound",
+        "upper_bound",
+        "extrapolation",
     ),
     "cr": SPLINE,
     "cs": SPLINE,
@@ -30,7 +36,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in form
     "center": (),
     "scale": ("center", "scale", "ddof"),
     "standardize": ("center", "rescale", "ddof"),
-}  # fmt: skip
+}
 SPLINES = ("bs", "cr", "cs", "cc")
 PLAIN = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs", "square", "tanh", "sign")
 ALLOWED = (*SETTINGS, *PLAIN, "I")

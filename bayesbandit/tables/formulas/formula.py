@@ -21,7 +21,7 @@ from bayesbandit.tables.columns import (
     Values,
     objects,
     unique,
-)  # fmt: skip
+)
 from bayesbandit.tables.formulas.expressions import columns_of, value_of, width
 from bayesbandit.tables.formulas.states import check_state, plain, restored
 from bayesbandit.tables.formulas.terms import Terms, terms_of
@@ -59,7 +59,7 @@ class Formula:
         frame = typed(columns, values)
         return matrix(self.design, self.terms, dict(self.state), frame)[0][:, self.kept]
 
-    def of(self, column: Name) -> list[str]:
+    def features_of(self, column: Name) -> list[str]:
         """Return the features in which a column is."""
         pairs = zip(self.features, self.uses, strict=True)
         return [name for name, used in pairs if column in used]

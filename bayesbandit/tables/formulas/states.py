@@ -46,11 +46,11 @@ def form_of(call: Call) -> dict[Any, Any]:
             cyclic = {"cyclic": function == "cc", "constraints": constraints}
             return {**bounds, **cyclic, "knots": [NUMBER] * knots}
         case "poly":
-            degree = 0 if settings.get("raw") else settings.get("degree", 1)
-            numbers = {"alpha": degree, "norms2": degree + 1}
-            return {} if settings.get("raw") else {
-                name: dict.fromkeys(range(n), NUMBER) for name, n in numbers.items()
-            }  # fmt: skip
+            if settings.get("raw"):
+                return {}
+            degree = settings.get("degree", 1)
+            alpha, norms = range(degree), range(degree + 1)
+            return {"alpha": dict.fromkeys(alpha, NUMBER), "norms2": dict.fromkeys(norms, NUMBER)}
     several, array = parts(call.data), False
     if several is not None:
         array = all(one.function not in SPLINES for one in inside(call) if isinstance(one, Call))
