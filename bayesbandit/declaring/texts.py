@@ -36,8 +36,9 @@ TRANSFORMS = tuple(  # that a text may name, beside those of `register_tensor_tr
     "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
     "softplus sqr sqrt square tanh".split()
 )
-UNNAMED = (  # abstract, or of functions of the program
-    "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator"
+UNNAMED = (  # abstract, of functions of the program, or recursions that start a C compiler
+    "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator "
+    "AR EulerMaruyama GARCH11"
 ).split()
 REFUSALS = (  # what a prior raises that cannot be
     ValueError,
@@ -118,6 +119,8 @@ class Serialisable(Protocol):
 def to_data(value: object, what: str) -> Any:
     """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
+        named = f"{what}: a text cannot name the distribution"
+        _known([value.distribution], _distributions(), named)
         if value.transform:
             _check_transform(value.transform, what)
         kwargs = {k: to_data(v, f"{what}.{k}") for k, v in value.parameters.items()}
@@ -190,7 +193,7 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
     if "dist" not in data:
         raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
     distributions = _distributions()
-    _known([data["dist"]], distributions, f"{what}: PyMC has no distribution")
+    _known([data["dist"]], distributions, f"{what}: a text cannot name the distribution")
     if (transform := data.get("transform")) is not None:
         _check_transform(transform, what)
     kwargs = data.get("kwargs") or {}
@@ -222,7 +225,7 @@ def _line(error: Exception) -> str:
 
 def _distributions() -> dict[str, Any]:
     """Return PyMC's distributions by name."""
-    named = {name: value for name, value in vars(pm).items() if name not in UNNAMED}
+    named = {name: vars(pm)[name] for name in sorted(vars(pm)) if name not in UNNAMED}
     return {k: v for k, v in named.items() if isinstance(v, type) and "dist" in dir(v)}
 
 
