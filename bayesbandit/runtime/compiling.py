@@ -128,7 +128,7 @@ def switches(kernel: Kernel) -> frozenset[str]:
     return frozenset(found)
 
 
-def without[K](kernel: K, *names: str) -> K:
+def without(kernel: Any, *names: str) -> Any:
     """Return a kernel in which these constants, of its module and of those that it calls, are
     False; the kernel itself where it reaches none of them."""
     reached = switches(kernel).intersection(names)
