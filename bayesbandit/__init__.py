@@ -65,6 +65,7 @@ _HOME = {
     "Schedule": "schedule",
     "savable": "runtime.savable",
     "Experiment": "experiments.experiment",
+    "Study": "experiments.study",
     "History": "history",
 }
 _ROOMS = ("environments", "evaluation", "ope", "plots")
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.experiments.experiment import Experiment
+    from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
     from bayesbandit.inference.draws import PoorDiagnostics
     from bayesbandit.model import RewardModel, load_model, reward_model

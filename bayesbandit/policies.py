@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, SIZES, declares, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, finite, floats, number, shown, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
 Alpha = float | Callable[[int], float]

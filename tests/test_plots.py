@@ -538,3 +538,11 @@ def test_learning_curves_tell_their_number_share_a_scale_and_show_what_should_be
     assert figure.axes[0].get_ylim()[1] > 0.95
     once = plots.learning_curves(table[::4], "t", "y", "m", "p", "t", "y", "Y")
     assert once.get_suptitle() == "Y"
+
+
+def test_a_bandit_has_one_colour_in_all_pictures():
+    """Whoever stands beside it; and no two of a picture are alike."""
+    one, other = style.looks(["BLTS", "mine", "LinTS"]), style.looks(["a", "BLTS", "b", "c"])
+    assert one["BLTS"] == other["BLTS"]
+    for looks in (one, other):
+        assert len({look["color"] for look in looks.values()}) == len(looks)

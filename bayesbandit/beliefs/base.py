@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import declares, finite, shown
+from bayesbandit.checks import finite, shown
 from bayesbandit.kernels import rounds
 from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
+from bayesbandit.runtime.capabilities import declares
 
 Array = np.ndarray
 

@@ -18,9 +18,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import declares
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import GIVEN
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.schedule import Schedule
 
 EACH = Schedule(1)

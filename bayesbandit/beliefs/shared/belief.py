@@ -10,9 +10,10 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief, ComparingArms, below, nbytes, refuses_weights
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.checks import declares, integer, shown
+from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
