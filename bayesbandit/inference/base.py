@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from bayesbandit.checks import finite
 from bayesbandit.inference.draws import SampledDraws
@@ -68,22 +65,24 @@ class ClosedForm(Protocol):
 
 
 Method = Sampler | ClosedForm
+Kind = Literal["exact", "sampler", "approximation"]
+ANY = ("auto", "exact")  # engines to ask for: the first that fits, the first closed form that fits
 
 
 @dataclass(frozen=True)
 class Engine:
     """One way from a declared model to its posterior.
 
-    match: of a built PyMC model, the method that computes its posterior, or a `Refusal`. cost: what
-    an effective draw takes, in words. kind: "exact" for a closed form; "sampler", of draws from the
-    posterior itself; "approximation", which is only ever asked for by name. knobs: settings of
-    `fit` that its `sample` takes, of tune, target_accept and cores. least_tune: of tune.
+    match: returns what computes the posterior of a built PyMC model, or a `Refusal`. cost: what an
+    effective draw takes, in words. kind: "exact" for a closed form; "sampler" for draws from the
+    posterior itself; "approximation" is used only where it is asked for by name. knobs: those of
+    `fit` that it takes, of tune, target_accept and cores. least_tune: the least value of tune.
     """
 
     name: str
     match: Callable[[pm.Model], Method | Refusal]
     cost: str
-    kind: Literal["exact", "sampler", "approximation"] = "sampler"
+    kind: Kind = "sampler"
     knobs: tuple[str, ...] = ()
     least_tune: int = 0
 
@@ -164,14 +163,3 @@ class Compiled:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
         return self  # nothing in it changes
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Where linear algebra runs on one thread: small matrices suffer badly from more."""
-    return _libraries().limit(limits=1)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Looking for the libraries takes milliseconds, setting them microseconds."""
-    return ThreadpoolController()

@@ -19,7 +19,8 @@ import numpy as np
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.graph_analysis.density import containers, distribution, row_dimension
+from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.pymc_model.data import at_start, set_rows
 
 if TYPE_CHECKING:
@@ -148,12 +149,7 @@ class Nuts:
 
 def match(model: pm.Model) -> Nuts | Refusal:
     """The sampler of a built model, or why it cannot be sampled so."""
-    if not model.free_RVs:
-        return Refusal(ENGINE, "the model has no free variable")
-    for v in model.free_RVs:
-        if not str(v.dtype).startswith("float"):
-            return Refusal(ENGINE, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
-    return Nuts(model)
+    return discrete(model, ENGINE) or Nuts(model)
 
 
 def tell(message: str) -> None:

@@ -8,7 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.inference.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.inference.base import ANY, COMPILE, Engine, Improper, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws, check_draws
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.graph_analysis.density import (
@@ -151,8 +151,24 @@ class Plan:
         return plan(self.model, self.n_features, n_arms, self.asked)
 
     def without(self, refusal: Refusal) -> Plan:
-        """The next engine, of a plan that was free to choose, after one has refused these rows."""
+        """Return the plan of the next engine, after one has refused these rows."""
         return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
+
+    def answered[T](
+        self, by: Callable[[Plan], T], refused: Callable[[Refusal], Plan] | None = None
+    ) -> tuple[Plan, T]:
+        """Return what an engine answers and its plan: the next engine's where one refuses the rows
+        and none was asked for by name. refused: `without`, and what is to follow a refusal."""
+        plan = self
+        while True:
+            try:
+                return plan, by(plan)
+            except Improper:
+                raise
+            except NotThisEngine as error:
+                if plan.asked not in ANY:
+                    raise
+                plan = (refused or plan.without)(error.refusal)
 
     def sample(
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,

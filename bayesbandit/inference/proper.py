@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bayesbandit.inference.base import one_thread
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.impossible_rewards import blamed
+from bayesbandit.runtime.one_thread import one_thread
 
 _conditionals: WeakKeyDictionary[Plan, Any] = WeakKeyDictionary()
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.inference.base import Engine, Improper, NotThisEngine
+from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.plan import Plan, planned
+from bayesbandit.inference.posterior_protocol import Known
 from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -68,19 +69,13 @@ def fit(
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
+
+    def known_by(plan: Plan) -> Known:
+        _fits(knobs, plan.kind, model.name)
+        return _posterior(plan, rows, draws, chains, number, knobs)
+
     with _named(model):
-        chosen = planned(model, built, engine)
-        while True:
-            _fits(knobs, chosen.kind, model.name)
-            try:
-                known = _posterior(chosen, rows, draws, chains, number, knobs)
-                break
-            except Improper:
-                raise
-            except NotThisEngine as error:
-                if engine not in ("auto", "exact"):
-                    raise
-                chosen = chosen.without(error.refusal)
+        chosen, known = planned(model, built, engine).answered(known_by)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     return Posterior(chosen, rows, known, number, features, encoder)
@@ -99,11 +94,15 @@ def _named(model: RewardModel) -> Iterator[None]:
 
 
 def _posterior(
-    plan: Plan, rows: Mapping[str, np.ndarray], draws: int, chains: int, seed: int,
+    plan: Plan,
+    rows: Mapping[str, np.ndarray],
+    draws: int,
+    chains: int,
+    seed: int,
     knobs: Mapping[str, Any],
-) -> Any:  # fmt: skip
-    """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
-    bear out refuses."""
+) -> Known:
+    """Return the distribution, or draws of it; refused where the engine's closed form or kernel is
+    not the log density of these rows."""
     check_possible(plan, rows)
     if plan.closed_form:
         return in_closed_form(plan, rows)

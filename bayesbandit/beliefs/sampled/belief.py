@@ -16,13 +16,14 @@ from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.runtime.memory import AT_ONCE
+from bayesbandit.runtime.one_thread import one_thread
 
 
 class SampledBelief(ByDraws):
@@ -75,21 +76,16 @@ class SampledBelief(ByDraws):
             chain.served += n
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds, by the next engine where one refuses these."""
+        """Draw again from all rounds, by the next engine where one refuses these."""
         with one_thread():
-            while True:
-                try:
-                    return self._sample(g, n)
-                except NotThisEngine as error:
-                    if self.spec.engine not in ("auto", "exact"):
-                        raise
-                    self._without(error.refusal)
-                    self.chains = [replace(chain, state=None) for chain in self.chains]
+            self.plan.answered(lambda _: self._sample(g, n), self._without)
 
-    def _without(self, refusal: Refusal) -> None:
+    def _without(self, refusal: Refusal) -> Plan:
         self.plan = self.plan.without(refusal)
         self.refused = (*self.refused, refusal)
         self.plan.prepare()
+        self.chains = [replace(chain, state=None) for chain in self.chains]
+        return self.plan
 
     def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
@@ -263,6 +259,6 @@ class SampledBelief(ByDraws):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
-        self.chains = restored(state, len(self.chains))
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))
+        self.chains = restored(state, len(self.chains))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import ENGINE, Blocks, blocks
@@ -27,6 +27,7 @@ from bayesbandit.inference.gibbs.shrinkage import Shrinkage
 from bayesbandit.inference.gibbs.starting_point import better
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, close, features, trial
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm

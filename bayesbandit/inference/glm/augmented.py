@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
 from bayesbandit.inference.glm.regression import Regression, regression
@@ -21,6 +21,7 @@ from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import factor, padded, room
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -19,7 +19,7 @@ import numpy as np
 import pytensor.tensor as pt
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, one_thread
+from bayesbandit.inference.base import COMPILE, NotThisEngine
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.cut import Cut, predictor, refuse, with_shared_nodes
 from bayesbandit.inference.glm.families import Family, family
@@ -28,6 +28,7 @@ from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import recognise
 from bayesbandit.kernels.glm import newton
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm

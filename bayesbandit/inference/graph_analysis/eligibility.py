@@ -44,6 +44,16 @@ def check_random(built: pm.Model, asked: str) -> None:
             raise NotThisEngine(Refusal(asked, reason))
 
 
+def discrete(model: pm.Model, engine: str) -> Refusal | None:
+    """Return the refusal of a model without variables, or with one that has no gradient."""
+    if not model.free_RVs:
+        return Refusal(engine, "the model has no free variable")
+    for v in model.free_RVs:
+        if not str(v.dtype).startswith("float"):
+            return Refusal(engine, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
+    return None
+
+
 def on_own_rows(engine: Any) -> None:
     """Refuses an engine whose posterior of the model's own rows, if it has any, is improper or not
     that of its log density. Template rows may be such as the model has no density for."""
