@@ -40,9 +40,10 @@ from bayesbandit.inference.exact.one_variable import ENGINE, check_mean_is, one_
 from bayesbandit.inference.exact.reward_support import Door, telling, uncast
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density, containers, read
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
 from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, not_additive, simplified
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -169,7 +170,7 @@ class Conjugate:
             return None
         if "weight" in depends_on:
             scaling = Scaling(slopes, {inputs["weight"]: 1.0})
-            if not all(scaling.of(s) in (1.0, math.inf) for s in slopes):
+            if not all(scaling.degree(s) in (1.0, math.inf) for s in slopes):
                 return None
         degrees = Degrees(slopes, {reward: 1.0})
         if not binary and any(degrees.of(s) > 1 for s in slopes):

@@ -31,7 +31,7 @@ from bayesbandit.inference.exact.noise_scale import (
     not_conjugate,
     unit_powers,
 )
-from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
@@ -208,7 +208,7 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     if s.type.ndim:
         raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
     for term in density.terms:
-        if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
+        if why := Analytic([term.graph], {s: 1.0}).fault(term.graph, most=1):
             raise not_conjugate(f"{term.label}: {why}")
     if Degrees([density.mean], {s: 1.0}).of(density.mean):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")

@@ -13,14 +13,15 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
-from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.operations import elementwise_name
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import Rows
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
 
@@ -57,12 +58,12 @@ class Cut:
                 what = " and ".join(sorted(more))
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
             if "weight" in inputs and graph is not self.mean:
-                power = Scaling([graph], {inputs["weight"]: 1.0}).of(graph)
+                power = Scaling([graph], {inputs["weight"]: 1.0}).degree(graph)
                 if power not in (0.0, 1.0):
                     raise refuse(engine, f"{label}: no power of a likelihood by its weight")
             if why := mixed(graph):
                 raise refuse(engine, f"{label}: rows are not apart: {why}")
-            if why := Degrees([graph], {self.eta: 1.0}, analytic, positive=()).fault(graph, most=1):
+            if why := Analytic([graph], {self.eta: 1.0}, positive=()).fault(graph, most=1):
                 raise refuse(engine, f"{label}: {why}")
 
     @property

@@ -31,6 +31,17 @@ MOVES = {
     *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
     *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
 }  # the elements of their first input, elsewhere
+SIZED = {"SpecifyShape", "Reshape", "Unbroadcast", "SplitDims", "JoinDims"}  # x, then lengths
+KINDS = {
+    **dict.fromkeys(LINEAR, "move"),
+    **dict.fromkeys(TAKES, "take"),
+    **dict.fromkeys(PUTS, "put"),
+    **dict.fromkeys(SHAPES, "shape"),
+    **dict.fromkeys(PRODUCTS, "product"),
+    **dict.fromkeys(SOLVES, "solve"),
+    "CumOp": "cumulation",
+    "IfElse": "branch",
+}
 FIXED = {
     *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
     *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
@@ -46,6 +57,21 @@ def operation(node: Apply) -> tuple[Any, str]:
     op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
     known = type(op).__module__.partition(".")[0] in ("pytensor", "pymc")
     return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
+
+
+def kind(node: Apply) -> str:
+    """Return the class of a node's operation: the rule that a `walk` takes for it."""
+    op, name = operation(node)
+    if isinstance(op, Elemwise):
+        return "elementwise"
+    if isinstance(op, CheckAndRaise):
+        return "check"
+    return "reduction" if isinstance(op, CAReduce) else KINDS.get(name, "other")
+
+
+def reduced_by(node: Apply) -> str:
+    """Return the name of the operation on numbers by which a reduction reduces."""
+    return type(operation(node)[0].scalar_op).__name__
 
 
 def elementwise_name(variable: Variable) -> str:

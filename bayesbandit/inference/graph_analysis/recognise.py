@@ -18,9 +18,10 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic, gradient
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 TOLERANCE = 1e-9  # relative to the largest number compared
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
@@ -157,8 +158,10 @@ class RowNoise:
         self.by_weight = "weight" not in self.depends_on
         if weight is not None and not self.by_weight:
             scaling = Scaling(graphs, {weight: 1.0})
-            self.by_weight = all(scaling.of(g) == 1.0 for g in graphs)
-        self.linear = Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).of(slope) == 1.0
+            self.by_weight = all(scaling.degree(g) == 1.0 for g in graphs)
+        self.linear = (
+            Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).degree(slope) == 1.0
+        )
 
     def variance(self, given: Given = ()) -> float | None:
         """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm, at
@@ -186,7 +189,7 @@ def level_slope(quadratic: Quadratic, s: Variable) -> Any:
     free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
     if depends_on - set(free):
         return None
-    scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
+    scalings = [Scaling([slope], {free[name]: 1.0}).degree(slope) for name in depends_on]
     return slope if all(e == 0.0 for e in scalings) else None
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.subtensor import indices_from_subtensor
 
-from bayesbandit.inference.graph_analysis.operations import PUTS, TAKES, number
+from bayesbandit.inference.graph_analysis.operations import number
 
-CONSTANT, ALONG, SUM, LENGTH, SHAPE, POSITION, MIXED = (
-    *("constant", "along", "sum", "length", "shape", "position", "mixed"),
-)
+CONSTANT, ALONG, SUM, LENGTH = "constant", "along", "sum", "length"
+SHAPE, POSITION, MIXED = "shape", "position", "mixed"
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def _split(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """MakeVector: of lengths a shape, of sums a vector of sums."""
-    if all(r.kind in (SUM,) for r in reach):
+    if all(r.kind == SUM for r in reach):
         return TOTAL
     at = [i for i, r in enumerate(reach) if r.kind != CONSTANT]
     return Reach(SHAPE, at[0]) if len(at) == 1 and reach[at[0]].kind == LENGTH else None
@@ -102,7 +101,7 @@ def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any
     return found, [NONE if isinstance(i, slice) else by[i] for i in found]
 
 
-def _taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Parts of an array by constants, and of parameters by each row's own index."""
     array = reach[0]
     indices, kinds = _indices(node, 1, reach)
@@ -159,7 +158,7 @@ def _entry(indices: list[Any], at: int) -> Reach | None:
     return NUMBER if k == at else NONE
 
 
-def _put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Columns of an array along the rows, set by what is along them too."""
     array, value = reach[:2]
     indices, kinds = _indices(node, 2, reach)
@@ -187,14 +186,11 @@ def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     return COUNT if (number(first), number(by)) == (0.0, 1.0) else None
 
 
-def _cumulated(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    axis = node.op.axis
-    other = axis is not None and reach[0].kind == ALONG and axis != reach[0].axis
-    return reach[0] if other else None
-
-
 RULES = {
-    "Alloc": _filled, "ARange": _counted, "CumOp": _cumulated, "Join": _joined,
-    "MakeVector": _stacked, "Reshape": _reshaped, "Split": _split,
-    **dict.fromkeys(TAKES, _taken), **dict.fromkeys(PUTS, _put),
-}  # fmt: skip
+    "Alloc": _filled,
+    "ARange": _counted,
+    "Join": _joined,
+    "MakeVector": _stacked,
+    "Reshape": _reshaped,
+    "Split": _split,
+}
