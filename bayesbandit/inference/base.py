@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.checks import finite
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
@@ -32,35 +32,37 @@ class Refusal:
         return f"{self.engine}: {self.reason}"
 
 
+@runtime_checkable
 class Sampler(Protocol):
-    """The method of an engine that draws.
-
-    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
-    """
+    """What draws from the posterior of a built model."""
 
     def sample(
-        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
-        seed: int, start: Any,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role. start: the `state` of an
-        earlier run, on other rows: an array, or for each chain a dict of arrays."""
+        self,
+        data: Mapping[str, np.ndarray],
+        *,
+        draws: int,
+        chains: int,
+        tune: int | None,
+        seed: int,
+        start: Any,
+    ) -> SampledDraws:
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
+
+        start: the `state` of an earlier run, on other rows.
+        """
         ...
 
 
 class ClosedForm(Protocol):
-    """The method of an engine that is exact. One whose mean rewards are affine in a block θ, and
-    whose rows add up, may stream (`beliefs/affine.py` says what it then has)."""
-
-    @property
-    def affine(self) -> bool: ...
+    """What computes the posterior of a built model. streams: whether rows may come one by one."""
 
     @property
     def streams(self) -> bool: ...
 
     def posterior(
         self, x: np.ndarray, reward: np.ndarray, weight: Any = None, arm: Any = None
-    ) -> Any:
-        """What is `Known` given rows."""
+    ) -> Known:
+        """Return the posterior given rows x (n, d), reward, weight, arm (n,)."""
         ...
 
 
@@ -100,6 +102,11 @@ class NotThisEngine(ValueError):
         return type(self), (self.refusal,)
 
 
+def refuse(engine: str, reason: str, of_rows: bool = False) -> NotThisEngine:
+    """Return an engine's refusal, ready to be raised."""
+    return NotThisEngine(Refusal(engine, reason, of_rows))
+
+
 class NotFinite(ValueError):
     """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
 
@@ -124,6 +131,11 @@ class NoElement(ValueError):
 
 class Improper(NotThisEngine):
     """The posterior given these rows is not a distribution; given more, it may be one."""
+
+
+def improper(engine: str, reason: str) -> Improper:
+    """Return the refusal of rows without a posterior, ready to be raised."""
+    return Improper(Refusal(engine, reason, of_rows=True))
 
 
 class Compiled:

@@ -8,7 +8,8 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,21 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.inference.base import ANY, COMPILE, Engine, Improper, NotThisEngine, Refusal
-from bayesbandit.inference.draws import SampledDraws, check_draws
-from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.base import (
+    ANY,
+    COMPILE,
+    Engine,
+    Improper,
+    NotFinite,
+    NotThisEngine,
+    Refusal,
+    Sampler,
+)
+from bayesbandit.inference.draws import Known, SampledDraws, check_draws
+from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.gibbs import sampler as gibbs
+from bayesbandit.inference.glm.regression import Regression, regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
@@ -32,18 +45,53 @@ from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_r
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
 from bayesbandit.inference.lru import Kept
+from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.data import set_rows
 from bayesbandit.inference.pymc_model.digest import digest
-from bayesbandit.inference.pymc_model.impossible_rewards import blamed
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
+from bayesbandit.inference.pymc_model.prior import PriorDraws
 from bayesbandit.inference.pymc_model.template import reads_rows, template
 from bayesbandit.inference.registry import candidates
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
 
 KEPT_BYTES = 256_000_000  # bytes of their rows
+SAID = 5  # rewards that an error names
+
+Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
+
+
+class Functions:
+    """What a built model computes beside its method, compiled when it is first asked for, and once
+    for all plans of the model. engine: in whose name it is asked about."""
+
+    def __init__(self, built: pm.Model, engine: str) -> None:
+        self._built, self._engine = built, engine
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Mean rewards and deterministic quantities as functions of draws."""
+        with COMPILE:
+            return Outcomes(self._built)
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        with COMPILE:
+            return Likelihood(self._built)
+
+    @cached_property
+    def prior(self) -> PriorDraws:
+        """Draws without data."""
+        return PriorDraws(self._built)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The generalised linear model that the model is; or else the refusal."""
+        return regression(self._built, self._engine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +128,8 @@ class Plan:
     @cached_property
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
-        if hasattr(self.method, "quadratic"):
-            return bool(self.method.quadratic.takes_weight)
+        if isinstance(self.method, GaussianBlock):
+            return self.method.quadratic.takes_weight
         weight = containers(self.built).get("weight")
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
@@ -119,6 +167,47 @@ class Plan:
     def likelihood(self) -> Likelihood:
         """The terms of the log density as functions of draws, and which rewards are impossible."""
         return self.functions.likelihood
+
+    @property
+    def affine(self) -> bool:
+        """Whether the mean reward is affine in the variables, by a map that the method has."""
+        return isinstance(self.method, GaussianBlock) and self.method.affine
+
+    def check_possible(self, rows: Data, draws: Sequence[Data] = ()) -> None:
+        """Refuse rows, by role, of rewards that have likelihood 0 whatever the variables are.
+
+        draws: points of the variables to try besides. A Gaussian closed form allows all rewards.
+        """
+        if not self.closed_form or isinstance(self.method, Conjugate):
+            self.likelihood.check(self.model.name, rows, draws)
+
+    def check_proper(self, rows: Data) -> None:
+        """Refuse rows, by role, that are proved to have no posterior, where the engine was asked
+        for by name: else the Gibbs sampler has seen them, which proves it."""
+        unseen = not self.closed_form and self.asked == self.engine != gibbs.ENGINE
+        if unseen and isinstance(self._conditionals, gibbs.Gibbs):
+            self._conditionals.check_proper(rows)
+
+    @cached_property
+    def _conditionals(self) -> gibbs.Gibbs | Refusal:
+        return gibbs.match(self.built)
+
+    def posterior(self, rows: Data) -> Known:
+        """Return the posterior in closed form given rows, by role."""
+        with one_thread(), self.likelihood_blamed(rows):
+            return self.method.posterior(**rows)
+
+    @contextmanager
+    def likelihood_blamed(self, rows: Data) -> Iterator[None]:
+        """Name the rewards whose log density is not finite, where an engine raises `NotFinite`."""
+        try:
+            yield
+        except NotFinite as error:
+            at = self.likelihood.lost(rows)
+            told = [f"{rows['reward'][i]:g} (row {i})" for i in at[:SAID].tolist()]
+            told += [f"{len(at) - SAID} more"] if len(at) > SAID else []
+            by = f", by the rewards {', '.join(told)}" if told else ""
+            raise ValueError(f"{self.model.name}: {error}{by}") from error
 
     def explain(self) -> str:
         """The engine, what it costs, and one line for each faster one saying why not."""
@@ -177,7 +266,7 @@ class Plan:
         """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
         start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
         knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
-        with blamed(self, data):
+        with self.likelihood_blamed(data):
             found = self.method.sample(data, **knobs)
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
@@ -186,13 +275,13 @@ class Plan:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
-        if prepare := getattr(self.method, "prepare", None):
-            prepare(self.model.name)
+        if isinstance(self.method, Nuts):
+            self.method.prepare(self.model.name)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
         """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
         of a model over arms, (S, n, K)."""
-        if not getattr(self.method, "affine", False):
+        if not self.affine:
             return self.outcomes.mean_reward(draws, x)
         A, b = self.method.linear_map(x)
         return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
@@ -304,7 +393,7 @@ def _plan(
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):
-            if engine.kind != "exact" and not callable(getattr(found, "sample", None)):
+            if engine.kind != "exact" and not isinstance(found, Sampler):
                 raise TypeError(
                     f"{engine.name}: match must give a sampler, with a method `sample`, or a "
                     f"Refusal; got {shown(found)}"

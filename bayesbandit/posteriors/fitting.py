@@ -10,11 +10,9 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.inference.base import Engine
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.plan import Plan, planned
-from bayesbandit.inference.posterior_protocol import Known
-from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -103,10 +101,10 @@ def _posterior(
 ) -> Known:
     """Return the distribution, or draws of it; refused where the engine's closed form or kernel is
     not the log density of these rows."""
-    check_possible(plan, rows)
+    plan.check_possible(rows)
     if plan.closed_form:
-        return in_closed_form(plan, rows)
-    check_proper(plan, rows)
+        return plan.posterior(rows)
+    plan.check_proper(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.inference.draws import Diagnostics, Moments
+from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.posterior_protocol import DRAWS, Known
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:

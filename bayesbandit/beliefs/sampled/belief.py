@@ -20,7 +20,6 @@ from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
-from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
@@ -100,10 +99,10 @@ class SampledBelief(ByDraws):
             if n == 0:
                 values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
-                known = in_closed_form(self.plan, rows)
+                known = self.plan.posterior(rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
-                check_proper(self.plan, rows)
+                self.plan.check_proper(rows)
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
                 self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
@@ -161,7 +160,7 @@ class SampledBelief(ByDraws):
         """Means of the mean rewards at x (n, d): (n, K); where these are affine in the variables,
         those of the variables' means."""
         draws = [self.current(g) for g in range(len(self.chains))]
-        if not (all(draws) and getattr(self.plan.method, "affine", False)):
+        if not (all(draws) and self.plan.affine):
             return self.moments(x)[0]
         centres = [{k: v.mean(axis=0, keepdims=True) for k, v in d.items()} for d in draws]
         means = [self.plan.mean_reward(centre, x)[0] for centre in centres]
@@ -180,7 +179,7 @@ class SampledBelief(ByDraws):
     def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
         """Refuse rewards that are impossible under the model: there would be no posterior."""
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-        check_possible(self.plan, rows, [chain.values for chain in self.chains])
+        self.plan.check_possible(rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
         """Nothing yet: draws are renewed when they are asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,41 +52,32 @@ class Term:
         logs = all(np.array_equal(a, b) for a, b in zip(self.logs, other.logs, strict=True))
         return reals and logs and same_powers(self.powers, other.powers)
 
-    def gathered(self, where: Array, inside: Array | None = None) -> Term:
-        """At other places `where` (N',) of its elements; 0 where not `inside`."""
-
-        def at(a: Array) -> Array:
-            return np.ascontiguousarray(a[..., where])
-
+    def mapped(self, of: Callable[[Array], Array]) -> Term:
+        """Return the term with other arrays in the place of each of its own."""
         square = self.square
-        if square is not None:
-            square = Affine(at(square.offset), at(square.coef), at(square.real))
-        coef = at(self.coef)
         return Term(
-            coef if inside is None else np.where(inside, coef, 0.0),
-            tuple((at(i), e) for i, e in self.powers),
-            tuple(at(i) for i in self.logs),
-            None if self.real is None else at(self.real),
-            square,
+            of(self.coef),
+            tuple((of(i), e) for i, e in self.powers),
+            tuple(of(i) for i in self.logs),
+            None if self.real is None else of(self.real),
+            square and Affine(of(square.offset), of(square.coef), of(square.real)),
         )
+
+    def gathered(self, where: Array, inside: Array | None = None) -> Term:
+        """Return it at other places `where` (N',) of its elements; 0 where not `inside`."""
+        found = self.mapped(lambda a: np.ascontiguousarray(a[..., where]))
+        if inside is None:
+            return found
+        return replace(found, coef=np.where(inside, found.coef, 0.0))
 
     def summed(self, groups: tuple[int, int]) -> Term:
-        """Elements (m, N') added up over m."""
+        """Return it with its elements (m, N') added up over m."""
         m, n = groups
+        return self.mapped(lambda a: a.reshape(*a.shape[:-2], a.shape[-2] * m, n))
 
-        def over(a: Array) -> Array:
-            return a.reshape(*a.shape[:-2], a.shape[-2] * m, n)
-
-        square = self.square
-        if square is not None:
-            square = Affine(over(square.offset), over(square.coef), over(square.real))
-        return Term(
-            over(self.coef),
-            tuple((over(i), e) for i, e in self.powers),
-            tuple(over(i) for i in self.logs),
-            None if self.real is None else over(self.real),
-            square,
-        )
+    def rows(self, which: Array) -> Term:
+        """Return some of the k."""
+        return self.mapped(lambda a: a[..., which, :])
 
 
 def same_powers(a: Powers, b: Powers) -> bool:
@@ -143,32 +134,15 @@ def product(a: Term, b: Term) -> Term:
         if ka * kb * a.coef.shape[1] > TENSOR_SIZE:
             raise Leaves("product of too many monomials")
         left, right = np.repeat(np.arange(ka), kb), np.tile(np.arange(kb), ka)
-        a, b = rows(a, left), rows(b, right)
+        a, b = a.rows(left), b.rows(right)
     k = max(ka, kb)
     if ka != kb and ka * kb > 1:
-        a, b = (rows(t, np.zeros(k, dtype=np.intp)) if len(t.coef) == 1 else t for t in (a, b))
+        first = np.zeros(k, dtype=np.intp)
+        a, b = (t.rows(first) if len(t.coef) == 1 else t for t in (a, b))
     return Term(
         a.coef * b.coef,
         times_powers(a.powers, b.powers),
         a.logs + b.logs,
         a.real if a.real is not None else b.real,
         a.square or b.square,
-    )
-
-
-def rows(t: Term, which: Array) -> Term:
-    """Some of the k."""
-
-    def at(a: Array) -> Array:
-        return a[..., which, :]
-
-    square = t.square
-    if square is not None:
-        square = Affine(at(square.offset), at(square.coef), at(square.real))
-    return Term(
-        at(t.coef),
-        tuple((at(i), e) for i, e in t.powers),
-        tuple(at(i) for i in t.logs),
-        None if t.real is None else at(t.real),
-        square,
     )

@@ -28,6 +28,7 @@ from bayesbandit.inference.base import (
     NotFinite,
     NotThisEngine,
     Refusal,
+    improper,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
 from bayesbandit.inference.exact.exponents import (
@@ -60,7 +61,6 @@ class Conjugate:
     """
 
     engine = ENGINE
-    judges = True  # rewards have likelihood 0, which the model's terms say
 
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density, self.name, self.family = density, name, FAMILIES[upper]
@@ -150,9 +150,7 @@ class Conjugate:
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()
-            raise Improper(
-                Refusal(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})", of_rows=True)
-            )
+            raise improper(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})")
         return self.family(self.name, a, b)
 
     def _door(self, whole: bool) -> Door | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal, sound
+from bayesbandit.inference.base import COMPILE, NotFinite, NotThisEngine, Refusal, improper, sound
 from bayesbandit.inference.exact.distributions import Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
@@ -187,7 +187,7 @@ class GaussianBlock:
             label = self.quadratic.density.label(self.quadratic.owner(L))
             if label.endswith("Flat"):
                 reason = f"{label}: improper, the posterior precision is singular"
-                raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+                raise improper(self.quadratic.engine, reason)
             reason = f"{label}: the posterior precision is singular to rounding"
             raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)

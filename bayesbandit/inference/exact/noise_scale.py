@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.density import distribution
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, Natural, Quadratic
@@ -32,7 +32,7 @@ AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must ho
 
 def not_conjugate(reason: str) -> NotThisEngine:
     """A model is not normal-inverse-gamma, and why."""
-    return NotThisEngine(Refusal(ENGINE, reason))
+    return refuse(ENGINE, reason)
 
 
 def noise_scale(model: pm.Model) -> str:

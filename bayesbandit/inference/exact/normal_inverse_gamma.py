@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
-from bayesbandit.inference.base import COMPILE, Improper, NotThisEngine, Refusal
+from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal, improper
 from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
 from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge
 from bayesbandit.inference.exact.noise_scale import (
@@ -181,7 +181,7 @@ class NormalInverseGamma(GaussianBlock):
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
             reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
-            raise Improper(Refusal(ENGINE, reason, of_rows=True))
+            raise improper(ENGINE, reason)
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density, containers, distribution
 from bayesbandit.inference.graph_analysis.dependence import Influence
@@ -22,7 +22,7 @@ ENGINE = "conjugate"
 
 def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
     """A model is not conjugate, and why."""
-    return NotThisEngine(Refusal(ENGINE, reason, of_rows))
+    return refuse(ENGINE, reason, of_rows)
 
 
 def one_variable(model: pm.Model) -> tuple[Any, float]:

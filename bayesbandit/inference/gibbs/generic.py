@@ -19,7 +19,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.inference.algebra.interpreter import Algebra
 from bayesbandit.inference.algebra.monomials import Sum, constant, positive, real
 from bayesbandit.inference.algebra.terms import Leaves
-from bayesbandit.inference.base import Compiled, Improper, NotThisEngine, Refusal, check_start
+from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves
 from bayesbandit.inference.gibbs.propriety import loses_digits, vanishing
@@ -71,7 +71,7 @@ class Reading:
         return [t.given_mean for t in self.density.terms] + [self.density.mean]
 
     def refusal(self, reason: str) -> NotThisEngine:
-        return NotThisEngine(Refusal(self.engine, reason))
+        return refuse(self.engine, reason)
 
     def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         """All variables' shapes with n rows."""
@@ -174,7 +174,7 @@ class Problem:
         if labels:
             label = min(labels, key=lambda text: ("as a mixture" in text, text))
             reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
-            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+            raise improper(self.reading.engine, reason)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """θ (D,) and u = log v (P,) of a state."""
@@ -228,7 +228,7 @@ class Problem:
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
         if loses_digits(layout, held.delta + layout.centre, held.u):
             reason = "means fit rewards to all their digits, and the noise is below these"
-            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+            raise improper(self.reading.engine, reason)
         theta, out, at = delta + layout.centre, {}, 0
         positive = np.exp(logs)
         for k in names:
@@ -244,7 +244,7 @@ class Problem:
         if wrong >= self.size:
             wrong = int(self.moves.shifted[self.moves.shifted_at[wrong - self.size]])
         reason = f"{self._label(wrong)}: improper given the other variables"
-        raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+        raise improper(self.reading.engine, reason)
 
     def _label(self, element: int) -> str:
         """The variable that an element belongs to."""

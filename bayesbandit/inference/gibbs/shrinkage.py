@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.inference.base import Improper, Refusal
+from bayesbandit.inference.base import improper
 from bayesbandit.inference.gibbs.propriety import fits
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.kernels.algebra.cholesky import padded
@@ -121,7 +121,7 @@ class Shrinkage:
         if self.prior.noise_scale == 0.0 and fits(free, reward, np.zeros(free.shape[1])):
             label = self.quadratic.density.label(self.noise)
             reason = f"{label}: no proper posterior, {len(reward)} rows that fit perfectly"
-            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            raise improper(self.quadratic.engine, reason)
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, refuse
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.dependence import Influence
@@ -155,7 +155,3 @@ def _fixed(variable: Variable) -> bool:
     """Whether a node is computed of constants alone."""
     roots = [v for v in ancestors([variable]) if v.owner is None]
     return all(isinstance(v, Constant) for v in roots)
-
-
-def refuse(engine: str, reason: str) -> NotThisEngine:
-    return NotThisEngine(Refusal(engine, reason))

@@ -19,9 +19,9 @@ import numpy as np
 import pytensor.tensor as pt
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine
+from bayesbandit.inference.base import COMPILE, NotThisEngine, refuse
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from bayesbandit.inference.glm.cut import Cut, predictor, refuse, with_shared_nodes
+from bayesbandit.inference.glm.cut import Cut, predictor, with_shared_nodes
 from bayesbandit.inference.glm.families import Family, family
 from bayesbandit.inference.graph_analysis.density import Density, Term, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible

@@ -21,7 +21,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 
@@ -127,7 +127,7 @@ class Quadratic:
 
     def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
         """The engine's refusal, ready to be raised."""
-        return NotThisEngine(Refusal(self.engine, reason, of_rows))
+        return refuse(self.engine, reason, of_rows)
 
     def not_finite(self, value: float) -> NotFinite:
         """That rows are impossible whatever the variables are, ready to be raised."""
