@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -105,6 +106,20 @@ class NotThisEngine(ValueError):
 def refuse(engine: str, reason: str, of_rows: bool = False) -> NotThisEngine:
     """Return an engine's refusal, ready to be raised."""
     return NotThisEngine(Refusal(engine, reason, of_rows))
+
+
+def matching[M](make: Callable[[pm.Model], M]) -> Callable[[pm.Model], M | Refusal]:
+    """Return a function that returns the refusal of a model where `make` raises it."""
+
+    @wraps(make)
+    def match(model: pm.Model) -> M | Refusal:
+        try:
+            with COMPILE:
+                return make(model)
+        except NotThisEngine as error:
+            return error.refusal
+
+    return match
 
 
 class NotFinite(ValueError):

@@ -22,13 +22,12 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import (
-    COMPILE,
     Compiled,
     Improper,
     NotFinite,
     NotThisEngine,
-    Refusal,
     improper,
+    matching,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
 from bayesbandit.inference.exact.exponents import (
@@ -43,7 +42,7 @@ from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density, containers, read
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
-from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, not_additive, simplified
+from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, simplified
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 if TYPE_CHECKING:
@@ -131,13 +130,8 @@ class Conjugate:
         if not np.isfinite(values).all():
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         closed = known.log_kernel(points)
-        gap = (values - values[0]) - (closed - closed[0])
-        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
-        if not (np.abs(gap) <= least).all():
-            by = f"{np.abs(gap).max():.2g}"
-            raise refused(
-                f"on these rows the log density differs from its closed form by {by}", True
-            )
+        if why := differs(values, closed):
+            raise refused(why, True)
 
     def distribution(self, found: Coefficients) -> OneNumber:
         """The distribution that has these coefficients; refused where there is none."""
@@ -191,29 +185,12 @@ class Conjugate:
         return self.likelihood((x, np.array([r]), np.ones(1), np.zeros(1, dtype=np.int64)))
 
 
-def match(model: pm.Model) -> Conjugate | Refusal:
-    """The conjugate engine for a built model, or why the model is not one.
+@matching
+def match(model: pm.Model) -> Conjugate:
+    """Return the conjugate engine of a built model.
 
     An improper prior is accepted where the model's own rows make the posterior proper.
     """
-    try:
-        with COMPILE:
-            engine = matched(model)
-        own = engine.density.own
-        try:
-            engine.posterior(own["x"], own["reward"], own.get("weight"))
-        except NotThisEngine:
-            raise
-        except ValueError as error:
-            if "finite" not in str(error):
-                raise refused(str(error).splitlines()[0], True) from error
-    except NotThisEngine as error:
-        return error.refusal
-    return engine
-
-
-def matched(model: pm.Model) -> Conjugate:
-    """The engine for a built model; raises the refusal of one that is not of its kind."""
     variable, upper = one_variable(model)
     density = read(model)
     if why := not_additive(density):
@@ -224,7 +201,15 @@ def matched(model: pm.Model) -> Conjugate:
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
         for v in model.observed_RVs
     )
-    return Conjugate(density, str(variable.name), upper, whole)
+    engine, own = Conjugate(density, str(variable.name), upper, whole), density.own
+    try:
+        engine.posterior(own["x"], own["reward"], own.get("weight"))
+    except NotThisEngine:
+        raise
+    except ValueError as error:
+        if "finite" not in str(error):
+            raise refused(str(error).splitlines()[0], True) from error
+    return engine
 
 
 def _on_points(totals: list[Any], value: Any, inputs: list[Any]) -> Compiled:

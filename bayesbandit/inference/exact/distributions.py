@@ -15,7 +15,7 @@ from scipy.special import gammaln
 
 from bayesbandit.inference.draws import Moments, Planned, described
 from bayesbandit.inference.exact.closed_form import ClosedForm
-from bayesbandit.inference.graph_analysis.quadratic import affine
+from bayesbandit.inference.graph_analysis.quadratic import Additive, affine
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -85,8 +85,8 @@ class Gaussian(ClosedForm):
 
 
 @dataclass(frozen=True)
-class NaturalGamma:
-    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)); those of independent parts add up.
+class NaturalGamma(Additive):
+    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)).
 
     precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c.
     """
@@ -96,15 +96,6 @@ class NaturalGamma:
     power: float
     rate: float
     constant: float = 0.0
-
-    def __add__(self, other: NaturalGamma) -> NaturalGamma:
-        return NaturalGamma(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.power + other.power,
-            self.rate + other.rate,
-            self.constant + other.constant,
-        )
 
 
 @dataclass(frozen=True)

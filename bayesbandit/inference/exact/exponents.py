@@ -32,28 +32,20 @@ from bayesbandit.inference.graph_analysis.operations import (
     number,
     operands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, gradient
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, gradient
 
 ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
 BELOW = {"LE", "LT", "NEQ"}
 
 
 @dataclass(frozen=True)
-class Coefficients:
-    """Of c + s v + α log v + β log(1 − v); those of independent parts add up."""
+class Coefficients(Additive):
+    """The numbers of c + s v + α log v + β log(1 − v)."""
 
     constant: float
     slope: float
     log: float
     log1m: float
-
-    def __add__(self, other: Coefficients) -> Coefficients:
-        return Coefficients(
-            self.constant + other.constant,
-            self.slope + other.slope,
-            self.log + other.log,
-            self.log1m + other.log1m,
-        )
 
 
 class Exponents:

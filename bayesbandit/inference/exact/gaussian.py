@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, NotFinite, NotThisEngine, Refusal, improper, sound
+from bayesbandit.inference.base import NotFinite, improper, matching, sound
 from bayesbandit.inference.exact.distributions import Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
@@ -244,9 +244,7 @@ class ExactGaussian(GaussianBlock):
         """The identity test: at the mean and up to four sds from it, the model's log density of
         these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
         Returns the log density at the mean."""
-        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
-            [[0.0], [1.0], [4.0]]
-        )
+        z = tried(self.dim)
         theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
         slopes, values = self.quadratic.at(theta, data)
         if not np.isfinite(values[0]):
@@ -258,8 +256,8 @@ class ExactGaussian(GaussianBlock):
         least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
         wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
-        wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
-                                             TOLERANCE * np.abs(values)))  # fmt: skip
+        most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), TOLERANCE * np.abs(values))
+        wrong |= ~(np.abs(gap) <= most)
         if wrong.any():
             reason = (
                 "on these rows the log density differs from its closed form: by "
@@ -276,6 +274,12 @@ class ExactGaussian(GaussianBlock):
         return replace(known, log_evidence=float(evidence))
 
 
+def tried(dim: int) -> np.ndarray:
+    """Return points (3, D) at which a posterior is tested: its mean, one and four sds from it."""
+    z = np.random.default_rng(0).standard_normal((3, dim))
+    return z * np.array([[0.0], [1.0], [4.0]])
+
+
 def ridge(prior: Natural) -> float | None:
     """c where the prior precision is c I about 0, else None."""
     c = prior.precision[0, 0]
@@ -283,17 +287,14 @@ def ridge(prior: Natural) -> float | None:
     return float(c) if c > 0 and off <= 1e-12 * c and not prior.shift.any() else None
 
 
-def match(model: pm.Model) -> ExactGaussian | Refusal:
-    """The exact Gaussian engine for a built model, or why the model is not Gaussian.
+@matching
+def match(model: pm.Model) -> ExactGaussian:
+    """Return the exact Gaussian engine of a built model.
 
     An improper prior is accepted where the model's own rows make the posterior proper.
     """
-    try:
-        with COMPILE:
-            eligible(model, ENGINE)
-            quadratic = Quadratic(read(model), ENGINE)
-            engine = ExactGaussian(quadratic, recognise(quadratic))
-        on_own_rows(engine)
-    except NotThisEngine as error:
-        return error.refusal
+    eligible(model, ENGINE)
+    quadratic = Quadratic(read(model), ENGINE)
+    engine = ExactGaussian(quadratic, recognise(quadratic))
+    on_own_rows(engine)
     return engine

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal, improper
+from bayesbandit.inference.base import improper, matching
 from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
-from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge
+from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge, tried
 from bayesbandit.inference.exact.noise_scale import (
     CONDITIONAL,
     ENGINE,
@@ -36,8 +36,8 @@ from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import (
-    TOLERANCE,
     Form,
+    differs,
     recognise,
 )
 
@@ -155,9 +155,7 @@ class NormalInverseGamma(GaussianBlock):
         model's log density is that of `known`, to rounding or to 1e-5."""
         quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
         q = gamma.ppf(quantiles, known.shape) / known.scale
-        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
-            [[0.0], [1.0], [4.0]]
-        )
+        z = tried(self.dim)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
         values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
@@ -165,12 +163,8 @@ class NormalInverseGamma(GaussianBlock):
             raise self.quadratic.not_finite(values[0])
         power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
         closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
-        gap = (values - values[0]) - (closed - closed[0])
-        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
-        if not (np.abs(gap) <= least).all():
-            by = f"{np.abs(gap).max():.2g}"
-            reason = f"on these rows the log density differs from its closed form by {by}"
-            raise self.quadratic.refusal(reason, of_rows=True)
+        if why := differs(values, closed):
+            raise self.quadratic.refusal(why, of_rows=True)
 
     def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
         """The distribution that has these statistics about a point (D,); refused where it is
@@ -188,19 +182,9 @@ class NormalInverseGamma(GaussianBlock):
         return StudentT(about + step, natural.precision, L, a, b, float(evidence))
 
 
-def match(model: pm.Model) -> NormalInverseGamma | Refusal:
-    """The normal-inverse-gamma engine for a built model, or why the model is not one."""
-    try:
-        with COMPILE:
-            engine = matched(model)
-        on_own_rows(engine)
-    except NotThisEngine as error:
-        return error.refusal
-    return engine
-
-
-def matched(model: pm.Model) -> NormalInverseGamma:
-    """The engine for a built model; raises the refusal of one that is not of its kind."""
+@matching
+def match(model: pm.Model) -> NormalInverseGamma:
+    """Return the normal-inverse-gamma engine of a built model."""
     name = noise_scale(model)
     eligible(model, ENGINE, positive=name)
     density = read(model)
@@ -219,6 +203,7 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     engine = NormalInverseGamma(quadratic, form, name, k)
     conjugate(engine, rng)
     engine.unit_powers = unit_powers(engine, s)
+    on_own_rows(engine)
     return engine
 
 

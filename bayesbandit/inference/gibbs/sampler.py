@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal
+from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.blocks import ENGINE, Blocks, blocks
+from bayesbandit.inference.gibbs.blocks import ENGINE, blocks
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.gibbs.match_kernel import recognised
 from bayesbandit.inference.gibbs.scalar_noise import scalar_noise
@@ -183,18 +183,11 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
-def match(model: pm.Model) -> Gibbs | Refusal:
-    """The Gibbs engine for a built model, or why it has a variable that it cannot draw."""
-    try:
-        with COMPILE:
-            return derived(blocks(model))
-    except NotThisEngine as error:
-        return error.refusal
-
-
-def derived(apart: Blocks) -> Gibbs:
-    """The engine of a density whose variables are a block and positive ones."""
-    density, rng = apart.density, np.random.default_rng(0)
+@matching
+def match(model: pm.Model) -> Gibbs:
+    """Return the Gibbs engine of a built model whose variables are a Gaussian block and positive."""
+    apart, rng = blocks(model), np.random.default_rng(0)
+    density = apart.density
     quadratic = Quadratic(density, ENGINE, given=apart.rest)
     if quadratic.not_affine:
         raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")

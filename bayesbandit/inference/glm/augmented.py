@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
 from bayesbandit.inference.glm.regression import Regression, regression
@@ -109,12 +109,10 @@ class Augmented:
         return partial(sweeps.polya_gamma, wide, shape, joint, padding)
 
 
-def match(model: pm.Model) -> Augmented | Refusal:
-    """The sampler of a built model that is a generalised linear one, or why there is none."""
-    try:
-        glm = regression(model, ENGINE)
-    except NotThisEngine as error:
-        return error.refusal
+@matching
+def match(model: pm.Model) -> Augmented:
+    """Return the sampler of a built model that is a generalised linear one."""
+    glm = regression(model, ENGINE)
     if glm.family.kind == POISSON:
-        return Refusal(ENGINE, "a Poisson likelihood is no known mixture of normals")
+        raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     return Augmented(glm)

@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from operator import add
+from typing import Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -33,8 +34,16 @@ PYTHON = "FAST_COMPILE"  # ready at once; a numba function takes seconds
 
 
 @dataclass(frozen=True)
-class Natural:
-    """Natural parameters of exp(c + η'θ − ½ θ'Λθ); those of independent parts add up.
+class Additive:
+    """Numbers and arrays that add up, one by one, over independent parts of a density."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(add, vars(self).values(), vars(other).values()))
+
+
+@dataclass(frozen=True)
+class Natural(Additive):
+    """Natural parameters of exp(c + η'θ − ½ θ'Λθ).
 
     precision: Λ (D, D). shift: η (D,). constant: c, the log density at θ = 0.
     """
@@ -42,13 +51,6 @@ class Natural:
     precision: np.ndarray
     shift: np.ndarray
     constant: float = 0.0
-
-    def __add__(self, other: Natural) -> Natural:
-        return Natural(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.constant + other.constant,
-        )
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """The log density at θ (…, D): (…,)."""
@@ -252,8 +254,8 @@ class Quadratic:
         rewards, where these are all that they know of θ, and without gradients."""
         rest = self._arguments(data, given)
         if self.through_mean is None:
-            each = (self.log_densities(z[None], data, [np.asarray(g)[i] for g in given])
-                    for i, z in enumerate(Z))  # fmt: skip
+            at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))
+            each = (self.log_densities(z[None], data, g) for z, g in zip(Z, at, strict=True))
             return np.array([float(sum(v[0] for v in both)) for both in each])
         [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
         return np.broadcast_to(found, len(Z))
