@@ -133,7 +133,7 @@ def check_start(engine: str, value: Any) -> None:
 
 
 def sound(array: np.ndarray, what: str) -> np.ndarray:
-    """The array itself, where all of it is finite."""
+    """Return the array itself, where all of it is finite."""
     try:
         return finite(array, what)
     except ValueError as error:

@@ -57,7 +57,7 @@ class Diagnostics:
     acceptance: float | None = None
 
     def complaints(self) -> list[str]:
-        """What is wrong, one sentence each."""
+        """Return what is wrong, one sentence each."""
         found = []
         if unmixed := {k: v for k, v in self.rhat.items() if not (v <= RHAT or math.isnan(v))}:
             name = max(unmixed, key=lambda k: unmixed[k])
@@ -70,7 +70,7 @@ class Diagnostics:
         return found
 
     def warn(self, what: str, stacklevel: int = 2) -> None:
-        """One warning that says all that is wrong, if anything is."""
+        """Warn once of all that is wrong, if anything is."""
         if found := self.complaints():
             advice = "draw more, or reparametrise the model"
             message = f"{what}: {'; '.join(found)}: {advice}"
@@ -197,7 +197,8 @@ class SampledDraws(Known):
 
 
 def mixed_badly(values: np.ndarray) -> str | None:
-    """What is wrong with one chain's draws (S, m) of m numbers, for those who can draw no more.
+    """Return what is wrong with one chain's draws (S, m) of m numbers, for those who can draw no
+    more.
 
     First by the means of 8 batches, which cost microseconds: they vary by 8/S_e of a draw's
     variance where the effective sample size is S_e. The worst number, if suspect, is then looked
@@ -221,7 +222,8 @@ def mixed_badly(values: np.ndarray) -> str | None:
 
 
 def _worst(values: np.ndarray) -> tuple[float, float]:
-    """Least effective sample size and greatest R̂ among the elements of (chain, draw, …).
+    """Return the least effective sample size and the greatest R̂ among the elements of (chain,
+    draw, …).
 
     What does not vary (a cut-off or a corner of a matrix) has neither.
     """
@@ -239,20 +241,20 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
 
 
 def moments(draws: np.ndarray) -> Moments:
-    """Moments of draws (S, *shape)."""
+    """Return moments of draws (S, *shape)."""
     flat = draws.reshape(len(draws), -1)
     return described(draws.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False)))
 
 
 def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
-    """A number's mean and sd; an array's mean and covariance."""
+    """Return a number's mean and sd; an array's mean and covariance."""
     if np.ndim(mean) == 0:
         return float(mean), float(math.sqrt(covariance[0, 0]))
     return mean, covariance
 
 
 def check_draws(found: Any, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
-    """That an engine drew every free variable of a model, in these many chains and draws."""
+    """Check that an engine drew every free variable of a model, in these many chains and draws."""
     if not isinstance(found, SampledDraws):
         raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")
     for v in built.free_RVs:

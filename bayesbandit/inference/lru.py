@@ -16,7 +16,7 @@ class Kept[T]:
         self._sizes: dict[Any, int] = {}
 
     def get(self, key: Any) -> T | None:
-        """The thing of this key."""
+        """Return the thing of this key."""
         return self._things.get(key)
 
     def keep(self, key: Any, thing: T) -> None:

@@ -80,7 +80,7 @@ class Nuts:
         tune: int | None = None, seed: int = 0, start: np.ndarray | None = None,
         cores: int | None = None, target_accept: float = 0.9,
     ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role.
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
         start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
         had other chains. States of variables that are as many as the rows fit no other number of
@@ -121,7 +121,7 @@ class Nuts:
         )
 
     def _with(self, data: Mapping[str, np.ndarray]) -> Any:
-        """The compiled model with these rows in place of its own."""
+        """Return the compiled model with these rows in place of its own."""
         n = len(data["x"])
         key = n if self.by_row else 0
         rows = {DATA[role]: v for role, v in data.items() if DATA[role] in self.model.named_vars}
@@ -148,19 +148,20 @@ class Nuts:
 
 
 def match(model: pm.Model) -> Nuts | Refusal:
-    """The sampler of a built model, or why it cannot be sampled so."""
+    """Return the sampler of a built model, or why it cannot be sampled so."""
     return discrete(model, ENGINE) or Nuts(model)
 
 
 def tell(message: str) -> None:
-    """A line for the log, and for a terminal if somebody sits there."""
+    """Write a line to the log, and to a terminal if somebody sits there."""
     log.info(message)
     if sys.stderr.isatty() and not log.isEnabledFor(logging.INFO):
         print(f"bayesbandit: {message}", file=sys.stderr)
 
 
 def _one_of(states: np.ndarray) -> Any:
-    """Initial points: one of some states, by the seed that nutpie gives each chain."""
+    """Return a function for initial points: one of some states, by the seed that nutpie gives
+    each chain."""
     states = np.ascontiguousarray(states, dtype=np.float64)
 
     def initial(seed: Any = None) -> np.ndarray:

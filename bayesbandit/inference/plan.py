@@ -210,12 +210,12 @@ class Plan:
             raise ValueError(f"{self.model.name}: {error}{by}") from error
 
     def explain(self) -> str:
-        """The engine, what it costs, and one line for each faster one saying why not."""
+        """Return the engine, what it costs, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
-        """A copy of the built model with other rows, by role; weights are 1 unless given."""
+        """Return a copy of the built model with other rows, by role; weights are 1 unless given."""
         from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
 
         with COMPILE:
@@ -230,7 +230,8 @@ class Plan:
         return model
 
     def of_arms(self, n_arms: int) -> Plan:
-        """The plan for another number of arms; the declaration must still build what it did."""
+        """Return the plan for another number of arms; the declaration must still build what it
+        did."""
         now = digest(template(self.model, self.n_features, self.n_arms))
         if now is None or now != self.made:
             raise ValueError(
@@ -263,8 +264,8 @@ class Plan:
         self, data: Mapping[str, np.ndarray], draws: int, chains: int,
         seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
     ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
-        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
+        forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
         knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
         with self.likelihood_blamed(data):
             found = self.method.sample(data, **knobs)
@@ -279,8 +280,8 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
-        of a model over arms, (S, n, K)."""
+        """Return mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of
+        every arm of a model over arms, (S, n, K)."""
         if not self.affine:
             return self.outcomes.mean_reward(draws, x)
         A, b = self.method.linear_map(x)
@@ -299,8 +300,8 @@ class Plan:
 def plan(
     model: Declaration, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
-    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`, made
-    on rows that mean nothing.
+    """Return the plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`,
+    made on rows that mean nothing.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
     whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
@@ -318,7 +319,8 @@ def plan(
 def planned(
     model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
-    """The plan for a model as it was built on some rows; `refusals`: of engines that are out.
+    """Return the plan for a model as it was built on some rows; `refusals`: of engines that are
+    out.
 
     Plans are kept by what was built, of which they are a proof: the declaration is run each time.
     """
@@ -344,7 +346,7 @@ def planned(
 
 
 def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
-    """The same plan of another declaration that builds the same, with its own refusals."""
+    """Return the same plan of another declaration that builds the same, with its own refusals."""
     other, known = object.__new__(Plan), dict(vars(plan))
     if model is not plan.model:
         for of_declaration in ("reads_rows", "sized_by_rows"):
@@ -364,7 +366,7 @@ def _again(
     model: Declaration, d: int, n_arms: int | None, engine: str,
     rows: dict[str, np.ndarray] | None, before: str | None,
 ) -> Plan:  # fmt: skip
-    """A stored plan, made again; its declaration must build what it did."""
+    """Return a stored plan, made again; its declaration must build what it did."""
     built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
@@ -372,7 +374,7 @@ def _again(
 
 
 def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
-    """The engine that a model gets, and one line for each faster one saying why not.
+    """Return the engine that a model gets, and one line for each faster one saying why not.
 
     Of a model over arms, without `n_arms`, for two.
     """

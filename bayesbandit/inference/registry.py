@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _gibbs(model: pm.Model) -> Method | Refusal:
-    """Of what is conditionally normal, or is so given the variables of an augmentation."""
+    """Match what is conditionally normal, or is so given the variables of an augmentation."""
     found = gibbs.match(model)
     if not isinstance(found, Refusal):
         return found
@@ -108,12 +108,12 @@ sampler("advi", "an approximation: independent normals", kind="approximation")(a
 
 
 def choices() -> tuple[str, ...]:
-    """What may be asked for."""
+    """Return what may be asked for."""
     return (*ANY, *(engine.name for engine in engines))
 
 
 def candidates(asked: str) -> tuple[Engine, ...]:
-    """The engines that come into question, in this order."""
+    """Return the engines that come into question, in this order."""
     one_of(asked, "engine", choices())
     kinds = {"auto": ("exact", "sampler"), "exact": ("exact",)}
     if asked in kinds:

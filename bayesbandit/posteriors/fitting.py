@@ -36,9 +36,9 @@ def fit(
     cores: int | None = None,
     encoder: Encoder | None = None,
 ) -> Posterior:
-    """The posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model over
-    arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features. With an
-    encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
+    """Return the posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model
+    over arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features.
+    With an encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
     closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs", "nuts",
@@ -81,7 +81,7 @@ def fit(
 
 @contextmanager
 def _named(model: RewardModel) -> Iterator[None]:
-    """PyMC's word on a parameter that is out of its bounds, with the model's name."""
+    """Name the model where PyMC says that a parameter is out of its bounds."""
     try:
         yield
     except ValueError as error:
@@ -109,7 +109,7 @@ def _posterior(
 
 
 def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
-    """The knobs that are given, checked."""
+    """Return the knobs that are given, checked."""
     knobs: dict[str, Any] = {}
     if tune is not None:
         knobs["tune"] = checks.integer(tune, "tune")
@@ -121,7 +121,7 @@ def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
 
 
 def _fits(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
-    """Whether the engine has these knobs."""
+    """Refuse knobs that the engine does not have."""
     for knob in knobs:
         if knob not in engine.knobs:
             have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)

@@ -80,7 +80,7 @@ class Algebra(Walk[Value, Sequence[Value]]):
         return [given[0]]
 
     def reduction(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        """A sum over axes, or whether all conditions hold."""
+        """Interpret a sum over axes, or whether all conditions hold."""
         (op, name), [value], by = operation(node), given, reduced_by(node)
         if isinstance(value, Inside) and by == "AND" and op.axis is None:
             return [Inside((), value.walls)]

@@ -49,13 +49,13 @@ class Sum:
     # ---- places ----------------------------------------------------------------------------------
 
     def moved(self, move: Callable[[Array], Array]) -> Sum:
-        """Elements moved about as `move` moves those of an array."""
+        """Return its elements, moved about as `move` moves those of an array."""
         places = np.asarray(move(np.arange(self.size, dtype=np.float64).reshape(self.shape)))
         where = places.ravel().astype(np.intp)
         return Sum(places.shape, tuple(t.gathered(where) for t in self.terms), self.walls)
 
     def broadcast(self, shape: tuple[int, ...]) -> Sum:
-        """As a tensor of a larger shape."""
+        """Return it as a tensor of a larger shape."""
         return self if shape == self.shape else self.moved(lambda a: np.broadcast_to(a, shape))
 
     # ---- arithmetic ------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Sum:
         return self.scaled(-1.0)
 
     def scaled(self, c: float) -> Sum:
-        """Every coefficient times a number."""
+        """Multiply every coefficient by a number."""
         self._unwalled("a product")
         return replace(self, terms=tuple(replace(t, coef=c * t.coef) for t in self.terms))
 
@@ -84,7 +84,7 @@ class Sum:
         return self.power(-1.0)
 
     def power(self, e: float) -> Sum:
-        """To a constant exponent."""
+        """Raise it to a constant exponent."""
         self._unwalled(f"power {e:g}")
         if e == 1.0:
             return self
@@ -98,7 +98,7 @@ class Sum:
         return Sum(self.shape, (Term(t.coef**e, tuple((i, f * e) for i, f in t.powers)),))
 
     def squared(self) -> Sum:
-        """The square; of an affine form of reals, which share their scale, as it is."""
+        """Return the square; of an affine form of reals, which share their scale, as it is."""
         self._unwalled("square")
         if all(t.real is None and t.square is None for t in self.terms):
             return self * self
@@ -132,7 +132,7 @@ class Sum:
         return Sum(self.shape, (Term(np.log(t.coef)), *logs))
 
     def exp(self) -> Sum:
-        """Of logarithms with the same coefficient everywhere."""
+        """Return the exponential of logarithms with the same coefficient everywhere."""
         self._unwalled("exp")
         coef, powers = np.ones((1, self.size)), Powers()
         for t in self.terms:
@@ -149,7 +149,7 @@ class Sum:
         return Sum(self.shape, (Term(coef, powers),))
 
     def over(self, axes: Sequence[int]) -> Sum:
-        """The sum over some axes."""
+        """Return the sum over some axes."""
         axes = tuple(a % len(self.shape) for a in axes)
         keep = tuple(a for a in range(len(self.shape)) if a not in axes)
         m = math.prod(self.shape[a] for a in axes)
@@ -161,7 +161,7 @@ class Sum:
         return Sum(shape, tuple(t.summed(groups) for t in front.terms), self.walls)
 
     def dot(self, other: Sum) -> Sum:
-        """The matrix product, as NumPy's matmul."""
+        """Return the matrix product, as NumPy's matmul."""
         a, b = self, other
         if len(b.shape) == 1:
             return (a * b).over((-1,))
@@ -191,7 +191,7 @@ class Sum:
         return not self.walls and all(sure) and bool((some > 0.0).all())
 
     def element(self) -> Array | None:
-        """The variables (N,) that it is, if it is nothing else."""
+        """Return the variables (N,) that it is, if it is nothing else."""
         live = [t for t in self.terms if t.coef.any()]
         if self.walls or len(live) != 1 or not live[0].positive or len(live[0].coef) != 1:
             return None
@@ -212,20 +212,20 @@ class Sum:
 
 
 def constant(values: Array) -> Sum:
-    """Numbers as a tensor."""
+    """Return numbers as a tensor."""
     values = np.asarray(values, dtype=np.float64)
     return Sum(values.shape, (Term(values.reshape(1, -1)),))
 
 
 def positive(places: Array) -> Sum:
-    """Positive variables, of these places in the flat vector."""
+    """Return positive variables, of these places in the flat vector."""
     places = np.asarray(places)
     flat = places.reshape(1, -1)
     return Sum(places.shape, (Term(np.ones(flat.shape), ((flat, 1.0),)),))
 
 
 def real(places: Array) -> Sum:
-    """Real variables, of these places in their flat vector."""
+    """Return real variables, of these places in their flat vector."""
     places = np.asarray(places)
     flat = places.reshape(1, -1)
     return Sum(places.shape, (Term(np.ones(flat.shape), real=flat),))

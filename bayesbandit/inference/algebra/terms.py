@@ -42,7 +42,7 @@ class Term:
         return not self.logs and self.real is None and self.square is None
 
     def alike(self, other: Term) -> bool:
-        """Whether the two differ in their coefficients alone."""
+        """Return whether the two differ in their coefficients alone."""
         if self.square is not None or other.square is not None:
             return False
         if self.coef.shape != other.coef.shape or len(self.logs) != len(other.logs):
@@ -81,7 +81,7 @@ class Term:
 
 
 def same_powers(a: Powers, b: Powers) -> bool:
-    """Whether two products of powers are the same, in whatever order."""
+    """Return whether two products of powers are the same, in whatever order."""
     rest = list(b)
     for i, e in a:
         at = next((k for k, (j, f) in enumerate(rest) if e == f and np.array_equal(i, j)), None)
@@ -92,7 +92,7 @@ def same_powers(a: Powers, b: Powers) -> bool:
 
 
 def times_powers(a: Powers, b: Powers) -> Powers:
-    """The product, equal elements together."""
+    """Return the product, equal elements together."""
     out = list(a)
     for i, e in b:
         at = next((k for k, (j, _) in enumerate(out) if np.array_equal(i, j)), None)
@@ -104,7 +104,7 @@ def times_powers(a: Powers, b: Powers) -> Powers:
 
 
 def merged(terms: Sequence[Term]) -> tuple[Term, ...]:
-    """The terms, those added up that differ in their coefficients alone; no zeros."""
+    """Return the terms, those added up that differ in their coefficients alone; no zeros."""
     out: list[Term] = []
     for t in terms:
         if not t.coef.any():
@@ -118,7 +118,7 @@ def merged(terms: Sequence[Term]) -> tuple[Term, ...]:
 
 
 def product(a: Term, b: Term) -> Term:
-    """The product of two terms."""
+    """Return the product of two terms."""
     if a.real is not None and b.real is not None:
         raise Leaves("product of real variables")
     if (a.square or b.square) and (

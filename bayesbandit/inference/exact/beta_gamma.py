@@ -48,11 +48,11 @@ class OneNumber(Exact):
 
     @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws (size,)."""
+        """Return draws (size,)."""
 
     @abstractmethod
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        """The log density without its constant."""
+        """Return the log density without its constant."""
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.name: self.draw(size, rng)}

@@ -81,7 +81,7 @@ class Conjugate:
         self.door = self._door(whole)
 
     def likelihood(self, data: Data) -> Coefficients:
-        """What rows add to the log density."""
+        """Return what rows add to the log density."""
         return read_coefficients(self._coefficients, self.density.arguments(data))[0]
 
     @property
@@ -103,7 +103,7 @@ class Conjugate:
             return None
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> OneNumber:
-        """The posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
+        """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
         n = len(x)
         data = (
             np.ascontiguousarray(x, dtype=np.float64),
@@ -120,8 +120,8 @@ class Conjugate:
         return replace(known, log_evidence=constant + rows.constant + known.log_volume)
 
     def checked(self, known: OneNumber, data: Data) -> None:
-        """The identity test: at some v from the middle and the tails, the model's own log density
-        of these rows is that of `known`, to rounding or to 1e-5."""
+        """Run the identity test: at some v from the middle and the tails, the model's own log
+        density of these rows is that of `known`, to rounding or to 1e-5."""
         points = known.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
         points = np.array([0.3, *points, 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
@@ -134,7 +134,7 @@ class Conjugate:
             raise refused(why, True)
 
     def distribution(self, found: Coefficients) -> OneNumber:
-        """The distribution that has these coefficients; refused where there is none."""
+        """Return the distribution that has these coefficients; refused where there is none."""
         if not math.isfinite(found.constant):
             raise NotFinite(f"the log density of the rows is not finite; got {found.constant}")
         a = found.log + 1.0
@@ -148,8 +148,8 @@ class Conjugate:
         return self.family(self.name, a, b)
 
     def _door(self, whole: bool) -> Door | None:
-        """Which rewards have a likelihood, if it is proved that each adds w r to a, and w (1 − r)
-        or w to b."""
+        """Return which rewards have a likelihood, if it is proved that each adds w r to a, and w (1
+        − r) or w to b."""
         inputs, binary = self.density.inputs, self.family is Beta
         reward: Any = inputs["reward"]
         graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
@@ -180,7 +180,7 @@ class Conjugate:
         return door if len(at) and (finite != door.broken(at)).all() else None
 
     def _at(self, r: float) -> Coefficients:
-        """What one row of this reward adds, of weight 1."""
+        """Return what one row of this reward adds, of weight 1."""
         x = np.ones((1, self.density.n_features))
         return self.likelihood((x, np.array([r]), np.ones(1), np.zeros(1, dtype=np.int64)))
 
@@ -213,14 +213,14 @@ def match(model: pm.Model) -> Conjugate:
 
 
 def _on_points(totals: list[Any], value: Any, inputs: list[Any]) -> Compiled:
-    """The log density at several values v (S,), as a function of them and of rows."""
+    """Return the log density at several values v (S,), as a function of them and of rows."""
     many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
     found: Any = vectorize_graph([pt.add(*totals)], {value: many})
     return Compiled([many, *inputs], list(found), PYTHON)
 
 
 def _blamed(terms: list[Any], value: Any, upper: float) -> Any:
-    """The first of some terms that is not affine in the logarithms."""
+    """Return the first of some terms that is not affine in the logarithms."""
     for term in terms:
         alone = Exponents([term.graph], value, upper)
         if alone.fault(alone.graphs[0]):

@@ -44,7 +44,7 @@ class Gaussian(ClosedForm):
         return float(len(self.mean) * HALF_LOG_2PI - np.log(np.diag(self.cholesky)).sum())
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ, (S, D)."""
+        """Return draws of θ, (S, D)."""
         noise = rng.standard_normal((len(self.mean), size))
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
@@ -55,7 +55,6 @@ class Gaussian(ClosedForm):
         return theta, method.split(theta)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Normal."""
         return {
             k: stats.norm(mean, scales(mean, covariance))
             for k, (mean, covariance) in plan.method.moments(self.mean, self.covariance).items()
@@ -66,7 +65,7 @@ class Gaussian(ClosedForm):
         return 1.0
 
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Of those deterministic quantities that are affine in θ."""
+        """Return the moments of those deterministic quantities that are affine in θ."""
         method, rest, found = plan.method, plan.outcomes.rest, {}
         if not plan.outcomes.deterministic:
             return {}
@@ -133,7 +132,7 @@ class StudentT(ClosedForm):
         )
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of θ (S, D) and of σ² (S,)."""
+        """Return draws of θ (S, D) and of σ² (S,)."""
         sigma2 = self.scale / rng.standard_gamma(self.shape, size)
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
@@ -145,7 +144,7 @@ class StudentT(ClosedForm):
         return theta, method.split(theta) | {method.scale_name: method.scale(sigma2)}
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Student-t; of the scale q^(1/k), a generalised gamma, of σ² the inverse gamma."""
+        """Return Student-t ones; of the scale q^(1/k), a generalised gamma."""
         method, k = plan.method, float(plan.method.exponent)
         found: dict[str, Any] = {
             name: stats.t(self.df, mean, scales(mean, spread))
@@ -161,11 +160,11 @@ class StudentT(ClosedForm):
         return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
 
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Of the noise scale, as it is declared: a power of q."""
+        """Return the moments of the noise scale, as it is declared: a power of q."""
         return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
 
     def power(self, p: float) -> Moments:
-        """Mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
+        """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
 
         def moment(k: float) -> float:
             if self.shape + k <= 0.0:
@@ -178,12 +177,14 @@ class StudentT(ClosedForm):
 
 
 def scales(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Roots of the diagonal of a matrix (k, k), in the shape of the mean of these k elements."""
+    """Return roots of the diagonal of a matrix (k, k), in the shape of the mean of these k
+    elements."""
     return np.sqrt(np.maximum(np.diag(square), 0.0)).reshape(np.shape(mean))
 
 
 def factor(precision: np.ndarray) -> np.ndarray | int:
-    """L with Λ = LL', or the index of the first coordinate that the ones before it leave unknown.
+    """Return L with Λ = LL', or the index of the first coordinate that the ones before it leave
+    unknown.
 
     Rounding hides a singular matrix from Cholesky: a pivot counts as zero where rounding is all
     that is left of its diagonal.

@@ -31,12 +31,12 @@ AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must ho
 
 
 def not_conjugate(reason: str) -> NotThisEngine:
-    """A model is not normal-inverse-gamma, and why."""
+    """Return the refusal of a model that is not normal-inverse-gamma."""
     return refuse(ENGINE, reason)
 
 
 def noise_scale(model: pm.Model) -> str:
-    """The name of the one positive variable."""
+    """Return the name of the one positive variable."""
     positive = [v for v in model.free_RVs
                 if getattr(model.rvs_to_transforms[v], "name", "") == "log"]  # fmt: skip
     if not positive:
@@ -49,7 +49,7 @@ def noise_scale(model: pm.Model) -> str:
 
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
-    """k, where all natural parameters are proportional to s^k."""
+    """Return k, where all natural parameters are proportional to s^k."""
     prior, likelihood = quadratic.prior((1.0,)), quadratic.natural(data, (1.0,))[LIKELIHOOD]
     at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
     largest = np.abs(likelihood.precision).argmax()
@@ -73,8 +73,8 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
 
 
 def unit_powers(engine: Any, s: Any) -> bool:
-    """Whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights: a row
-    adds ½ log q, whatever its weight."""
+    """Return whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights:
+    a row adds ½ log q, whatever its weight."""
     if not engine.row_wise or not engine.form.by_weight:
         return False
     slope = level_slope(engine.quadratic, s)
@@ -87,7 +87,7 @@ def unit_powers(engine: Any, s: Any) -> bool:
 
 
 def conjugate(engine: Any, rng: np.random.Generator) -> None:
-    """The identity test: the density is what its statistics say, at random θ and s."""
+    """Run the identity test: the density is what its statistics say, at random θ and s."""
     theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
     for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)

@@ -86,20 +86,20 @@ class NormalInverseGamma(GaussianBlock):
         return self.form.noise if self.unit_powers else None
 
     def scale(self, sigma2: np.ndarray) -> np.ndarray:
-        """The declared scale variable where σ² = 1/q is given."""
+        """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)
 
     def prior(self) -> NaturalGamma:
-        """Statistics of the prior, as a density in θ and q."""
+        """Return statistics of the prior, as a density in θ and q."""
         return self._prior
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
-        """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
+        """Return statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
         `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
 
     def statistics(self, data: Data) -> NaturalGamma:
-        """Statistics of the likelihood of rows."""
+        """Return statistics of the likelihood of rows."""
         zero, natural = np.zeros((1, self.dim)), self._shape(data)
         if self.row_wise:
             means = self.quadratic.mean_reward(zero, data)[0]
@@ -112,7 +112,7 @@ class NormalInverseGamma(GaussianBlock):
         return NaturalGamma(natural.precision, natural.shift, *read_off(at))
 
     def _prior_statistics(self) -> NaturalGamma:
-        """Statistics of the prior: a density in s becomes one in q."""
+        """Return statistics of the prior: a density in s becomes one in q."""
         zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
         at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
         return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
@@ -123,15 +123,16 @@ class NormalInverseGamma(GaussianBlock):
         return [q ** (1.0 / self.exponent) for q in PRECISIONS]
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
-        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
+        `checked`."""
         data = self.data(x, reward, weight, arm)
         known = self.distribution(*self.centred(data))
         self.checked(known, data)
         return known
 
     def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
-        """The statistics of all that is known about the mean of θ, where the shift is 0, and that
-        mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
+        """Return the statistics of all that is known about the mean of θ, where the shift is 0, and
+        that mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
         prior, rows = self._prior, self._shape(data)
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
@@ -140,19 +141,19 @@ class NormalInverseGamma(GaussianBlock):
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
 
     def _shape(self, data: Data) -> Natural:
-        """Precision and shift of rows, at s = 1."""
+        """Return precision and shift of rows, at s = 1."""
         if self.row_wise:
             return self.statements(data, (1.0,)).natural()
         return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
-        """h, β and c of a density in s as those of one in q."""
+        """Return h, β and c of a density in s as those of one in q."""
         k = self.exponent
         return power + 1.0 / k - 1.0, rate, constant - math.log(abs(k))
 
     def checked(self, known: StudentT, data: Data) -> None:
-        """The identity test: at some θ and s from the middle and the tails of the posterior, the
-        model's log density is that of `known`, to rounding or to 1e-5."""
+        """Run the identity test: at some θ and s from the middle and the tails of the posterior,
+        the model's log density is that of `known`, to rounding or to 1e-5."""
         quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
         q = gamma.ppf(quantiles, known.shape) / known.scale
         z = tried(self.dim)
@@ -167,7 +168,7 @@ class NormalInverseGamma(GaussianBlock):
             raise self.quadratic.refusal(why, of_rows=True)
 
     def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
-        """The distribution that has these statistics about a point (D,); refused where it is
+        """Return the distribution that has these statistics about a point (D,); refused where it is
         improper."""
         L, half, step = self.solve(natural.precision, natural.shift)
         a = natural.power + 1.0 - self.dim / 2
@@ -208,7 +209,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
 
 
 def read_off(values: list[float]) -> tuple[float, float, float]:
-    """h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
+    """Return h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
     (many, few, fewest), rate = PRECISIONS, 0.0
     at_many, at_few, at_fewest = values
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all

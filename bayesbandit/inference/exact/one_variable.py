@@ -21,12 +21,13 @@ ENGINE = "conjugate"
 
 
 def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
-    """A model is not conjugate, and why."""
+    """Return the refusal of a model that is not conjugate."""
     return refuse(ENGINE, reason, of_rows)
 
 
 def one_variable(model: pm.Model) -> tuple[Any, float]:
-    """The one free variable, a number, and the upper bound of its support, whose lower one is 0."""
+    """Return the one free variable, a number, and the upper bound of its support, whose lower one
+    is 0."""
     if not model.free_RVs:
         raise refused("the model has no free variable")
     if len(model.free_RVs) > 1:
@@ -60,7 +61,7 @@ def one_variable(model: pm.Model) -> tuple[Any, float]:
 
 
 def check_mean_is(density: Density, value: Any) -> None:
-    """Refuses a mean reward that is not the variable itself, whatever the row."""
+    """Refuse a mean reward that is not the variable itself, whatever the row."""
     names = {v: (role,) for role, v in density.inputs.items()}
     if data := Influence([density.mean], names).of(density.mean):
         raise refused(f"'mean_reward': depends on the {' and the '.join(sorted(data))}")

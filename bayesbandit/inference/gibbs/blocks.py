@@ -51,7 +51,7 @@ class Blocks:
 
 
 def blocks(model: pm.Model) -> Blocks:
-    """The variables of a built model, apart; refused where one fits neither part."""
+    """Return the variables of a built model, apart; refused where one fits neither part."""
     eligible(model, ENGINE, unsuited=unsuited)
     rewritten, auxiliary = mixed(model)
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
@@ -79,8 +79,8 @@ def unsuited(variable: Any, transform: Any, by_row: bool) -> str:
 
 
 def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
-    """Between what a transformed variable is: positive by a logarithm, or between constants of an
-    interval; None where it may be negative, or its bounds are no constants."""
+    """Return the bounds of a transformed variable: positive by a logarithm, or between constants
+    of an interval; None where it may be negative, or its bounds are no constants."""
     if transform.name == "log":
         return 0.0, np.inf
     if transform.name != "interval":
@@ -92,8 +92,8 @@ def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:
-    """The density, with as many values of its variables by row as there are rows in the data, and
-    these variables."""
+    """Return the density, with as many values of its variables by row as there are rows in the
+    data, and these variables."""
     density, row = read(model), row_dimension(model)
     by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
     if not by_row:
@@ -111,7 +111,7 @@ def freed(model: pm.Model) -> tuple[Density, list[str]]:
 
 
 def _as_declared(term: Term, model: pm.Model, auxiliary: Mapping[str, str]) -> Term:
-    """A term that a refusal names by what was declared, not by what it was rewritten to."""
+    """Return a term that a refusal names by what was declared, not by what it was rewritten to."""
     if term.name in auxiliary:
         declared = distribution(model[auxiliary[term.name]])
         return replace(term, label=f"'{auxiliary[term.name]}' ~ {declared}, as a mixture")

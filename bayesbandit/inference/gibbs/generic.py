@@ -74,16 +74,16 @@ class Reading:
         return refuse(self.engine, reason)
 
     def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
-        """All variables' shapes with n rows."""
+        """Return all variables' shapes with n rows."""
         return {
             k: tuple(n if m is None else m for m in v.type.shape)
             for k, v in self.density.values.items()
         }
 
     def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
-        """Where each variable's elements are, the reals among reals and the others among theirs;
-        how many there are, D and P. Those that are as many as the rows come last, so that what is
-        known of the others (`_fixed`) stays."""
+        """Return where each variable's elements are, the reals among reals and the others among
+        theirs; how many there are, D and P. Those that are as many as the rows come last, so that
+        what is known of the others (`_fixed`) stays."""
         places, ends = {}, {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
         for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
@@ -93,8 +93,8 @@ class Reading:
         return places, ends[True], ends[False]
 
     def __call__(self, data: Data) -> tuple[list[Sum], np.ndarray, np.ndarray]:
-        """Every term of the log density as a sum of monomials, where mean rewards A θ + b are reals
-        behind θ; A (n, D), b (n,)."""
+        """Return every term of the log density as a sum of monomials, where mean rewards A θ + b
+        are reals behind θ; A (n, D), b (n,)."""
         n = len(data[0])
         places, D, P = self.places(n)
         values: dict[Any, Any] = {
@@ -169,7 +169,7 @@ class Problem:
         return moves(self.layout, self._candidates)
 
     def check_proper(self) -> None:
-        """Refuses rows for which the posterior is proved to be no distribution."""
+        """Refuse rows for which the posterior is proved to be no distribution."""
         labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
         if labels:
             label = min(labels, key=lambda text: ("as a mixture" in text, text))
@@ -177,7 +177,7 @@ class Problem:
             raise improper(self.reading.engine, reason)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """θ (D,) and u = log v (P,) of a state."""
+        """Return θ (D,) and u = log v (P,) of a state."""
         theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
         for k, where in self.places.items():
             if k in self.reading.block:
@@ -187,21 +187,21 @@ class Problem:
         return theta, u
 
     def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
-        """The state of θ and u."""
+        """Return the state of θ and u."""
         return {
             k: theta[where] if k in self.reading.block else np.exp(u[where])
             for k, where in self.places.items()
         }
 
     def inside(self, u: np.ndarray) -> np.ndarray:
-        """u, moved within its walls where it is not."""
+        """Return u, moved within its walls where it is not."""
         low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
         middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
         v = np.exp(u)
         return np.asarray(np.log(np.where((v > low) & (v < high), v, middle)))
 
     def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Precision (D, D) and shift (D,) of δ given u."""
+        """Return precision (D, D) and shift (D,) of δ given u."""
         D, work = self.layout.dim, kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)
@@ -212,7 +212,7 @@ class Problem:
         self, state: Mapping[str, np.ndarray], draws: int, tune: int, rng: np.random.Generator,
         names: Sequence[str],
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
-        """A chain of these variables (draws, *shape), and where it ends."""
+        """Return a chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
@@ -247,7 +247,7 @@ class Problem:
         raise improper(self.reading.engine, reason)
 
     def _label(self, element: int) -> str:
-        """The variable that an element belongs to."""
+        """Return the variable that an element belongs to."""
         name = next(
             k for k, where in self.places.items() if k in self.reading.rest and element in where
         )
@@ -256,8 +256,8 @@ class Problem:
     def check(
         self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
     ) -> None:
-        """The identity test: about a state, the model's log density differs from the layout's by a
-        constant; or else the refusal."""
+        """Run the identity test: about a state, the model's log density differs from the
+        layout's by a constant; or else the refusal."""
         theta, u = self.flat(state)
         rows = self.reading.density.arguments(self.data)
         gaps, largest = [], 1.0
@@ -279,7 +279,7 @@ class Problem:
 
 
 def problem(reading: Reading, data: Data) -> Problem:
-    """The reading of these rows, laid out; refused where they leave the algebra."""
+    """Return the reading of these rows, laid out; refused where they leave the algebra."""
     n = len(data[0])
     sums, A, b = reading(data)
     places, _, P = reading.places(n)

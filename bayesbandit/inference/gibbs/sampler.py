@@ -4,7 +4,7 @@ One block is Gaussian given the rest, by the degree of the log density (`quadrat
 variable is positive, and the log density a sum of monomials of these, alone or times squares of
 what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
 half-Cauchy and the like are mixtures of such (`rewrite_mixtures`). Scalar noise with a diagonal
-scale mixture as prior is left to a kernel of its own (`kernel_bridge`).
+scale mixture as prior is left to a kernel of its own (`shrinkage`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Gibbs(GaussianBlock):
         tune: int | None = None, seed: int | np.random.SeedSequence = 0,
         start: Sequence[Position] | None = None, generic: bool = False,
     ) -> SampledDraws:  # fmt: skip
-        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
         whose number of chains may differ; without it, random ones. generic: whether to sweep as
@@ -117,16 +118,16 @@ class Gibbs(GaussianBlock):
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
 
     def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
-        """Refuses rows, by role, of which it is proved that they have no posterior."""
+        """Refuse rows, by role, of which it is proved that they have no posterior."""
         problem(self.reading, self.data(**data)).check_proper()
 
     def _special(self, data: Data) -> bool:
-        """Whether these rows are for the kernel of scalar noise."""
+        """Return whether these rows are for the kernel of scalar noise."""
         kernel = self.kernel
         return kernel is not None and not kernel.loses_digits(*self.mean_map(data), data)
 
     def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
-        """What draws a chain from the posterior given these rows."""
+        """Return what draws a chain from the posterior given these rows."""
         if special:
             assert self.kernel is not None
             own = self.kernel.problem(*self.mean_map(data), data)
@@ -135,7 +136,7 @@ class Gibbs(GaussianBlock):
         return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: Position) -> None:
-        """Refuses rows of which the kernel does not have what the log density says."""
+        """Refuse rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
         own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
         precision, shift = self.kernel.natural(own, state)
@@ -151,14 +152,15 @@ class Gibbs(GaussianBlock):
             raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
-        """Where a chain may begin: positive variables about 1, the block at 0."""
+        """Return where a chain may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
             for k, shape in self.shapes_at(len(data[0])).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
-        """A copy of a state for these data: variables of rows that were not there begin at 1."""
+        """Return a copy of a state for these data: variables of rows that were not there begin at
+        1."""
         state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
         n = len(data[0])
         for k in self.by_row:
@@ -167,16 +169,16 @@ class Gibbs(GaussianBlock):
         return state
 
     def mean_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
-        """The mean rewards A θ + b of rows: A (n, D), b (n,)."""
+        """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
         return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
     def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
-        """All variables' shapes with n rows."""
+        """Return all variables' shapes with n rows."""
         return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
 
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
-    """A stream for each chain, the same ones however often they are asked for."""
+    """Return a stream for each chain, the same ones however often they are asked for."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return [
         np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i)) for i in range(chains)
@@ -185,7 +187,7 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 
 @matching
 def match(model: pm.Model) -> Gibbs:
-    """Return the Gibbs engine of a built model whose variables are a Gaussian block and positive."""
+    """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart, rng = blocks(model), np.random.default_rng(0)
     density = apart.density
     quadratic = Quadratic(density, ENGINE, given=apart.rest)

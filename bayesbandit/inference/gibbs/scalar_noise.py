@@ -28,7 +28,7 @@ ROWS = 2
 
 
 def scalar_noise(reading: Reading) -> Monomial | None:
-    """σ², or None where rewards are not proved to be such."""
+    """Return σ², or None where rewards are not proved to be such."""
     terms = [t for t in reading.density.terms if t.on_data]
     inputs = reading.density.inputs
     if len(terms) != 1 or not elementwise(reading, terms[0].given_mean):
@@ -101,7 +101,7 @@ CONDITIONS = ("All", "MakeVector", "ScalarFromTensor", "DimShuffle", "ExpandDims
 def variance(
     reading: Reading, found: Any, D: int, P: int, places: dict[str, np.ndarray], weighted: bool
 ) -> Monomial | None:
-    """σ² where `found` is Σ ½ log(w/σ²) − w(r − m)²/2σ² and a constant, for all rows."""
+    """Return σ² where `found` is Σ ½ log(w/σ²) − w(r − m)²/2σ² and a constant, for all rows."""
     if not isinstance(found, Sum) or found.walls or found.shape != (ROWS,):
         return None
     squares = [t for t in found.terms if t.square is not None]

@@ -23,8 +23,8 @@ FAR = 50.0  # by so much, and ten sds of a log density, the other beginning must
 def better(
     problem: Problem, state: Mapping[str, np.ndarray], seed: int = 0
 ) -> Mapping[str, np.ndarray]:
-    """The state, or one that is reached from the same place in the other order, where its density
-    is so much larger that a chain would not come from here to there."""
+    """Return the state, or one that is reached from the same place in the other order, where its
+    density is so much larger that a chain would not come from here to there."""
     theta, u = problem.flat(state)
     ends = []
     for positive_first in (False, True):
@@ -40,7 +40,7 @@ def better(
 def _after(
     problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
 ) -> float:
-    """The log density of θ and log v after a few sweeps; −∞ if one fails."""
+    """Return the log density of θ and log v after a few sweeps; −∞ if one fails."""
     terms, D = problem.layout.terms, problem.layout.dim
     work, none = kernel.workspace(terms, D), np.zeros(0, dtype=np.int64)
     if positive_first:

@@ -49,7 +49,8 @@ class Augmented:
         tune: int | None = None, seed: int | np.random.SeedSequence = 0,
         start: Sequence[Position] | None = None,
     ) -> SampledDraws:  # fmt: skip
-        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
         without it, chains begin at random about the mode.
@@ -78,7 +79,7 @@ class Augmented:
         return SampledDraws(self.block.split(np.stack(kept)), state=last)
 
     def _sweep(self, A: np.ndarray, b: np.ndarray, rows: Data) -> Sweep:
-        """What fills draws (S, D), from θ (D,) on, given these rows."""
+        """Return what fills draws (S, D), from θ (D,) on, given these rows."""
         _, reward, _, _ = rows
         prior, weight, family = self.block.prior(), self.glm.weights(rows), self.glm.family
         n, D = A.shape

@@ -39,7 +39,7 @@ class Degrees(Walk[float, Outcome]):
         self.walk(self.nodes, self.values)
 
     def root(self, variable: Variable) -> float:
-        """A constant."""
+        """Return a constant."""
         return 0.0
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:

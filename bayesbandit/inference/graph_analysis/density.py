@@ -75,25 +75,26 @@ class Density:
         return self.own["x"].shape[1]
 
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Those of the rows x (n, d), reward, weight, arm (n,) that the model has, as functions of
-        its `inputs` take them."""
+        """Return those of the rows x (n, d), reward, weight, arm (n,) that the model has, as
+        functions of its `inputs` take them."""
         by = dict(zip(DATA, data, strict=True))
         return [by[role] for role in self.inputs]
 
     def value(self, name: str, draws: np.ndarray) -> np.ndarray:
-        """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
+        """Return a free variable's values, of its draws (S, *shape): T'θ of one that sums to
+        zero."""
         if name not in self.linear:
             return draws
         flat = draws.reshape(len(draws), -1) @ self.linear[name]
         return flat.reshape(len(draws), *self.values[name].type.shape)
 
     def label(self, name: str) -> str:
-        """How a refusal names a free variable: its name and its distribution."""
+        """Return how a refusal names a free variable: its name and its distribution."""
         return next(term.label for term in self.terms if term.name == name)
 
 
 def containers(model: pm.Model) -> dict[str, Any]:
-    """The model's data containers by role."""
+    """Return the model's data containers by role."""
     found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
     for role in ("x", "reward"):
         if role not in found:
@@ -119,8 +120,8 @@ class Mark(Op):
 
 
 def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
-    """The model as one graph, and the copies in it of the model's variables. Of its deterministic
-    quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    """Return the model as one graph, and the copies in it of the model's variables. Of its
+    deterministic quantities it has the mean reward alone: PyMC takes two of one value for one."""
     from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
 
     graph, copies = fgraph_from_model(model)
@@ -133,7 +134,8 @@ def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
 
 
 def marked(model: pm.Model) -> pm.Model:
-    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    """Return a copy of the model in which all that depends on the mean reward does so through a
+    `Mark`."""
     from pymc.model.fgraph import model_from_fgraph
 
     graph, copies = graph_of(model)
@@ -160,7 +162,7 @@ def read_once() -> Iterator[None]:
 
 
 def read(model: pm.Model) -> Density:
-    """The model's log density: see `_read`; what was read before, within `read_once`."""
+    """Return the model's log density: see `_read`; what was read before, within `read_once`."""
     known = _READ.get()
     if known is None:
         return _read(model)
@@ -172,8 +174,8 @@ def read(model: pm.Model) -> Density:
 
 
 def _read(model: pm.Model) -> Density:
-    """The model's log density, in its variables' own (untransformed) values; those that sum to zero
-    by as many as are free.
+    """Return the model's log density, in its variables' own (untransformed) values; those that sum
+    to zero by as many as are free.
 
     All other shared values (fixed designs, lengths of dimensions) become constants.
     """
@@ -230,18 +232,19 @@ def _read(model: pm.Model) -> Density:
 
 
 def is_zero_sum(transform: Any) -> bool:
-    """Whether a transform is that of a variable which sums to zero along some axes."""
+    """Return whether a transform is that of a variable which sums to zero along some axes."""
     return getattr(transform, "name", "") == "zerosum"
 
 
 def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the value of a variable of this shape that sums to zero."""
+    """Return the shape of the value of a variable of this shape that sums to zero."""
     axes = {axis % len(shape) for axis in transform.zerosum_axes}
     return tuple(k - (i in axes) for i, k in enumerate(shape))
 
 
 def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T z."""
+    """Return T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T
+    z."""
     few = fewer(transform, shape)
     z = pt.tensor("z", shape=few)
     of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
@@ -249,20 +252,21 @@ def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _input(role: str, container: SharedVariable) -> Graph:
-    """A container's replacement: the features are fixed in number, the rows are not."""
+    """Return a container's replacement: the features are fixed in number, the rows are not."""
     if role == "x":
         return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
 
 
 def _like(variable: Graph, tensor: Graph) -> Graph:
-    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
+    """Return a tensor in the place of a variable, with the names of its dimensions if it has
+    them."""
     dims = getattr(variable.type, "dims", None)
     return tensor if dims is None else as_xtensor(tensor, dims=dims)
 
 
 def _bare(variable: Graph) -> Graph:
-    """What a variable is a view of."""
+    """Return what a variable is a view of."""
     views = (ViewOp, TensorFromXTensor)
     while variable.owner is not None and isinstance(variable.owner.op, views):
         variable = variable.owner.inputs[0]
@@ -270,8 +274,8 @@ def _bare(variable: Graph) -> Graph:
 
 
 def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
-    """Shapes of the free variables, from their types and dimensions if these tell; of those with a
-    value for each row, as `but` names them, none."""
+    """Return shapes of the free variables, from their types and dimensions if these tell; of those
+    with a value for each row, as `but` names them, none."""
     shapes, point = {}, None
     for v in model.free_RVs:
         shape: Sequence[int | None] = v.type.shape
@@ -288,7 +292,7 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
 
 
 def distribution(variable: Graph) -> str:
-    """The name of a variable's distribution."""
+    """Return the name of a variable's distribution."""
     if variable.owner is None:
         return "unknown"
     op: Any = getattr(variable.owner.op, "core_op", variable.owner.op)
@@ -297,6 +301,6 @@ def distribution(variable: Graph) -> str:
 
 
 def row_dimension(model: pm.Model) -> str | None:
-    """The name of the dimension along which observations come."""
+    """Return the name of the dimension along which observations come."""
     dims = model.named_vars_to_dims.get("x")
     return dims[0] if dims else None

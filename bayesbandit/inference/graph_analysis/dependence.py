@@ -26,7 +26,7 @@ class Influence(Walk[Names, Names]):
         self.walk(self.nodes, self.values)
 
     def root(self, variable: Variable) -> Names:
-        """A constant."""
+        """Return a constant."""
         return frozenset()
 
     def visit(self, node: Apply, given: Sequence[Names]) -> Sequence[Names]:

@@ -21,8 +21,8 @@ from bayesbandit.inference.graph_analysis.operations import (
 
 
 def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
-    """Whether a comparison is of what is positive with what is not, or of its logarithm with an
-    infinity."""
+    """Return whether a comparison is of what is positive with what is not, or of its logarithm with
+    an infinity."""
     for subject, bound in (node.inputs, node.inputs[::-1]):
         limit = number(bound)
         if limit is None:
@@ -35,7 +35,8 @@ def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
 
 
 def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
-    """Whether a node is positive where `positive` ones, the weights and its constants are."""
+    """Return whether a node is positive where `positive` ones, the weights and its constants
+    are."""
 
     def sure(v: Variable) -> bool:
         if isinstance(v, Constant):

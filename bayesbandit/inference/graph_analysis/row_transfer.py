@@ -30,7 +30,7 @@ NONE, TOTAL, NUMBER, COUNT = Reach(CONSTANT), Reach(SUM), Reach(LENGTH), Reach(P
 
 
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Alloc: a value, repeated to lengths of which one may be the number of rows."""
+    """Interpret Alloc: a value, repeated to lengths of which one may be the number of rows."""
     value, *lengths = reach
     lead = len(lengths) - node.inputs[0].type.ndim
     at = [i for i, r in enumerate(lengths) if r.kind != CONSTANT]
@@ -59,7 +59,7 @@ def _split(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """MakeVector: of lengths a shape, of sums a vector of sums."""
+    """Interpret MakeVector: of lengths a shape, of sums a vector of sums."""
     if all(r.kind == SUM for r in reach):
         return TOTAL
     at = [i for i, r in enumerate(reach) if r.kind != CONSTANT]
@@ -67,7 +67,7 @@ def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """A reshape that leaves the rows, the first axis but for axes of length 1, alone."""
+    """Interpret a reshape that leaves the rows, the first axis but for axes of length 1, alone."""
     array, shape = reach
     if array.kind == SUM and shape.kind == CONSTANT:
         return TOTAL
@@ -85,12 +85,13 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _full(index: Any) -> bool:
-    """Whether an index takes all, in order."""
+    """Return whether an index takes all, in order."""
     return isinstance(index, slice) and index == slice(None)
 
 
 def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any], list[Reach]]:
-    """A node's indices, and what those that are not slices are; slices' bounds must be constant."""
+    """Return a node's indices, and what those that are not slices are; slices' bounds must be
+    constant."""
     found = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
     by = dict(zip(node.inputs[values:], reach[values:], strict=True))
     for index in found:
@@ -102,7 +103,8 @@ def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any
 
 
 def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Parts of an array by constants, and of parameters by each row's own index."""
+    """Interpret parts of an array, taken by constants, and of parameters by each row's own
+    index."""
     array = reach[0]
     indices, kinds = _indices(node, 1, reach)
     if not indices:
@@ -141,7 +143,7 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
-    """Whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …]."""
+    """Return whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …]."""
     other, reach = indices[row + 1], kinds[row + 1]
     if reach.kind == CONSTANT and other.type.shape != (1,):
         return False
@@ -149,7 +151,7 @@ def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
 
 
 def _entry(indices: list[Any], at: int) -> Reach | None:
-    """One entry of a shape."""
+    """Interpret one entry of a shape."""
     if len(indices) != 1 or isinstance(indices[0], slice):
         return None
     k = number(indices[0])
@@ -159,7 +161,7 @@ def _entry(indices: list[Any], at: int) -> Reach | None:
 
 
 def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Columns of an array along the rows, set by what is along them too."""
+    """Interpret columns of an array along the rows, set by what is along them too."""
     array, value = reach[:2]
     indices, kinds = _indices(node, 2, reach)
     if not indices or array.kind != ALONG or any(r.kind != CONSTANT for r in kinds):
@@ -178,7 +180,7 @@ def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """ARange: 0, 1, 2, … as far as there are rows."""
+    """Interpret ARange: 0, 1, 2, … as far as there are rows."""
     start, stop, step = reach
     if (start.kind, stop.kind, step.kind) != (CONSTANT, LENGTH, CONSTANT):
         return None

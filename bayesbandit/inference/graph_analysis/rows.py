@@ -98,7 +98,8 @@ class Rows(Walk[Reach, Reach | None]):
     # ---- operations ------------------------------------------------------------------------------
 
     def blockwise(self, node: Apply, given: Given) -> Reach | None:
-        """An operation on the last axes, the same for every place along those before them."""
+        """Interpret an operation on the last axes, the same for every place along those before
+        them."""
         op: Any = node.op
         batch = op.batch_ndim(node)
         if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
@@ -143,7 +144,8 @@ class Rows(Walk[Reach, Reach | None]):
         return Reach(ALONG, reach.axis - sum(a < reach.axis for a in axes))
 
     def shape(self, node: Apply, given: Given) -> Reach | None:
-        """Lengths; other axes' than the rows' are constants, even where rows are mixed."""
+        """Interpret lengths; other axes' than the rows' are constants, even where rows are
+        mixed."""
         [reach], op, name = given, *operation(node)
         if reach.kind in (SUM, LENGTH, SHAPE):
             return NONE
@@ -162,7 +164,7 @@ class Rows(Walk[Reach, Reach | None]):
         return put(node, given)
 
     def product(self, node: Apply, given: Given) -> Reach | None:
-        """A sum over the axis that two arrays share."""
+        """Interpret a sum over the axis that two arrays share."""
         (a, b), (left, right) = given, (v.type.ndim for v in node.inputs)
         inner = left - 1, max(right - 2, 0)  # the axes that are summed over
         if a.kind == ALONG and b.kind == CONSTANT:

@@ -114,7 +114,7 @@ class Scaling(Walk[float, float]):
         return given[0] if operation(node)[0].mode == "add" else self.other(node, given)
 
     def other(self, node: Apply, given: Sequence[float]) -> float:
-        """A function of what does not change with the scale does not change either."""
+        """Interpret any function: where its inputs do not change with the scale, nor does it."""
         return 0.0 if all(map(_fixed, given)) else ANY
 
 

@@ -86,49 +86,49 @@ class Walk[V, R]:
         return self.other(node, given)
 
     def elementwise(self, node: Apply, name: str, given: Sequence[V]) -> R:
-        """An operation on numbers, applied to arrays that are broadcast together."""
+        """Interpret an operation on numbers, applied to arrays that are broadcast together."""
         return self.other(node, given)
 
     def check(self, node: Apply, given: Sequence[V]) -> R:
-        """The first input, if the conditions that follow hold."""
+        """Interpret the first input, if the conditions that follow hold."""
         return self.other(node, given)
 
     def reduction(self, node: Apply, given: Sequence[V]) -> R:
-        """A sum, product or the like along axes."""
+        """Interpret a sum, product or the like along axes."""
         return self.other(node, given)
 
     def shape(self, node: Apply, given: Sequence[V]) -> R:
-        """The shape of an array, or one number of it."""
+        """Interpret the shape of an array, or one number of it."""
         return self.other(node, given)
 
     def move(self, node: Apply, given: Sequence[V]) -> R:
-        """Elements of arrays in other places."""
+        """Interpret elements of arrays in other places."""
         return self.other(node, given)
 
     def take(self, node: Apply, given: Sequence[V]) -> R:
-        """Parts of the first input, by the indices that follow."""
+        """Interpret parts of the first input, by the indices that follow."""
         return self.other(node, given)
 
     def put(self, node: Apply, given: Sequence[V]) -> R:
-        """The first input, parts of which are set by the second at the indices that follow."""
+        """Interpret the first input, in which the second is put at the indices that follow."""
         return self.other(node, given)
 
     def product(self, node: Apply, given: Sequence[V]) -> R:
-        """A product of matrices or vectors."""
+        """Interpret a product of matrices or vectors."""
         return self.other(node, given)
 
     def solve(self, node: Apply, given: Sequence[V]) -> R:
-        """The solution x of A x = b, for inputs A and b."""
+        """Interpret the solution x of A x = b, for inputs A and b."""
         return self.other(node, given)
 
     def cumulation(self, node: Apply, given: Sequence[V]) -> R:
-        """Sums or products of more and more elements."""
+        """Interpret sums or products of more and more elements."""
         return self.other(node, given)
 
     def branch(self, node: Apply, given: Sequence[V]) -> R:
-        """One input or another, by a condition."""
+        """Interpret one input or another, by a condition."""
         return self.other(node, given)
 
     def other(self, node: Apply, given: Sequence[V]) -> Any:
-        """Any operation that the domain has no rule for."""
+        """Interpret an operation that the domain has no rule for."""
         raise NotImplementedError

@@ -124,7 +124,7 @@ class Bounds(Walk[Interval | None, Interval | None]):
         return self._moved(node, given, 1)
 
     def _moved(self, node: Apply, given: Sequence[Interval], values: int) -> Interval | None:
-        """The first inputs are values, moved or added; the others say where, and must be known."""
+        """Interpret first inputs that are values, moved or added; the others say where."""
         if not all(v.known.all() for v in given[values:]):
             return self.other(node, given)
         low, high = (
@@ -134,14 +134,14 @@ class Bounds(Walk[Interval | None, Interval | None]):
         return None if low is None or high is None else Interval(low, high)
 
     def other(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        """Anything, of the shape that one of its values has."""
+        """Interpret any operation by the shape of its value alone."""
         some = [np.where(v.known, v.low, np.ones((), v.low.dtype)) for v in given]
         value = _computed(node, some)
         return None if value is None else between(value.shape, value.dtype)
 
 
 def point(value: Any) -> Interval:
-    """A value that is known."""
+    """Return a value that is known."""
     return Interval(np.asarray(value), np.asarray(value))
 
 
@@ -157,7 +157,7 @@ def between(
 
 
 def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """A node's value; None where the operation fails or has no value of plain arrays."""
+    """Return a node's value; None where the operation fails or has no value of plain arrays."""
     given = list(zip(node.inputs, values, strict=True))
     if not all(isinstance(v.type, TensorType | scalar.ScalarType) for v in node.inputs):
         return None
@@ -197,7 +197,7 @@ def _elementwise(node: Any, name: str, given: Sequence[Interval]) -> Interval | 
 
 
 def _between(node: Any, name: str, given: Sequence[Interval]) -> tuple[Any, Any] | None:
-    """The ends of an operation on intervals, NaN where they are not known."""
+    """Return the ends of an operation on intervals, NaN where they are not known."""
     if name in MONOTONE or (name == "Cast" and node.outputs[0].type.dtype != "bool"):
         few = MONOTONE.get(name, UP)
         signs = [*few, *few[-1:] * (len(given) - len(few))]
@@ -246,7 +246,7 @@ def _product(a: Interval, b: Interval) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
-    """Of a sum, a greatest or a least; a product of what is not known is not bounded."""
+    """Bound a sum, a greatest or a least; a product of what is not known is not bounded."""
     [v], name, axis = given, reduced_by(node), node.op.axis
     low, high = (_computed(node, [end]) for end in (v.low, v.high))
     if low is None or high is None:
@@ -263,7 +263,7 @@ def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
 
 
 def support(variable: Any, transform: Any) -> tuple[float, float]:
-    """Between what a free variable is, by its transform."""
+    """Return the bounds of a free variable, by its transform."""
     name = getattr(transform, "name", "")
     if name == "interval":
         ends = [None if v is None else number(v) for v in transform.args_fn(*variable.owner.inputs)]
@@ -275,8 +275,8 @@ def support(variable: Any, transform: Any) -> tuple[float, float]:
 
 
 def edges_of(graph: Any, reward: Any) -> list[set[Any]]:
-    """What each operation depends on by which a term's support may end, of those that the reward
-    enters."""
+    """Return what each operation depends on by which a term's support may end, of those that the
+    reward enters."""
     ends = (
         v
         for v in ancestors([graph])

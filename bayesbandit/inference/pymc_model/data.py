@@ -22,5 +22,5 @@ def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
 
 
 def at_start(model: pm.Model) -> float:
-    """The log density at the variables' initial point."""
+    """Return the log density at the variables' initial point."""
     return float(model.compile_logp(mode=PYTHON)(model.initial_point()))

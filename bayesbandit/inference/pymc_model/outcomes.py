@@ -75,7 +75,8 @@ class Outcomes:
     def mean_reward(
         self, draws: Mapping[str, np.ndarray], x: np.ndarray, arm: np.ndarray | None = None
     ) -> np.ndarray:
-        """Mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n, K)."""
+        """Return mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n,
+        K)."""
         n, K = len(x), self.n_arms
         if K is not None and arm is None:
             means = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
@@ -92,7 +93,7 @@ class Outcomes:
         return out
 
     def rest(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The deterministic quantities by name, each (S, *shape)."""
+        """Return the deterministic quantities by name, each (S, *shape)."""
         if self._rest is None:
             return {}
         found = self._rest(*self._of(draws, slice(None)))
@@ -109,13 +110,14 @@ def _padded(dims: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _like(variable: Any, tensor: Any) -> Any:
-    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
+    """Return a tensor in the place of a variable, with the names of its dimensions if it has
+    them."""
     dims = getattr(variable.type, "dims", None)
     return tensor if dims is None else as_xtensor(tensor, dims=dims)
 
 
 def _shapes(variables: list[Any]) -> list[tuple[int, ...]]:
-    """The shapes of some quantities, from their types or else by computing them."""
+    """Return the shapes of some quantities, from their types or else by computing them."""
     known = [v.type.shape for v in variables]
     if any(k is None for shape in known for k in shape):
         known = [tuple(v.shape.eval(mode=PYTHON)) for v in variables]

@@ -15,7 +15,7 @@ from bayesbandit.declaring.declaration import DATA, Declaration
 
 
 def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
-    """How a declaration fails on rows without values; "" where it does not."""
+    """Return how a declaration fails on rows without values; "" where it does not."""
     coords = {"feature": range(n_features)}
     if n_arms is not None:
         coords["arm"] = range(n_arms)
@@ -40,8 +40,8 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
 
 
 def template(model: Declaration, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
-    """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
-    as many rows, or `more`, as make a posterior under a flat prior proper."""
+    """Return the model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow,
+    and as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
     n = (n_features + 8) * (n_arms or 1) + more
     x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
