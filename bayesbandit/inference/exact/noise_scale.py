@@ -15,11 +15,8 @@ from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.density import distribution
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, Natural, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import (
-    close,
-    level_slope,
-    part,
-)
+from bayesbandit.inference.graph_analysis.recognise import close, level_slope, part
+from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -37,8 +34,8 @@ def not_conjugate(reason: str) -> NotThisEngine:
 
 def noise_scale(model: pm.Model) -> str:
     """Return the name of the one positive variable."""
-    positive = [v for v in model.free_RVs
-                if getattr(model.rvs_to_transforms[v], "name", "") == "log"]  # fmt: skip
+    transforms = {v: transform_name(model.rvs_to_transforms[v]) for v in model.free_RVs}
+    positive = [v for v, name in transforms.items() if name == "log"]
     if not positive:
         eligible(model, ENGINE)
         raise not_conjugate("no positive variable that could be the noise scale")

@@ -11,8 +11,8 @@ from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density, containers, distribution
 from bayesbandit.inference.graph_analysis.dependence import Influence
-from bayesbandit.inference.graph_analysis.operations import number
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.transforms import ends
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -45,19 +45,10 @@ def one_variable(model: pm.Model) -> tuple[Any, float]:
         raise refused(f"{label}: not a scalar")
     if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
         raise refused("missing rewards")
-    transform = model.rvs_to_transforms[v]
-    name = getattr(transform, "name", "")
-    if name == "log":
-        return v, math.inf
-    if name == "logodds":
-        return v, 1.0
-    if name == "interval":
-        lower, upper = transform.args_fn(*v.owner.inputs)
-        if number(lower) == 0.0 and upper is None:
-            return v, math.inf
-        if number(lower) == 0.0 and number(upper) == 1.0:
-            return v, 1.0
-    raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
+    low, high = ends(v, model.rvs_to_transforms[v])
+    if low != 0.0 or high not in (1.0, math.inf):
+        raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
+    return v, high
 
 
 def check_mean_is(density: Density, value: Any) -> None:
@@ -69,8 +60,8 @@ def check_mean_is(density: Density, value: Any) -> None:
     if why := degrees.fault(density.mean, most=1):
         raise refused(f"'mean_reward': {why}")
     found = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
-    rows = [np.ones((2, density.n_features)) if role == "x" else np.ones(2) if role != "arm"
-            else np.zeros(2, dtype=np.int64) for role in density.inputs]  # fmt: skip
+    ones = np.ones(2)
+    rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
     for v in (0.0, 1.0):
         if not (found(np.array(v), *rows)[0] == v).all():
             raise refused(f"'mean_reward': is not '{value.name}' itself")

@@ -26,7 +26,7 @@ from bayesbandit.inference.graph_analysis.density import (
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.eligibility import eligible
-from bayesbandit.inference.graph_analysis.operations import number
+from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -81,14 +81,10 @@ def unsuited(variable: Any, transform: Any, by_row: bool) -> str:
 def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
     """Return the bounds of a transformed variable: positive by a logarithm, or between constants
     of an interval; None where it may be negative, or its bounds are no constants."""
-    if transform.name == "log":
-        return 0.0, np.inf
-    if transform.name != "interval":
+    low, high = ends(variable, transform)
+    if transform_name(transform) not in ("log", "interval") or low is None or high is None:
         return None
-    lower, upper = transform.args_fn(*variable.owner.inputs)
-    low = -np.inf if lower is None else number(lower)
-    high = np.inf if upper is None else number(upper)
-    return None if low is None or high is None or not low >= 0.0 else (low, high)
+    return (low, high) if low >= 0.0 else None
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:

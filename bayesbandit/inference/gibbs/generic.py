@@ -48,16 +48,12 @@ class Reading:
         inputs = density.inputs
         unknown = [*density.values.values(), density.given_mean]
         self._each: list[Algebra] = []
+        self._fixed: dict[int, Sum] = {}  # those of `_fixable` that are known
         for graph, name in zip(self.graphs, self.names, strict=True):
             try:
                 self._each.append(Algebra([graph], [*unknown, *inputs.values()]))
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
-
-    @cached_property
-    def _fixed(self) -> dict[int, Sum]:
-        """Those of `_fixable` that are known."""
-        return {}
 
     @cached_property
     def _fixable(self) -> set[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
@@ -21,7 +19,6 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
-from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.declaring.declaration import DATA, ROLE
@@ -29,9 +26,11 @@ from bayesbandit.inference.graph_analysis.rewrites import (
     Graph,
     by_rows,
     floating,
+    like,
     lowered,
     unchecked,
 )
+from bayesbandit.inference.graph_analysis.transforms import basis, fewer, is_zero_sum
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -199,22 +198,22 @@ def _read(model: pm.Model) -> Density:
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
-    raw = [unchecked(g) if v is not None and v.name in zero_sum else g
-           for g, v in zip(raw, [*variables, *model.potentials, None], strict=True)]  # fmt: skip
+    for k, v in enumerate(variables):
+        raw[k] = unchecked(raw[k]) if v.name in zero_sum else raw[k]
     raw = floating(raw)
-    swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
+    swap: dict[Graph, Graph] = {v: like(v, inputs[role]) for role, v in found.items()}
     for v in free:
-        swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
+        swap[model.rvs_to_values[v]] = like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):
         if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
             role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
             constant = v.type.constant_type(v.type, v.get_value())
-            swap[v] = constant if role is None else _like(v, inputs[role])
+            swap[v] = constant if role is None else like(v, inputs[role])
     graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
-    cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
+    cut: Graph = clone_replace(graphs, {v: like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(list(whole))
     cut = by_rows(lowered(list(cut))[:-1], mean, m, list(inputs.values()))
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
@@ -231,38 +230,11 @@ def _read(model: pm.Model) -> Density:
     return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
 
 
-def is_zero_sum(transform: Any) -> bool:
-    """Return whether a transform is that of a variable which sums to zero along some axes."""
-    return getattr(transform, "name", "") == "zerosum"
-
-
-def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of the value of a variable of this shape that sums to zero."""
-    axes = {axis % len(shape) for axis in transform.zerosum_axes}
-    return tuple(k - (i in axes) for i, k in enumerate(shape))
-
-
-def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Return T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T
-    z."""
-    few = fewer(transform, shape)
-    z = pt.tensor("z", shape=few)
-    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
-    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)
-
-
 def _input(role: str, container: SharedVariable) -> Graph:
     """Return a container's replacement: the features are fixed in number, the rows are not."""
     if role == "x":
         return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
-
-
-def _like(variable: Graph, tensor: Graph) -> Graph:
-    """Return a tensor in the place of a variable, with the names of its dimensions if it has
-    them."""
-    dims = getattr(variable.type, "dims", None)
-    return tensor if dims is None else as_xtensor(tensor, dims=dims)
 
 
 def _bare(variable: Graph) -> Graph:

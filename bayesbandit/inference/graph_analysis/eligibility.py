@@ -12,11 +12,11 @@ from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     distribution,
-    is_zero_sum,
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import lowered
+from bayesbandit.inference.graph_analysis.transforms import is_zero_sum
 
 if TYPE_CHECKING:
     import pymc as pm

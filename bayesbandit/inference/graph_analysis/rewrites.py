@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
@@ -15,6 +16,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.xtensor import as_xtensor
 
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
@@ -29,9 +31,24 @@ EXPANDS = ("DimShuffle", "ExpandDims")
 Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
 
 
+def plain(graphs: list[Graph]) -> list[Graph]:
+    """Return some graphs, those of `pymc.dims` without the names of their dimensions."""
+    return [g.values if hasattr(g.type, "dims") else g for g in graphs]
+
+
+def like(variable: Graph, tensor: Graph) -> Graph:
+    """Return a tensor for a variable's place, with the names of its dimensions if it has them."""
+    return as_xtensor(tensor, dims=variable.type.dims) if hasattr(variable.type, "dims") else tensor
+
+
+def many(values: Iterable[Graph]) -> dict[Graph, Graph]:
+    """Return, for each of some inputs, one of many such values, (S, *shape)."""
+    return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype) for v in values}
+
+
 def lowered(graphs: list[Graph]) -> list[Graph]:
     """Return some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
-    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    graphs = plain(graphs)
     if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
         graphs = _rewritten(clone_replace(graphs, {}), include=("lower_xtensor",))
     return unfolded(graphs)
@@ -141,8 +158,8 @@ def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
     found = node.outputs[0].type.dtype
     if not found.startswith("float") or not any(whole) or switch:
         return None
-    inputs = [v.astype(found) if is_whole else v
-              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    pairs = zip(node.inputs, whole, strict=True)
+    inputs = [v.astype(found) if is_whole else v for v, is_whole in pairs]
     return list(node.op.make_node(*inputs).outputs)
 
 

@@ -22,7 +22,6 @@ from pytensor.tensor.type import TensorType
 from bayesbandit.inference.graph_analysis.operations import (
     SHAPES,
     kind,
-    number,
     operation,
     reduced_by,
 )
@@ -260,18 +259,6 @@ def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
     if name in ("Maximum", "Minimum", "AND", "OR") and not v.lost.any():
         return Interval(low, high)
     return between(low.shape, low.dtype)
-
-
-def support(variable: Any, transform: Any) -> tuple[float, float]:
-    """Return the bounds of a free variable, by its transform."""
-    name = getattr(transform, "name", "")
-    if name == "interval":
-        ends = [None if v is None else number(v) for v in transform.args_fn(*variable.owner.inputs)]
-        low, high = ends
-        return -np.inf if low is None else low, np.inf if high is None else high
-    return {"log": (0.0, np.inf), "logodds": (0.0, 1.0), "simplex": (0.0, 1.0)}.get(
-        name, (-np.inf, np.inf)
-    )
 
 
 def edges_of(graph: Any, reward: Any) -> list[set[Any]]:

@@ -33,9 +33,10 @@ from bayesbandit.inference.graph_analysis.density import (
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
-from bayesbandit.inference.graph_analysis.rewrites import guarded
+from bayesbandit.inference.graph_analysis.rewrites import guarded, many
+from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
-from bayesbandit.inference.pymc_model.bounds import Bounds, between, edges_of, point, support
+from bayesbandit.inference.pymc_model.bounds import Bounds, between, edges_of, point
 from bayesbandit.inference.pymc_model.prior import SIZE, points
 from bayesbandit.runtime.memory import AT_ONCE
 
@@ -78,9 +79,10 @@ class Likelihood:
         self._on_data = tuple(term.name for term in density.terms if term.on_data)
         seeds = {reward: 1.0}
         self.judged = tuple(
-            k for k, g in self._terms.items()
+            k
+            for k, g in self._terms.items()
             if k in self._on_data and Degrees([g], seeds).of(g) == math.inf
-        )  # fmt: skip
+        )
         edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
         self._fixed = {k for k, e in edges.items() if all(map(free.isdisjoint, e))}
         decisive = set[Graph]().union(*(above for e in edges.values() for above in e))
@@ -272,12 +274,9 @@ class Likelihood:
     def _compiled(self, names: Iterable[str]) -> Compiled:
         """Return some terms under many draws."""
         with COMPILE:
-            many: dict[Any, Any] = {
-                v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
-                for v in self._values
-            }
-            batches: Any = vectorize_graph([self._terms[k] for k in names], many)
-            return Compiled([*many.values(), *self._inputs], batches, PYTHON)
+            draws = many(self._values)
+            batches: Any = vectorize_graph([self._terms[k] for k in names], draws)
+            return Compiled([*draws.values(), *self._inputs], batches, PYTHON)
 
     @cached_property
     def _points(self) -> dict[str, np.ndarray]:
