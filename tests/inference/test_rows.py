@@ -10,8 +10,7 @@ from pytensor.compile.builders import OpFromGraph
 
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
-from bayesbandit.inference.graph_analysis.row_transfer import ALONG, CONSTANT, MIXED, SUM, Reach
-from bayesbandit.inference.graph_analysis.rows import Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, Rows
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 from tests.inference.declared import FAST
 

@@ -28,6 +28,7 @@ from bayesbandit.inference.base import (
     NotThisEngine,
     improper,
     matching,
+    refuse,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
 from bayesbandit.inference.exact.exponents import (
@@ -36,17 +37,67 @@ from bayesbandit.inference.exact.exponents import (
     possible,
     read_coefficients,
 )
-from bayesbandit.inference.exact.one_variable import ENGINE, check_mean_is, one_variable, refused
 from bayesbandit.inference.exact.reward_support import Door, telling, uncast
 from bayesbandit.inference.graph_analysis.degrees import Degrees
-from bayesbandit.inference.graph_analysis.density import Density, containers, read
+from bayesbandit.inference.graph_analysis.density import Density, containers, distribution, read
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
 from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, simplified
 from bayesbandit.inference.graph_analysis.scaling import Scaling
+from bayesbandit.inference.graph_analysis.transforms import ends
 
 if TYPE_CHECKING:
     import pymc as pm
+
+ENGINE = "conjugate"
+
+
+def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
+    """Return the refusal of a model that is not conjugate."""
+    return refuse(ENGINE, reason, of_rows)
+
+
+def one_variable(model: pm.Model) -> tuple[Any, float]:
+    """Return the one free variable, a number, and the upper bound of its support, whose lower one
+    is 0."""
+    if not model.free_RVs:
+        raise refused("the model has no free variable")
+    if len(model.free_RVs) > 1:
+        two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in model.free_RVs[:2])
+        raise refused(f"{two}: more than one variable")
+    [v] = model.free_RVs
+    if "arm" in containers(model):
+        raise refused(f"'{v.name}' ~ {distribution(v)}: the arms share the model")
+    label = f"'{v.name}' ~ {distribution(v)}"
+    if model.potentials:
+        raise refused(f"potential '{model.potentials[0].name}' beside the likelihood")
+    if not str(v.dtype).startswith("float"):
+        raise refused(f"{label}: discrete")
+    if v.type.ndim:
+        raise refused(f"{label}: not a scalar")
+    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
+        raise refused("missing rewards")
+    low, high = ends(v, model.rvs_to_transforms[v])
+    if low != 0.0 or high not in (1.0, math.inf):
+        raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
+    return v, high
+
+
+def check_mean_is(density: Density, value: Any) -> None:
+    """Refuse a mean reward that is not the variable itself, whatever the row."""
+    names = {v: (role,) for role, v in density.inputs.items()}
+    if data := Influence([density.mean], names).of(density.mean):
+        raise refused(f"'mean_reward': depends on the {' and the '.join(sorted(data))}")
+    degrees = Degrees([density.mean], {value: 1.0})
+    if why := degrees.fault(density.mean, most=1):
+        raise refused(f"'mean_reward': {why}")
+    found = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
+    ones = np.ones(2)
+    rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
+    for v in (0.0, 1.0):
+        if not (found(np.array(v), *rows)[0] == v).all():
+            raise refused(f"'mean_reward': is not '{value.name}' itself")
+
 
 FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits

@@ -9,23 +9,70 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from pytensor.graph.basic import Apply, Variable
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.inference.graph_analysis.operations import (
     COMPARISONS,
     ELEMENTWISE,
     MATRICES,
+    MOVES,
     SMOOTH,
+    bare,
     elementwise_name,
     exponent,
     kind,
+    number,
     operation,
     reduced_by,
 )
-from bayesbandit.inference.graph_analysis.positive import guards_support, keeps_positive
 from bayesbandit.inference.graph_analysis.walk import Walk
+
+
+def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
+    """Return whether a comparison is of what is positive with what is not, or of its logarithm with
+    an infinity."""
+    for subject, bound in (node.inputs, node.inputs[::-1]):
+        limit = number(bound)
+        if limit is None:
+            continue
+        inside: Any = bare(subject)
+        if math.isinf(limit) and (name := elementwise_name(inside)):
+            return name == "Log" and inside.owner.inputs[0] in positive
+        return limit <= 0 and subject in positive
+    return False
+
+
+def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
+    """Return whether a node is positive where `positive` ones, the weights and its constants
+    are."""
+
+    def sure(v: Variable) -> bool:
+        if isinstance(v, Constant):
+            return bool(np.all(v.data > 0.0))
+        return v in positive or (v.owner is None and v.name == "weight")
+
+    op, name = operation(node)
+    if isinstance(op, Elemwise):
+        name = elementwise_name(node.outputs[0])
+        if name in ("Exp", "Sigmoid", "Softplus", "Erfc"):
+            return True
+        if name == "Sub":
+            one, rest = number(node.inputs[0]), elementwise_name(node.inputs[1])
+            return one is not None and one >= 1.0 and rest == "Sigmoid"
+        if name == "Pow":
+            return sure(node.inputs[0])
+        kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
+        return name in kept and all(map(sure, node.inputs))
+    if isinstance(op, CAReduce):
+        return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
+    return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
+
 
 Outcome = float | str  # a degree, or why there is none
 
