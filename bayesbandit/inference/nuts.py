@@ -21,7 +21,7 @@ from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
 from bayesbandit.inference.graph_analysis.eligibility import discrete
-from bayesbandit.inference.pymc_model.data import at_start, set_rows
+from bayesbandit.inference.pymc_model.template import at_start, set_rows
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -8,6 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,19 +45,45 @@ from bayesbandit.inference.graph_analysis.density import (
 from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
-from bayesbandit.inference.lru import Kept
 from bayesbandit.inference.nuts import Nuts
-from bayesbandit.inference.pymc_model.data import set_rows
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.prior import PriorDraws
-from bayesbandit.inference.pymc_model.template import reads_rows, template
+from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
+
+
+class Kept[T]:
+    """At most `most` things, of at most `room` bytes together; at least one."""
+
+    def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
+        self.most, self.room, self.size = most, room, size
+        self._things: OrderedDict[Any, T] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
+
+    def get(self, key: Any) -> T | None:
+        """Return the thing of this key."""
+        return self._things.get(key)
+
+    def keep(self, key: Any, thing: T) -> None:
+        """Keep a thing, and forget those for which there is no room."""
+        kept, sizes = self._things, self._sizes
+        if kept.get(key) is not thing:
+            kept[key], sizes[key] = thing, self.size(thing)
+        kept.move_to_end(key)
+        while len(kept) > 1 and (len(kept) > self.most or sum(sizes.values()) > self.room):
+            del sizes[kept.popitem(last=False)[0]]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._things.clear()
+        self._sizes.clear()
+
 
 KEPT_BYTES = 256_000_000  # bytes of their rows
 SAID = 5  # rewards that an error names

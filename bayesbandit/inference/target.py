@@ -23,7 +23,7 @@ from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.transforms import support
-from bayesbandit.inference.pymc_model.data import set_rows
+from bayesbandit.inference.pymc_model.template import set_rows
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.inference.algebra.monomials import Sum, Wall, constant
-from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Wall, constant
 
 SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NEQ": "NEQ"}
 

@@ -23,9 +23,8 @@ from bayesbandit.inference.algebra.branches import (
     lifted,
     switch,
 )
-from bayesbandit.inference.algebra.monomials import Sum
+from bayesbandit.inference.algebra.monomials import Leaves, Sum
 from bayesbandit.inference.algebra.places import joined, moves, performed, put, solved
-from bayesbandit.inference.algebra.terms import Leaves
 from bayesbandit.inference.graph_analysis.operations import operation, reduced_by
 from bayesbandit.inference.graph_analysis.walk import Walk
 

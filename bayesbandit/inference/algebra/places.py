@@ -13,8 +13,7 @@ import numpy as np
 from pytensor.graph.basic import Apply
 
 from bayesbandit.inference.algebra.branches import Inside, Value, lifted
-from bayesbandit.inference.algebra.monomials import Sum, Wall, constant
-from bayesbandit.inference.algebra.terms import Leaves, Term
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term, Wall, constant
 
 
 def performed(node: Apply, values: Sequence[Value]) -> list[Value]:

@@ -12,7 +12,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import beta, gamma
 
 from bayesbandit.inference.draws import Moments, Planned
-from bayesbandit.inference.exact.closed_form import Exact
+from bayesbandit.inference.exact.distributions import Exact
 
 
 @dataclass(frozen=True)

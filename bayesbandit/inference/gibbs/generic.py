@@ -17,8 +17,7 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Sum, constant, positive, real
-from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, constant, positive, real
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves

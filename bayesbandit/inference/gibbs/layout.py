@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesbandit.inference.algebra.monomials import Sum
-from bayesbandit.inference.algebra.terms import Leaves, Term
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 

@@ -17,8 +17,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Sum, positive, real
-from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, positive, real
 from bayesbandit.inference.gibbs.generic import Reading
 from bayesbandit.inference.gibbs.shrinkage import Monomial
 from bayesbandit.inference.graph_analysis.operations import kind, operation
