@@ -153,6 +153,12 @@ def improper(engine: str, reason: str) -> Improper:
     return Improper(Refusal(engine, reason, of_rows=True))
 
 
+class Own(threading.local):
+    """A thread's copy of a compiled function, once it has one."""
+
+    function: Any = None
+
+
 class Compiled:
     """A compiled graph of explicit inputs, without shared state.
 
@@ -168,11 +174,11 @@ class Compiled:
             self._function = pytensor.function(
                 list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
             )
-        self._own = threading.local()
+        self._own = Own()
         self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        function = getattr(self._own, "function", None)
+        function = self._own.function
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)

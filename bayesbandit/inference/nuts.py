@@ -31,11 +31,18 @@ TUNE, TUNE_WARM = 600, 200
 TRIAL = 20  # sweeps of the first run, which takes a second longer than the others
 SIZED = ("x", "contexts"), ("reward", "rewards")  # which may be too large for a gradient
 STATS = {  # nutpie's names to ArviZ's
-    "logp": "lp", "diverging": "diverging", "energy": "energy", "energy_error": "energy_error",
-    "max_energy_error": "max_energy_error", "depth": "tree_depth",
-    "maxdepth_reached": "reached_max_treedepth", "n_steps": "n_steps", "step_size": "step_size",
-    "step_size_bar": "step_size_bar", "mean_tree_accept": "acceptance_rate",
-}  # fmt: skip
+    "logp": "lp",
+    "diverging": "diverging",
+    "energy": "energy",
+    "energy_error": "energy_error",
+    "max_energy_error": "max_energy_error",
+    "depth": "tree_depth",
+    "maxdepth_reached": "reached_max_treedepth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "step_size_bar": "step_size_bar",
+    "mean_tree_accept": "acceptance_rate",
+}
 
 log = logging.getLogger("bayesbandit")
 
@@ -76,10 +83,16 @@ class Nuts:
             log.info("%s compiled in %.1f s", name, time.perf_counter() - began)
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int = 0, start: np.ndarray | None = None,
-        cores: int | None = None, target_accept: float = 0.9,
-    ) -> SampledDraws:  # fmt: skip
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int = 0,
+        start: np.ndarray | None = None,
+        cores: int | None = None,
+        target_accept: float = 0.9,
+    ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
         start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
@@ -95,10 +108,17 @@ class Nuts:
             tune = TUNE if start is None else TUNE_WARM
         try:
             tree = nutpie.sample(
-                compiled, draws=draws, tune=tune, chains=chains, cores=cores, seed=seed,
-                save_warmup=False, progress_bar=False, store_unconstrained=True,
+                compiled,
+                draws=draws,
+                tune=tune,
+                chains=chains,
+                cores=cores,
+                seed=seed,
                 target_accept=target_accept,
-            )  # fmt: skip
+                store_unconstrained=True,
+                save_warmup=False,
+                progress_bar=False,
+            )
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # a panic of nutpie's is no Exception

@@ -288,9 +288,15 @@ class Plan:
                 plan = (refused or plan.without)(error.refusal)
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
-    ) -> SampledDraws:  # fmt: skip
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int,
+        chains: int,
+        seed: int,
+        tune: int | None = None,
+        start: Any = None,
+        **knobs: Any,
+    ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
         forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
         knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
@@ -390,9 +396,13 @@ _plans: Kept[Plan] = Kept(64, KEPT_BYTES, _bytes)
 
 
 def _again(
-    model: Declaration, d: int, n_arms: int | None, engine: str,
-    rows: dict[str, np.ndarray] | None, before: str | None,
-) -> Plan:  # fmt: skip
+    model: Declaration,
+    d: int,
+    n_arms: int | None,
+    engine: str,
+    rows: dict[str, np.ndarray] | None,
+    before: str | None,
+) -> Plan:
     """Return a stored plan, made again; its declaration must build what it did."""
     built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:

@@ -30,9 +30,9 @@ class Inside:
         """Return that they are not."""
         if not self.single:
             raise Leaves("branch")
-        walls = ((i, high, np.inf) if low == -np.inf else (i, -np.inf, low)
-                 for i, low, high in self.walls)  # fmt: skip
-        return Inside(self.shape, tuple(walls), True)
+        above = [(i, high, np.inf) for i, low, high in self.walls if low == -np.inf]
+        below = [(i, -np.inf, low) for i, low, _ in self.walls if low > -np.inf]
+        return Inside(self.shape, (*above, *below), True)
 
 
 Value = Any  # an array, a Sum, or an Inside

@@ -37,9 +37,12 @@ class Reading:
     """
 
     def __init__(
-        self, density: Density, rest: Sequence[str], engine: str,
+        self,
+        density: Density,
+        rest: Sequence[str],
+        engine: str,
         between: Mapping[str, tuple[float, float]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.density, self.engine, self.between = density, engine, dict(between or {})
         self.rest = tuple(rest)
         self.block = tuple(k for k in density.values if k not in rest)
@@ -204,9 +207,13 @@ class Problem:
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
 
     def sample(
-        self, state: Mapping[str, np.ndarray], draws: int, tune: int, rng: np.random.Generator,
+        self,
+        state: Mapping[str, np.ndarray],
+        draws: int,
+        tune: int,
+        rng: np.random.Generator,
         names: Sequence[str],
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return a chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)

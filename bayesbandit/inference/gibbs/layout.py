@@ -263,9 +263,8 @@ def incidences(blocks: Sequence[Block], size: int) -> tuple[Array, ...]:
     slot = which.ravel() - slot_at[by_element]
     slot_exponent = values[pairs % max(len(values), 1)] if len(values) else np.zeros(0)
     term_at = np.searchsorted(by_element, np.arange(size + 1))
-    integers = (np.ascontiguousarray(a, dtype=np.int64) for a in (element_, element_at))
-    by, at = integers
-    return (
-        coef, by, exponent_, at, term_[order].astype(np.int64), slot.astype(np.int64),
-        term_at.astype(np.int64), slot_exponent, slot_at.astype(np.int64),
-    )  # fmt: skip
+    by, at, terms, slots, first_term, first_slot = (
+        np.ascontiguousarray(a, dtype=np.int64)
+        for a in (element_, element_at, term_[order], slot, term_at, slot_at)
+    )
+    return coef, by, exponent_, at, terms, slots, first_term, slot_exponent, first_slot

@@ -49,14 +49,11 @@ def recognised(
     quadratic: Quadratic, sigma2: Monomial, rows: Data, rng: np.random.Generator
 ) -> Shrinkage | None:
     """Return the kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None."""
-    shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
-    search = Search(quadratic, sigma2, rows, shapes)
+    search = Search(quadratic, sigma2, rows)
     if not search.monomial():
         return None
-    points = [
-        {k: np.exp(rng.uniform(-width, width, s)) for k, s in shapes.items()}
-        for width in (1.0, FAR) for _ in range(POINTS)
-    ]  # fmt: skip
+    widths = [1.0] * POINTS + [FAR] * POINTS
+    points = [{k: np.exp(rng.uniform(-w, w, s)) for k, s in search.shapes.items()} for w in widths]
     logs = [search.log_density(point) for point in points]
     if any(log is None for log in logs):
         return None
@@ -69,11 +66,9 @@ def recognised(
 class Search:
     """A model's σ² and prior precisions as monomials, and its prior by regression."""
 
-    def __init__(
-        self, quadratic: Quadratic, sigma2: Monomial, rows: Data,
-        shapes: Mapping[str, tuple[int, ...]],
-    ) -> None:  # fmt: skip
-        self.quadratic, self.sigma2, self.shapes = quadratic, sigma2, shapes
+    def __init__(self, quadratic: Quadratic, sigma2: Monomial, rows: Data) -> None:
+        self.quadratic, self.sigma2 = quadratic, sigma2
+        self.shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
         self.row = part(rows, slice(0, 1))
         self.location: np.ndarray | None = None
 
@@ -166,14 +161,11 @@ class Search:
                 powers = {1.0, -1.0, 2.0, -2.0} if common else {1.0}
             if common not in follows and common and (mixing or not local):
                 continue  # only the Laplace's rate is apart from the precisions
-            for scaled, power, of_local, of_common in itertools.product(
-                choices, sorted(powers), signs if mixing else signs[:1],
-                signs if common_mixing else signs[:1],
-            ):  # fmt: skip
-                yield Roles(
-                    self.noise, (*local, "")[0], (*mixing, "")[0], common, common_mixing,
-                    scaled, power, of_local, of_common,
-                )  # fmt: skip
+            names = self.noise, (*local, "")[0], (*mixing, "")[0], common, common_mixing
+            of_local = signs if mixing else signs[:1]
+            of_common = signs if common_mixing else signs[:1]
+            for rest in itertools.product(choices, sorted(powers), of_local, of_common):
+                yield Roles(*names, *rest)
 
     def fitted(self, roles: Roles, points: list[Values], logs: np.ndarray) -> Shrinkage | None:
         """Return the kernel's prior for these roles, or None where the regression on the first
@@ -271,11 +263,26 @@ class Search:
                 return None
         fixed = np.where(self.moving, np.nan, self.precision.factor)
         made = gibbs.declare(
-            self.quadratic.dim, kind, fixed=fixed, scaled=roles.scaled, gamma=gamma,
-            half_cauchy=half_cauchy, noise=inverse_gamma,
-        )  # fmt: skip
+            self.quadratic.dim,
+            kind,
+            fixed=fixed,
+            scaled=roles.scaled,
+            gamma=gamma,
+            half_cauchy=half_cauchy,
+            noise=inverse_gamma,
+        )
         assert self.location is not None
         return Shrinkage(
-            self.quadratic, made, self.location, self.sigma2, roles.noise, self.precision,
-            roles.local, local_mixed, roles.common, roles.power, lambda2, common_mixed,
-        )  # fmt: skip
+            self.quadratic,
+            made,
+            self.location,
+            self.sigma2,
+            roles.noise,
+            self.precision,
+            roles.local,
+            local_mixed,
+            roles.common,
+            roles.power,
+            lambda2,
+            common_mixed,
+        )

@@ -38,11 +38,22 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
     shifted, rate, term, along, slot, exponents, stretch, own, lift = columns
     linear = np.array([float(r) * len(o) for r, o in zip(stretch, own, strict=True)])
     return Moves(
-        joined(shifted, np.int64), joined(rate), ends(shifted), joined(term, np.int64),
-        joined(along), np.concatenate([np.zeros((0, 3), np.int64), *slot]), ends(term),
-        joined(exponents), ends(exponents), linear, np.array([float(r) for r in stretch]),
-        joined(own, np.int64), ends(own), joined(lift), ends(lift),
-    )  # fmt: skip
+        joined(shifted, np.int64),
+        joined(rate),
+        ends(shifted),
+        joined(term, np.int64),
+        joined(along),
+        np.concatenate([np.zeros((0, 3), np.int64), *slot]),
+        ends(term),
+        joined(exponents),
+        ends(exponents),
+        linear,
+        np.array([float(r) for r in stretch]),
+        joined(own, np.int64),
+        ends(own),
+        joined(lift),
+        ends(lift),
+    )
 
 
 def loses_digits(layout: Layout) -> bool:
@@ -122,9 +133,16 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
     distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
     shifted = np.flatnonzero(speed)
     return (
-        shifted, speed[shifted], term, along[term], slot.reshape(exponents.shape),
-        distinct, np.array(r), own, R,
-    )  # fmt: skip
+        shifted,
+        speed[shifted],
+        term,
+        along[term],
+        slot.reshape(exponents.shape),
+        distinct,
+        np.array(r),
+        own,
+        R,
+    )
 
 
 def right_inverse(L: Array) -> Array | None:

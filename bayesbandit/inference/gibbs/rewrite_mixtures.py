@@ -76,7 +76,7 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
         model_free_rv,
         model_from_fgraph,
         model_observed_rv,
-    )  # fmt: skip
+    )
 
     row = row_dimension(model)
     graph, _ = graph_of(model)

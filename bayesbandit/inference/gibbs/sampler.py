@@ -111,10 +111,15 @@ class Gibbs(GaussianBlock):
     # ---- sampling --------------------------------------------------------------------------------
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
-        start: Sequence[Position] | None = None, generic: bool = False,
-    ) -> SampledDraws:  # fmt: skip
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None,
+        generic: bool = False,
+    ) -> SampledDraws:
         """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
         role.
 
@@ -240,10 +245,8 @@ def match(model: pm.Model) -> Gibbs:
         whole = problem(reading, (own["x"], own["reward"], weight, arm))
     except NotThisEngine as error:
         raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
-    form = Form(
-        "statistics of conditional posteriors do not add up", False, features(quadratic),
-        None, trial(density, ROWS),
-    )  # fmt: skip
+    why = "statistics of conditional posteriors do not add up"
+    form = Form(why, False, features(quadratic), None, trial(density, ROWS))
     kernel, sigma2 = None, None
     if not (apart.by_row or whole.layout.walled):
         sigma2 = scalar_noise(reading)

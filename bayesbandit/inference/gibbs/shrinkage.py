@@ -141,8 +141,13 @@ class Shrinkage:
         return precision, b / sigma2 + precision @ self.location
 
     def sample(
-        self, problem: Problem, state: Values, draws: int, tune: int, rng: np.random.Generator,
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
+        self,
+        problem: Problem,
+        state: Values,
+        draws: int,
+        tune: int,
+        rng: np.random.Generator,
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return a chain of all variables (draws, *shape), and where it ends."""
         chain = self._begin(state, rng)
         if tune:

@@ -45,10 +45,14 @@ class Augmented:
         self.names, self.shapes = glm.block.names, glm.block.shapes
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
         start: Sequence[Position] | None = None,
-    ) -> SampledDraws:  # fmt: skip
+    ) -> SampledDraws:
         """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
         role.
 

@@ -61,9 +61,13 @@ class Regression:
         return data[2] if self.weighted else np.ones(len(data[0]))
 
     def mode(
-        self, z: np.ndarray, offset: np.ndarray, reward: np.ndarray, power: np.ndarray,
+        self,
+        z: np.ndarray,
+        offset: np.ndarray,
+        reward: np.ndarray,
+        power: np.ndarray,
         start: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         """Return φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows
         with η = z φ + offset, rewards and powers of their likelihoods (n,).
 

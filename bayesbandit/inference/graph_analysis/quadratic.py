@@ -212,19 +212,19 @@ class Quadratic:
 
     def prior(self, given: Given = ()) -> Natural:
         """Return natural parameters of the prior by itself, which no row enters."""
-        slopes, shift = affine(lambda Z: self.prior_slopes(Z, given), self.dim)
+        rest = [np.asarray(v, dtype=np.float64) for v in given]
+
+        def gradients(Z: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(self._prior_at(Z, *rest)[0], Z.shape)
+
+        slopes, shift = affine(gradients, self.dim)
         constant = float(self.prior_values(np.zeros((1, self.dim)), given)[0])
         return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant)
 
-    def prior_slopes(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
-        """Return gradients (S, D) of the prior at Z (S, D)."""
-        slopes, _ = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
-        return np.broadcast_to(slopes, Z.shape)
-
     def prior_values(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
         """Return log densities (S,) of the prior at Z (S, D)."""
-        _, values = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
-        return np.broadcast_to(values, len(Z))
+        rest = [np.asarray(v, dtype=np.float64) for v in given]
+        return np.broadcast_to(self._prior_at(Z, *rest)[1], len(Z))
 
     @cached_property
     def _prior_at(self) -> Compiled:
