@@ -77,9 +77,9 @@ class Normal:
 class Target:
     """The posterior of a model of continuous variables, given rows.
 
-    dim: D, how many numbers there are to draw. shapes: of the declared variables, by name.
-    constraints: between which numbers each of them lies. rows: x (n, d), reward, weight, arm (n,),
-    by role. model: the PyMC model.
+    dim: D, how many numbers there are to draw. start: a point (D,) to start from. shapes: of the
+    declared variables, by name. constraints: between which numbers each of them lies. rows: x
+    (n, d), reward, weight, arm (n,), by role. model: the PyMC model.
     """
 
     def __init__(self, model: pm.Model) -> None:
@@ -88,18 +88,18 @@ class Target:
         self.constraints = {
             str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
         }
+        self.start = self._begin()
         self.dim = len(self.start)
         self.rows: Mapping[str, np.ndarray] = {}
 
     def on(self, rows: Mapping[str, np.ndarray]) -> Target:
         """Put other rows in the place of those that it has."""
         set_rows(self.model, rows)
-        self.rows = rows
+        self.rows, self.start = rows, self._begin()
+        self.dim = len(self.start)
         return self
 
-    @property
-    def start(self) -> np.ndarray:
-        """A point (D,) where an engine may start."""
+    def _begin(self) -> np.ndarray:
         point = self.model.initial_point()
         values = [self.model.rvs_to_values[v] for v in self.model.free_RVs]
         return np.concatenate([np.zeros(0), *(np.ravel(point[v.name]) for v in values)])
