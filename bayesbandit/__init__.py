@@ -68,12 +68,12 @@ _HOME = {
     "Study": "experiments.study",
     "History": "history",
 }
-_ROOMS = ("environments", "evaluation", "ope", "plots")
+_ROOMS = ("engines", "environments", "evaluation", "ope", "plots")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
-    from bayesbandit import environments, evaluation, ope, plots
+    from bayesbandit import engines, environments, evaluation, ope, plots
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.bandit.decision import Decision
     from bayesbandit.bandit.player import Choice, Player

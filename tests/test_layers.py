@@ -16,7 +16,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"kernels"},
     {"history", "predictions", "environments", "declaring"},
     {"inference"},
-    {"model"},
+    {"model", "engines"},
     {"posteriors"},
     {"beliefs"},
     {"policies"},

@@ -10,7 +10,7 @@ import pytest
 import bayesbandit as bb
 
 DOCS = Path(__file__).parents[1] / "docs"
-ROOMS = ("environments", "evaluation", "ope", "plots")
+ROOMS = ("engines", "environments", "evaluation", "ope", "plots")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
 PAGES = [page for page in DOCS.rglob("*.md") if "api" not in page.parts]
 

@@ -11,7 +11,7 @@ from bayesbandit.declaring import gallery
 from bayesbandit.runtime import plugins
 from tests.nouns import RECIPE, RECIPES
 
-LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 120, "study": 25}
+LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 25, "study": 25}
 
 
 @pytest.mark.parametrize("name", LINES)

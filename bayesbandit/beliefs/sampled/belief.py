@@ -16,14 +16,14 @@ from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
-from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
+from bayesbandit.runtime.one_thread import one_thread
 
 Array = np.ndarray
 
@@ -82,21 +82,16 @@ class SampledBelief(ByDraws):
             chain.served += n
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds, by the next engine where one refuses these."""
+        """Draw again from all rounds, by the next engine where one refuses these."""
         with one_thread():
-            while True:
-                try:
-                    return self._sample(g, n)
-                except NotThisEngine as error:
-                    if self.spec.engine not in ("auto", "exact"):
-                        raise
-                    self._without(error.refusal)
-                    self.chains = [replace(chain, state=None) for chain in self.chains]
+            self.plan.answered(lambda _: self._sample(g, n), self._without)
 
-    def _without(self, refusal: Refusal) -> None:
+    def _without(self, refusal: Refusal) -> Plan:
         self.plan = self.plan.without(refusal)
         self.refused = (*self.refused, refusal)
         self.plan.prepare()
+        self.chains = [replace(chain, state=None) for chain in self.chains]
+        return self.plan
 
     def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
@@ -111,10 +106,10 @@ class SampledBelief(ByDraws):
             if n == 0:
                 values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
-                known = in_closed_form(self.plan, rows)
+                known = self.plan.posterior(rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
-                check_proper(self.plan, rows)
+                self.plan.check_proper(rows)
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
                 self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
@@ -178,7 +173,7 @@ class SampledBelief(ByDraws):
     def admit(self, x: Array, arm: Array, reward: Array) -> None:
         """Refuse rewards that are impossible under the model: there would be no posterior."""
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-        check_possible(self.plan, rows, [chain.values for chain in self.chains])
+        self.plan.check_possible(rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
         """Nothing yet: draws are renewed when they are asked for."""
@@ -256,6 +251,6 @@ class SampledBelief(ByDraws):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
-        self.chains = restored(state, len(self.chains))
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))
+        self.chains = restored(state, len(self.chains))

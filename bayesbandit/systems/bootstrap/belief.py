@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
-from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.systems.bootstrap.replicates import (

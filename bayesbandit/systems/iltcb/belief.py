@@ -13,8 +13,8 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.inference.base import one_thread
 from bayesbandit.predictions import Alpha, Prediction
+from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
