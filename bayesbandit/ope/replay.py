@@ -195,28 +195,28 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
 
 def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any]:
     """The matched rounds' places, and the bandit after them."""
-    names, matched = log.arm.tolist(), []
-    limited = log.available is not None and not log.available.all()
-    own = deepcopy(bandit)
+    names, matched, could = log.arm.tolist(), [], _could(log, bandit)
+    own: Any = deepcopy(bandit)
     if isinstance(own, Bandit):
         own.encoder = None  # the contexts of a log are numbers by now
-    elif limited:
-        raise TypeError(f"not all arms could always be taken: {shown(bandit)} must be a bb.Bandit")
     for t in kept.tolist():
-        if isinstance(own, Bandit):
-            twin = forks.fork(own)
-            could = (
-                [a for a in own.arms if log.available[t, log.arms.index(a)]] if limited else None
-            )
-            decision = twin.choose(log.x[t], could)
-        else:
-            twin = deepcopy(own)
-            decision = twin.choose(log.x[t])
+        twin: Any = forks.fork(own) if isinstance(own, Bandit) else deepcopy(own)
+        among = () if could is None else ([a for a in own.arms if could[t, log.arms.index(a)]],)
+        decision = twin.choose(log.x[t], *among)
         if decision.arm == names[t]:
             twin.observe(decision, float(log.reward[t]))
             own = twin
             matched.append(t)
     if isinstance(own, Bandit):
         own = own.copy()  # with a lock of its own
-        own.encoder = bandit.encoder
+        own.encoder = bandit.encoder if isinstance(bandit, Bandit) else None
     return np.array(matched, dtype=np.int64), own
+
+
+def _could(log: Log, bandit: Player) -> np.ndarray | None:
+    """Which arms could be taken (n, K); None: always all."""
+    if log.available is None or log.available.all():
+        return None
+    if not isinstance(bandit, Bandit):
+        raise TypeError(f"not all arms could always be taken: {shown(bandit)} must be a bb.Bandit")
+    return log.available
