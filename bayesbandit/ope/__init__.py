@@ -3,6 +3,7 @@
 from bayesbandit.ope.check import Check, check
 from bayesbandit.ope.estimate import Estimate, estimate
 from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
+from bayesbandit.ope.logs.files import read_log
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.monitor import Monitor
 from bayesbandit.ope.replay import Replay, replay
@@ -10,5 +11,5 @@ from bayesbandit.ope.sequences import Sequence
 
 __all__ = [
     "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Replay", "Sequence", "check",
-    "estimate", "evaluate", "replay",
+    "estimate", "evaluate", "read_log", "replay",
 ]  # fmt: skip
