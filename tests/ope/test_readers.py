@@ -76,7 +76,7 @@ def test_answers_of_rank_and_rewards(tmp_path):
     assert log.arm.tolist() == ["pasta", "salad", "pasta"]
     assert log.reward.tolist() == [1.0, -1.0, 0.5]
     assert log.propensity.tolist() == [0.8, 0.8, 0.2]
-    assert set(log.features) == {"time=night", "user.tall"}
+    assert set(log.features) == {"time=other", "user.tall"}  # "noon" is there once
     assert np.isnan(read_log(path, rewards={"1": 1.0}).reward[1])
 
 
