@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "Bandit": "bandits.bandit",
-    "Decision": "bandits.decision",
-    "BLTS": "bandits.presets.linear",
-    "BLUCB": "bandits.presets.linear",
-    "BayesianLassoTS": "bandits.presets.bayesian_lasso",
-    "BayesianLassoUCB": "bandits.presets.bayesian_lasso",
-    "BootstrapLassoTS": "bandits.presets.bootstrap",
-    "BootstrapLassoUCB": "bandits.presets.bootstrap",
-    "BootstrapRidgeTS": "bandits.presets.bootstrap",
-    "BootstrapRidgeUCB": "bandits.presets.bootstrap",
-    "ForestTS": "bandits.presets.forest",
-    "ForestUCB": "bandits.presets.forest",
-    "ILTCB": "bandits.presets.theory",
-    "LinGreedy": "bandits.presets.linear",
-    "LinTS": "bandits.presets.linear",
-    "LinUCB": "bandits.presets.linear",
-    "PolicyTreeTS": "bandits.presets.policy_tree",
-    "PolicyTreeUCB": "bandits.presets.policy_tree",
-    "SuperBLUCB": "bandits.presets.theory",
-    "SuperLinUCB": "bandits.presets.theory",
+    "Bandit": "bandit.bandit",
+    "Decision": "bandit.decision",
+    "BLTS": "bandit.presets.linear",
+    "BLUCB": "bandit.presets.linear",
+    "BayesianLassoTS": "bandit.presets.bayesian_lasso",
+    "BayesianLassoUCB": "bandit.presets.bayesian_lasso",
+    "BootstrapLassoTS": "bandit.presets.bootstrap",
+    "BootstrapLassoUCB": "bandit.presets.bootstrap",
+    "BootstrapRidgeTS": "bandit.presets.bootstrap",
+    "BootstrapRidgeUCB": "bandit.presets.bootstrap",
+    "ForestTS": "bandit.presets.forest",
+    "ForestUCB": "bandit.presets.forest",
+    "ILTCB": "bandit.presets.theory",
+    "LinGreedy": "bandit.presets.linear",
+    "LinTS": "bandit.presets.linear",
+    "LinUCB": "bandit.presets.linear",
+    "PolicyTreeTS": "bandit.presets.policy_tree",
+    "PolicyTreeUCB": "bandit.presets.policy_tree",
+    "SuperBLUCB": "bandit.presets.theory",
+    "SuperLinUCB": "bandit.presets.theory",
     "Encoder": "tables.encoder",
     "Prior": "declaring.priors",
     "RewardModel": "model",
@@ -38,11 +38,11 @@ _HOME = {
     "load_model": "model",
     "Ridge": "beliefs.linear",
     "Shared": "beliefs.shared.belief",
-    "InversePropensity": "balance.propensity",
-    "Unweighted": "balance.propensity",
-    "KernelBalance": "balance.kernel",
-    "ResidualBalance": "balance.residual",
-    "balance_table": "balance.table",
+    "InversePropensity": "weighting.propensity",
+    "Unweighted": "weighting.propensity",
+    "KernelBalance": "weighting.kernel",
+    "ResidualBalance": "weighting.residual",
+    "balance_table": "weighting.table",
     "Boltzmann": "policies",
     "EpsilonGreedy": "policies",
     "Greedy": "policies",
@@ -50,16 +50,16 @@ _HOME = {
     "TopTwo": "policies",
     "UCB": "policies",
     "choice_probabilities": "policies",
-    "Balance": "balance.base",
+    "Balance": "weighting.base",
     "Belief": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
-    "Choice": "bandits.base",
-    "Player": "bandits.base",
+    "Choice": "bandit.player",
+    "Player": "bandit.player",
     "Policy": "policies",
-    "PoorDiagnostics": "engines.draws",
+    "PoorDiagnostics": "inference.draws",
     "Schedule": "schedule",
-    "savable": "bandits.saved.settings",
-    "Experiment": "experiment",
+    "savable": "bandit.storage.settings",
+    "Experiment": "experiments.experiment",
     "History": "history",
 }
 _ROOMS = ("environments", "evaluation", "ope", "plots")
@@ -68,35 +68,30 @@ __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
     from bayesbandit import environments, evaluation, ope, plots
-    from bayesbandit.balance.base import Balance
-    from bayesbandit.balance.kernel import KernelBalance
-    from bayesbandit.balance.propensity import InversePropensity, Unweighted
-    from bayesbandit.balance.residual import ResidualBalance
-    from bayesbandit.balance.table import balance_table
-    from bayesbandit.bandits.bandit import Bandit
-    from bayesbandit.bandits.base import Choice, Player
-    from bayesbandit.bandits.decision import Decision
-    from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
-    from bayesbandit.bandits.presets.bootstrap import (
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.bandit.decision import Decision
+    from bayesbandit.bandit.player import Choice, Player
+    from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
+    from bayesbandit.bandit.presets.bootstrap import (
         BootstrapLassoTS,
         BootstrapLassoUCB,
         BootstrapRidgeTS,
         BootstrapRidgeUCB,
     )
-    from bayesbandit.bandits.presets.forest import ForestTS, ForestUCB
-    from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-    from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
-    from bayesbandit.bandits.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
-    from bayesbandit.bandits.saved.settings import savable
+    from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
+    from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+    from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
+    from bayesbandit.bandit.storage.settings import savable
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.beliefs.shared.belief import Shared
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
-    from bayesbandit.engines.draws import PoorDiagnostics
-    from bayesbandit.experiment import Experiment
+    from bayesbandit.experiments.experiment import Experiment
     from bayesbandit.history import History
+    from bayesbandit.inference.draws import PoorDiagnostics
     from bayesbandit.model import RewardModel, load_model, reward_model
     from bayesbandit.policies import (
         UCB,
@@ -111,6 +106,11 @@ if TYPE_CHECKING:
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.schedule import Schedule
     from bayesbandit.tables.encoder import Encoder
+    from bayesbandit.weighting.base import Balance
+    from bayesbandit.weighting.kernel import KernelBalance
+    from bayesbandit.weighting.propensity import InversePropensity, Unweighted
+    from bayesbandit.weighting.residual import ResidualBalance
+    from bayesbandit.weighting.table import balance_table
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """`python -m bayesbandit`: the command line."""
 
-from bayesbandit.cli import app
+from bayesbandit.cli.app import app
 
 app()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name, Names, name_array
-from bayesbandit.kernels.chances import chances
+from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.rules import (
     ARM,
     EPSILON_GREEDY,
@@ -22,7 +22,7 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
-from bayesbandit.machine.compiling import interpreted
+from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,7 @@ class Layout:
 
 
 def unheld[N: (int, float)](count: N) -> N:
-    """A count of which a minus says that it is held, as it was before (see `bandits/forks.py`)."""
+    """Return a count without the minus that holds it (see `bandit/transactions.py`)."""
     return count if count >= 0 else -1 - count
 
 
@@ -117,8 +117,8 @@ class History:
     `rows` (…, width) begins with old rounds that no longer count and goes on with those kept; what
     stands behind them is free. New rounds only ever go there, so that a `fork` costs nothing.
     Others may log meanwhile: what is read is of one moment, and of a `fork` always of the same.
-    `count` has the rows in use (−1 less these while they are held, see `bandits/forks.py`), the
-    rounds observed so far, kept or not, and the limit (−1: none): an array, for the compiled
+    `count` has the rows in use (−1 less these while they are held, see `bandit/transactions.py`),
+    the rounds observed so far, kept or not, and the limit (−1: none): an array, for the compiled
     functions that log.
     """
 

@@ -35,7 +35,7 @@ class RewardModel(Declaration):
 
     def explain(self, n_features: int, n_arms: int | None = None) -> str:
         """The engine that the model gets, and one line for each faster one saying why not."""
-        from bayesbandit.engines.plan import explain  # loads PyMC
+        from bayesbandit.inference.plan import explain  # loads PyMC
 
         return explain(self, n_features, n_arms)
 

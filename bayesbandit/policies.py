@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
 from bayesbandit.checks import LARGEST, SIZES, declares, finite, floats, number, shown, sums
-from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 

@@ -207,7 +207,7 @@ towards the median, so that the posterior's spread is {squeeze:g} of what it was
 positive variables): where it is small, so large an error would have been found. It is below
 {level:g} in {seen} of {cases} rows; more data sets look closer (`--engine gibbs --datasets 1000`).
 Engines told a wrong prior or noise, or given no weights, do fail
-(`tests/engines/test_calibration.py`).
+(`tests/inference/test_calibration.py`).
 
 **How to read it.** `lag-1` is the largest rank correlation of neighbouring draws kept, averaged
 over data sets: ranks among dependent draws are not uniform even of a right sampler, so it should be

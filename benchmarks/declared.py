@@ -30,7 +30,7 @@ def said(values: list[float], unit: str = "") -> str:
 
 def plan(repeats: int) -> Iterator[tuple[str, str]]:
     """Plan and build of ridge regressions that no plan is kept of."""
-    from bayesbandit.engines.plan import plan as planned
+    from bayesbandit.inference.plan import plan as planned
 
     rng = np.random.default_rng(0)
     x, r = rng.normal(size=(100, 20)), rng.normal(size=100)
@@ -75,7 +75,7 @@ def refit(repeats: int) -> Iterator[tuple[str, str]]:
     """A later run of NUTS on other rows against the sampling alone."""
     import nutpie
 
-    from bayesbandit.engines.plan import plan as planned
+    from bayesbandit.inference.plan import plan as planned
 
     rng = np.random.default_rng(0)
     model, d = bb.load_model("logistic"), 10

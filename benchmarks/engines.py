@@ -19,9 +19,9 @@ import pymc as pm
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.plan import plan
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.plan import plan
 
 N, D, K = 200, 5, 3
 DRAWS = {"gibbs": 20_000, "nuts": 2000}

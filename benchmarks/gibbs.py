@@ -24,7 +24,7 @@ from numba.extending import get_cython_function_address
 from threadpoolctl import threadpool_limits
 
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.engines.plan import plan
+from bayesbandit.inference.plan import plan
 from bayesbandit.kernels.algebra import cholesky, dense
 from bayesbandit.kernels.gibbs import mixture as gibbs
 from bayesbandit.model import load_model

@@ -17,7 +17,7 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.engines.plan import plan
+from bayesbandit.inference.plan import plan
 
 D, K, WARM, STEPS = 10, 3, 1000, 3000
 RNG = np.random.default_rng(0)

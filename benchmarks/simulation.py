@@ -20,8 +20,8 @@ from scipy import stats
 from uniformity import DRAWS, uniformity
 
 import bayesbandit as bb
-from bayesbandit.engines.plan import plan
-from bayesbandit.engines.registry import candidates
+from bayesbandit.inference.plan import plan
+from bayesbandit.inference.registry import candidates
 
 SQUEEZE = 0.8  # the spread of the control's draws about their median, beside the engine's
 QUICK = "FAST_COMPILE"

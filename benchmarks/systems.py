@@ -20,9 +20,9 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.balance.residual import residual_weights
 from bayesbandit.beliefs.mixture.optimisation import solve
 from bayesbandit.beliefs.mixture.oracle import LinearOracle
+from bayesbandit.weighting.residual import residual_weights
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1000, 20)) + 0.4

@@ -7,10 +7,10 @@ that the draws are of the posterior itself (Tierney, 1994, section 2.3.3).
 import numpy as np
 from scipy import stats
 
-from bayesbandit.engines.approximate import constrain, peak, set_rows
-from bayesbandit.engines.base import COMPILE, Engine, Refusal
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.registry import register
+from bayesbandit.inference.approximate import constrain, peak, set_rows
+from bayesbandit.inference.base import COMPILE, Engine, Refusal
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.registry import register
 
 DF, MOST = 5, 20  # degrees of freedom of the proposals; most numbers to draw
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 import bayesbandit as bb
-from bayesbandit.bandits.saved import storage
+from bayesbandit.bandit.storage import saving
 
 
 def _balanced(**settings):
@@ -88,7 +88,7 @@ def play(bandit, x, reward):
 
 def anatomy(bandit):
     """A bandit's whole state as text and the bytes of its arrays: equal if it is so bit for bit."""
-    meta, arrays = storage.state(bandit)
+    meta, arrays = saving.state(bandit)
     return repr(meta), {name: (a.shape, a.tobytes()) for name, a in arrays.items()}
 
 

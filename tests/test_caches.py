@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit
-from bayesbandit.machine import caches, locks
+from bayesbandit.runtime import caches, locks
 
 WORKS = "import bayesbandit as bb; b = bb.LinTS(2, 1); b.observe(b.choose([1.0]), 1.0); print(b.t)"
 
@@ -22,7 +22,7 @@ def test_it_starts_where_little_can_be_written(temporary, tmp_path):
     package = tmp_path / "site" / "bayesbandit"
     source = Path(bayesbandit.__file__).parent
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
-    file = package / "machine" / "caches.py"
+    file = package / "runtime" / "caches.py"
     told = f"    return {temporary} and str(folder).startswith({str(tmp_path / 'tmp')!r})\n"
     lines = file.read_text().split("    while not folder.exists():")
     file.write_text(lines[0] + told + "    while not folder.exists():" + lines[1])
@@ -123,7 +123,7 @@ def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
-    from bayesbandit.machine.compiling import njit
+    from bayesbandit.runtime.compiling import njit
 
     def save(self, key, data):
         raise OSError(30, "Read-only file system", "/opt/kernels")

@@ -13,10 +13,12 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import cli, console, evaluation, studies
-from bayesbandit.cli import app
-from bayesbandit.compared import verdict
-from bayesbandit.competitors import PLAYED, parse_bandit
+from bayesbandit import evaluation, studies
+from bayesbandit.cli import app as commands
+from bayesbandit.cli import report
+from bayesbandit.cli.app import app
+from bayesbandit.cli.data import verdict
+from bayesbandit.cli.players import PLAYED, parse_bandit
 from tests.cases import slow_but
 
 
@@ -241,7 +243,9 @@ def test_the_version_is_that_of_the_package():
 def test_titles_of_our_studies_are_read_and_not_run():
     for name in studies.own():
         assert studies.title(name) == studies.load(name).TITLE
-    code = "import sys; from bayesbandit.cli import app; app(['reproduce'], standalone_mode=False)"
+    code = (
+        "import sys; from bayesbandit.cli.app import app; app(['reproduce'], standalone_mode=False)"
+    )
     code += "; assert not any(m.startswith('bayesbandit.studies.') for m in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
@@ -254,7 +258,7 @@ def test_reproduce_alone_lists_the_studies():
 
 
 def test_a_column_has_the_same_digits_in_all_rows(capsys):
-    console.show(
+    report.show(
         pd.DataFrame({"z": [0.8, -15.8, np.inf], "n": [2, 3, 4], "k": ["a", None, "b"]}), ""
     )
     rows = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines()]
@@ -265,7 +269,7 @@ def test_a_column_has_the_same_digits_in_all_rows(capsys):
 def test_long_names_are_folded_and_not_cut_short(capsys):
     names = [f"mine.py:{'horseshoe' * 8}(alpha={alpha})" for alpha in (0.1, 0.2)]
     numbers = {f"column {i}": [0.1234, 0.2345] for i in range(5)}
-    console.show(pd.DataFrame({"bandit": names, **numbers}), "")
+    report.show(pd.DataFrame({"bandit": names, **numbers}), "")
     rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
     assert "".join(names) == "".join(row[0].strip() for row in rows if len(row) == 6)
 
@@ -285,13 +289,15 @@ def test_how_long_a_study_took(tmp_path):
     runs = pd.DataFrame(
         {"environment": ["a", "a", "b"], "bandit": ["x", "y", "x"], "replication": 0}
     )
-    assert cli.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
+    assert (
+        commands.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
+    )
 
 
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
-    assert cli.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
-    assert cli.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
+    assert commands.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
+    assert commands.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
 
 
 def test_an_unknown_study_is_named(tmp_path):
@@ -477,7 +483,7 @@ def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
 def test_beside_the_bandits_stands_what_is_none(compared):
     out, result = compared
     said = " ".join(result.output.split())
-    for name in ("(a random arm)", "(the best arm always)", "(ridge, nothing hidden)"):
+    for name in ("(a random arm)", "(the best arm always)", "(full-information ridge)"):
         assert name in said
     text = (out / "compare" / "table.md").read_text()
     assert "## Beside the bandits: normalised regret" in text

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from bayesbandit.kernels import chances, linear, rounds
+from bayesbandit.kernels import linear, propensities, rounds
 from bayesbandit.kernels.rules import BETA, TABULATED, THOMPSON, UCB
-from bayesbandit.machine.compiling import Kernel, njit, switches, without
+from bayesbandit.runtime.compiling import Kernel, njit, switches, without
 
 DOUBLED = True
 
@@ -79,9 +79,9 @@ def test_what_bandits_may_lack_is_reached(kernel):
 
 @pytest.mark.parametrize("kind", [THOMPSON, UCB, BETA])
 def test_a_rule_rules_out_the_others(kind):
-    assert set(chances.RULES) <= switches(chances.put_chances)
-    assert len(chances.ruled_out(kind)) == 2
-    assert len(chances.ruled_out(TABULATED)) == 3
+    assert set(propensities.RULES) <= switches(propensities.put_chances)
+    assert len(propensities.ruled_out(kind)) == 2
+    assert len(propensities.ruled_out(TABULATED)) == 3
 
 
 def test_rows_of_several_rules(rng):
@@ -94,9 +94,9 @@ def test_rows_of_several_rules(rng):
     tail[:] = 0.0
     tail[:, 0], tail[:, 1], tail[:, 2] = 1.0, [THOMPSON, UCB] * 4, 0.7
     every, own = np.empty((8, K)), np.empty(8)
-    chances.all_chances(rows, D, K, every)
-    chances.chances(rows, -1, D, K, own)
-    alone = [[chances.chance(row, k, D, K) for k in range(K)] for row in rows]
+    propensities.all_chances(rows, D, K, every)
+    propensities.chances(rows, -1, D, K, own)
+    alone = [[propensities.chance(row, k, D, K) for k in range(K)] for row in rows]
     np.testing.assert_array_equal(every, alone)
     np.testing.assert_array_equal(own, every[:, 1])
     np.testing.assert_allclose(every.sum(axis=1), 1.0, atol=1e-9)
@@ -105,9 +105,9 @@ def test_rows_of_several_rules(rng):
 def test_a_kernel_says_that_a_row_has_another_rule():
     row, out = np.zeros(1 + 3 * 2 + 7), np.empty(2)
     row[5:7], row[7 + 1] = np.inf, UCB
-    thompson = without(chances.put_chances, *chances.ruled_out(THOMPSON))
+    thompson = without(propensities.put_chances, *propensities.ruled_out(THOMPSON))
     assert not thompson(row, 0, 1, 2, out)
-    assert chances.put_chances(row, 0, 1, 2, out)
+    assert propensities.put_chances(row, 0, 1, 2, out)
 
 
 FIRST = """

@@ -15,8 +15,8 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.competitors import parse_player
-from bayesbandit.experiment import checkpoints, play, stream
+from bayesbandit.cli.players import parse_player
+from bayesbandit.experiments.experiment import checkpoints, play, stream
 from tests.cases import few
 from tests.players import Constant
 
@@ -278,7 +278,7 @@ class Always:
 RESUMED = """
 import sys
 import bayesbandit as bb
-from bayesbandit.competitors import parse_player
+from bayesbandit.cli.players import parse_player
 iris = bb.environments.bundled("iris")
 player = dict([parse_player(sys.argv[1])])
 bb.Experiment([iris], player, 5, 1).run(out=sys.argv[2], progress=False)

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import cli
-from bayesbandit.machine.files import replacing
+from bayesbandit.cli import app
+from bayesbandit.runtime.files import replacing
 from tests.cases import few, slow_but
 
 resource = pytest.importorskip("resource")  # there is none on Windows
@@ -75,18 +75,18 @@ def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     """The error is one line, though the run itself has ended well."""
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", "1",
             "--horizon", "20", "--out", str(tmp_path)]  # fmt: skip
-    assert CliRunner().invoke(cli.app, told).exit_code == 0
+    assert CliRunner().invoke(app.app, told).exit_code == 0
     table = tmp_path / "compare" / "table.csv"
     table.write_text("of before\n" * 999)
-    before, save = content(tmp_path), cli.save
+    before, save = content(tmp_path), app.save
 
     def full(*parts, **said):
         with full_after(size):
             save(*parts, **said)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "save", full)
-        result = CliRunner().invoke(cli.app, told)
+        patch.setattr(app, "save", full)
+        result = CliRunner().invoke(app.app, told)
     assert result.exit_code == 2
     assert "Error: [Errno 27]" in result.output
     after = content(tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 from tests.cases import few, slow_but
@@ -151,7 +151,7 @@ def test_a_knob_of_another_sampler_is_refused(knob):
         fit(declared.lasso, *declared.rows(), **knob)
 
 
-@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_sweeps_before_the_draws_are_thrown_away():
     """With one seed, 10 sweeps before 20 draws are the first 10 of 30."""
     rows = declared.rows()

@@ -33,7 +33,7 @@ def test_a_bandit_does_not_need_pymc():
 NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
     *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
     *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),
-    *("bayesbandit.environments", "bayesbandit.engines.plan", "bayesbandit.posteriors"),
+    *("bayesbandit.environments", "bayesbandit.inference.plan", "bayesbandit.posteriors"),
     *("bayesbandit.beliefs.forest", "bayesbandit.beliefs.tree", "bayesbandit.beliefs.ensemble"),
     *("bayesbandit.beliefs.mixture", "bayesbandit.beliefs.conjugate", "bayesbandit.evaluation"),
 )

@@ -9,8 +9,8 @@ from joblib.externals.loky import get_reusable_executor
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit import experiment as runner
-from bayesbandit.competitors import parse_model, parse_player
+from bayesbandit.cli.players import parse_model, parse_player
+from bayesbandit.experiments import experiment as runner
 from tests.cases import few
 
 IRIS = bb.environments.bundled("iris")

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit import studies
-from bayesbandit.cli import app
-from bayesbandit.competitors import parse_bandit
-from bayesbandit.machine import modules
+from bayesbandit.cli.app import app
+from bayesbandit.cli.players import parse_bandit
+from bayesbandit.runtime import user_modules
 from tests.cases import few
 
 IRIS = bb.environments.bundled("iris")
@@ -100,12 +100,12 @@ def packages(tmp_path, monkeypatch):
     }
     install(folder, "second-package", "2.0", both)
     monkeypatch.syspath_prepend(folder)
-    modules.installed.cache_clear()
-    modules._distributions.cache_clear()
+    user_modules.installed.cache_clear()
+    user_modules._distributions.cache_clear()
     yield folder
     for name in FILES:
         sys.modules.pop(name, None)
-    modules._distributions.cache_clear()
+    user_modules._distributions.cache_clear()
 
 
 def run(*arguments):

@@ -12,8 +12,8 @@ from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.stats import invgamma, norm
 
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.engines.draws import PoorDiagnostics, SampledDraws
-from bayesbandit.engines.plan import plan
+from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
+from bayesbandit.inference.plan import plan
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
@@ -288,7 +288,7 @@ def sensitivity(model, engine):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 @pytest.mark.parametrize("engine", slow_but(["gibbs"], ["exact_gaussian", "gibbs", "nuts"]))
 def test_prior_and_likelihood_are_power_scaled(engine):
     """ArviZ's sensitivity analysis takes the tree as it is, and finds the narrow prior."""

@@ -5,9 +5,9 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.engines import plan
-from bayesbandit.engines.kept import Kept
-from bayesbandit.machine.pytensor_lock import COMPILE
+from bayesbandit.inference import plan
+from bayesbandit.inference.lru import Kept
+from bayesbandit.runtime.pytensor_lock import COMPILE
 from tests import declarations as declared
 from tests.cases import slow_but
 

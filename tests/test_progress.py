@@ -9,7 +9,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.machine import progress
+from bayesbandit.runtime import progress
 
 
 class World:

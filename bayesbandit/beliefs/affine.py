@@ -16,9 +16,9 @@ from scipy.linalg import solve_triangular
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.engines.exact.distributions import Gaussian, StudentT
-from bayesbandit.engines.plan import Plan
-from bayesbandit.kernels import arm_row
+from bayesbandit.inference.exact.distributions import Gaussian, StudentT
+from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.rules import put_moments, spread
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -179,9 +179,11 @@ class AffineBelief(Belief):
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
         D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.noise or 1.0
-        G = arm_row.matrix(arm_row.G_of(arm, D), D)[:, :D] / (arm[arm_row.W_BAR] * noise)
+        G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / (
+            arm[ridge_state.W_BAR] * noise
+        )
         L = self.prior.cholesky
-        mean = self.prior.mean + self.whiten @ arm_row.theta_of(arm, D)
+        mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, D)
         return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:

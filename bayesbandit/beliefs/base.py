@@ -16,9 +16,9 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, declares, finite, floats, shown, sums
 from bayesbandit.kernels import rounds
-from bayesbandit.kernels.draws import winners
+from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.rules import put_moments
-from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.runtime.memory import AT_ONCE
 
 JOINT = 4096  # draws by which arms are compared, where nothing better is known
 
@@ -88,7 +88,7 @@ class Belief(Asked, Protocol):
         for i in range(0, len(x), step):
             part = slice(i, i + step)
             values = self._drawn(x[part])[:, :, which].transpose(1, 0, 2)
-            out[part] = winners.joint(widened(values, a[part], axis=1))
+            out[part] = by_draws.joint(widened(values, a[part], axis=1))
         return out
 
     def _drawn(self, x: np.ndarray) -> np.ndarray:

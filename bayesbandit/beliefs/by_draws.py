@@ -13,10 +13,10 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, moments_of, shared, widened
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
-from bayesbandit.kernels.best_arm import best_of_location_scale
-from bayesbandit.kernels.draws import winners
+from bayesbandit.kernels.prob_best import by_draws
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
-from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.runtime.memory import AT_ONCE
 
 IMPROPER = "the posterior is not proper before there are more rewards"
 SQUARABLE = 1e150  # the greatest size of a number whose square float64 holds
@@ -131,7 +131,9 @@ class ByDraws(Belief):
             return np.full(values.shape[:2], 1.0 / values.shape[1])
         values = widened(values, alpha, axis=2)
         return (
-            winners.joint(values.transpose(0, 2, 1)) if self.joint else winners.independent(values)
+            by_draws.joint(values.transpose(0, 2, 1))
+            if self.joint
+            else by_draws.independent(values)
         )
 
     def draw(

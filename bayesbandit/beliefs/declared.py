@@ -15,13 +15,13 @@ from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.built.digest import digest
-from bayesbandit.engines.built.stand_in import template
-from bayesbandit.engines.exact.conjugate import Conjugate
-from bayesbandit.engines.glm.regression import Regression
-from bayesbandit.engines.plan import Plan, plan
-from bayesbandit.engines.reading.influence import Influence
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.glm.regression import Regression
+from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.plan import Plan, plan
+from bayesbandit.inference.pymc_model.digest import digest
+from bayesbandit.inference.pymc_model.template import template
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from scipy.linalg import LinAlgError, cholesky
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.engines.exact.distributions import Gaussian, StudentT
-from bayesbandit.engines.plan import Plan
-from bayesbandit.kernels import arm_row
+from bayesbandit.inference.exact.distributions import Gaussian, StudentT
+from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels import ridge_state
 from bayesbandit.posteriors.posterior import Posterior
 
 
@@ -26,7 +26,7 @@ class GaussianBelief(LinearBelief):
         self.plan, self.place, D = plan, place, len(place)
         if (own := ridge(plan)) is not None:
             super().__init__(own, n_arms, plan.n_features, normalize)
-            self.precision = self.settings[arm_row.GRID] * np.eye(D)
+            self.precision = self.settings[ridge_state.GRID] * np.eye(D)
             return
         kind, prior = regression(plan, intercept=plan.n_features < D)
         column = np.argsort(place)
@@ -37,9 +37,9 @@ class GaussianBelief(LinearBelief):
     def known(self, k: int) -> Gaussian | StudentT:
         """The distribution of θ for arm k."""
         D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
-        G = arm_row.matrix(arm_row.G_of(arm, D), D)[:, :D] / arm[arm_row.W_BAR]
+        G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / arm[ridge_state.W_BAR]
         precision = ((G + self.precision) / noise)[np.ix_(self.place, self.place)]
-        mean = arm_row.theta_of(arm, D)[self.place]
+        mean = ridge_state.theta_of(arm, D)[self.place]
         return distribution(mean, precision, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
@@ -99,6 +99,6 @@ def distribution(
         ) from error
     if not plan.method.learns_noise:
         return Gaussian(mean, precision, root, np.nan)
-    shape = 0.5 * float(arm[arm_row.DF])
-    scale = shape * float(arm[arm_row.SIGMA2]) / noise
+    shape = 0.5 * float(arm[ridge_state.DF])
+    scale = shape * float(arm[ridge_state.SIGMA2]) / noise
     return StudentT(mean, precision, root, shape, scale, np.nan)

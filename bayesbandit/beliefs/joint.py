@@ -12,11 +12,11 @@ from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import shared
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.comparison import POINTS, quasi_random
-from bayesbandit.engines.plan import Plan
-from bayesbandit.kernels.draws import winners
+from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.rules import HUGE, put_moments, spread
-from bayesbandit.machine.memory import AT_ONCE
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.runtime.memory import AT_ONCE
 
 
 class JointBelief(AffineBelief):
@@ -150,5 +150,5 @@ def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -
         spreads = noise @ root[part].transpose(0, 2, 1)
         a = alpha if alpha.size == 1 else alpha[part]
         values = mean[part, None] + a[:, None, None] * np.clip(spreads, -HUGE, HUGE)
-        out[part] = winners.joint(values)
+        out[part] = by_draws.joint(values)
     return out

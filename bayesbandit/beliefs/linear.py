@@ -11,15 +11,15 @@ import numpy as np
 
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.checks import SIZES, integer, number, one_of
-from bayesbandit.kernels import arm_row
+from bayesbandit.kernels import ridge_state
 from bayesbandit.schedule import Schedule
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 RULES = {
-    "empirical_bayes": arm_row.EMPIRICAL_BAYES,
-    "rss/n": arm_row.RSS_N,
-    "rss": arm_row.RSS,
-    "nig": arm_row.NIG,
+    "empirical_bayes": ridge_state.EMPIRICAL_BAYES,
+    "rss/n": ridge_state.RSS_N,
+    "rss": ridge_state.RSS,
+    "nig": ridge_state.NIG,
 }
 TINY = 1e-6  # the floor under σ² of "rss/n" and "rss", where none is given
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
@@ -98,15 +98,15 @@ class Ridge:
         return n_features + bool(self.intercept)
 
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
-        """What the kernels take, as one array (kernels/arm_row.py says what stands where)."""
+        """What the kernels take, as one array (kernels/ridge_state.py says what stands where)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
             rule, value = RULES[self.variance], self.prior_rows
         else:
-            rule, value = arm_row.KNOWN_SIGMA2, float(self.variance)
+            rule, value = ridge_state.KNOWN_SIGMA2, float(self.variance)
         floor = self.floor
         if floor is None:
-            floor = 0.0 if rule == arm_row.EMPIRICAL_BAYES else TINY
+            floor = 0.0 if rule == ridge_state.EMPIRICAL_BAYES else TINY
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:
@@ -114,7 +114,7 @@ class Ridge:
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         return np.array([
             D, n_features if self.intercept == "unpenalised" else D, rule,
-            value if rule in (arm_row.EMPIRICAL_BAYES, arm_row.KNOWN_SIGMA2) else math.nan,
+            value if rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2) else math.nan,
             floor, *self.prior, float(normalize), -refit if isinstance(refit, float) else refit,
             self.folds if cv else 0, *grid,
         ])  # fmt: skip

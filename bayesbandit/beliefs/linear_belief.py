@@ -10,12 +10,12 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Snapshot
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot, WeightedRows
 from bayesbandit.checks import integer
-from bayesbandit.kernels import arm_row
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels import ridge_state
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import HUGE, spread, tail_at
-from bayesbandit.machine.compiling import interpreted, without
+from bayesbandit.runtime.compiling import interpreted, without
 
 
 def aligned(rows: int, width: int) -> np.ndarray:
@@ -32,7 +32,7 @@ class Regression(Protocol):
     def intercept(self) -> Any: ...
 
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
-        """What the kernels take (`kernels/arm_row.py`)."""
+        """What the kernels take (`kernels/ridge_state.py`)."""
         ...
 
 
@@ -59,11 +59,11 @@ class LinearBelief(Belief):
         self.settings = model.settings(n_features, normalize)
         if prior is not None:
             m, Lam = prior
-            self.settings[arm_row.PENALISED] = 0.0
+            self.settings[ridge_state.PENALISED] = 0.0
             parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
             self.settings = np.concatenate(parts)
-        folds = int(self.settings[arm_row.FOLDS])
-        self.arms = aligned(n_arms, arm_row.arm_width(self.n_columns, folds))
+        folds = int(self.settings[ridge_state.FOLDS])
+        self.arms = aligned(n_arms, ridge_state.arm_width(self.n_columns, folds))
         for arm in self.arms:
             self._begin(arm)
 
@@ -71,7 +71,7 @@ class LinearBelief(Belief):
         """An arm before any data; without a prior of its own in Python, so that nothing need be
         compiled."""
         begin: Any = kernel.initialise
-        has_prior = interpreted(arm_row.has_prior)(self.settings)
+        has_prior = interpreted(ridge_state.has_prior)(self.settings)
         (begin if has_prior else interpreted(begin))(arm, self.settings)
 
     def __repr__(self) -> str:
@@ -80,21 +80,21 @@ class LinearBelief(Belief):
     @property
     def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
-        return self.arms[:, arm_row.N]
+        return self.arms[:, ridge_state.N]
 
     @property
     def n_columns(self) -> int:
-        return int(self.settings[arm_row.D_])
+        return int(self.settings[ridge_state.D_])
 
     @property
     def sigma2(self) -> np.ndarray:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
-        return self.arms[:, arm_row.SIGMA2]
+        return self.arms[:, ridge_state.SIGMA2]
 
     @property
     def lam(self) -> np.ndarray:
         """The penalty λ of each arm (K,)."""
-        return self.arms[:, arm_row.LAM]
+        return self.arms[:, ridge_state.LAM]
 
     def design(self, x: np.ndarray) -> np.ndarray:
         """Contexts (n, d) with their constant column, where there is one: (n, D)."""
@@ -120,7 +120,7 @@ class LinearBelief(Belief):
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""
-        theta, d = self.arms[:, arm_row.HEAD : arm_row.HEAD + self.n_columns], x.shape[1]
+        theta, d = self.arms[:, ridge_state.HEAD : ridge_state.HEAD + self.n_columns], x.shape[1]
         return x @ theta[:, :d].T + theta[:, d:].sum(axis=1)
 
     def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,18 +167,18 @@ class LinearBelief(Belief):
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
-        P, sigma2 = arm_row.matrix(arm_row.P_of(arm, D), D)[:, :D], arm[arm_row.SIGMA2]
-        if arm[arm_row.ROOTED]:
+        P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
+        if arm[ridge_state.ROOTED]:
             P = P.T @ P
         weighted = None
         if rows is not None:
-            weight = rows["weight"] / arm[arm_row.W_BAR]
-            seen = int(arm[arm_row.N])
+            weight = rows["weight"] / arm[ridge_state.W_BAR]
+            seen = int(arm[ridge_state.N])
             weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), seen)
         return LinearPosterior(
-            arm_row.theta_of(arm, D).copy(),
+            ridge_state.theta_of(arm, D).copy(),
             np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
-            float(arm[arm_row.DF]),
+            float(arm[ridge_state.DF]),
             self.n_features,
             weighted=weighted,
         )
@@ -194,7 +194,7 @@ class LinearBelief(Belief):
         return self.design(x), 0.0, LinearBelief.posterior(self, 0)
 
     def snapshot(self) -> Snapshot:
-        core = arm_row.core_width(self.n_columns)
+        core = ridge_state.core_width(self.n_columns)
         return LinearSnapshot(self.arms[:, :core].copy(), self.settings)
 
     def recall(self, state: dict[str, np.ndarray]) -> Snapshot:

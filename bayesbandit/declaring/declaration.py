@@ -19,7 +19,7 @@ from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted
 from bayesbandit.declaring.observed import DATA as DATA
 from bayesbandit.declaring.observed import check_not_random, check_observed, tell_apart
-from bayesbandit.machine.pytensor_lock import COMPILE
+from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm

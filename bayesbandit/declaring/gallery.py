@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.machine.source import hides, module_of, offer, plugin, plugins, said
+from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import integer
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.evaluation.results import seed_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import integer
 from bayesbandit.environments.base import Environment
 

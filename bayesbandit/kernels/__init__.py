@@ -1,7 +1,7 @@
 """Compiled leaf functions, and where they are kept between two runs."""
 
-from bayesbandit.machine.caches import settle
-from bayesbandit.machine.waiting import listen
+from bayesbandit.runtime.caches import settle
+from bayesbandit.runtime.compile_notice import listen
 
 settle()
 listen()

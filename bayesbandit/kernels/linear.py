@@ -1,4 +1,4 @@
-"""One arm's weighted ridge regression, kept in one row of numbers (`kernels/arm_row.py`).
+"""One arm's weighted ridge regression, kept in one row of numbers (`kernels/ridge_state.py`).
 
 B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. How an update keeps its digits: `kernels/rank_one.py`.
 Arguments are trusted: who calls these functions has checked them.
@@ -16,7 +16,9 @@ from bayesbandit.kernels.algebra.dense import (
     solve,
 )
 from bayesbandit.kernels.algebra.rank_one import rank_one, rank_one_of_root, take_root
-from bayesbandit.kernels.arm_row import (
+from bayesbandit.kernels.penalised.folds import cross_validated
+from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.kernels.ridge_state import (
     D_,
     DF,
     DUE,
@@ -56,9 +58,7 @@ from bayesbandit.kernels.arm_row import (
     stride,
     theta_of,
 )
-from bayesbandit.kernels.penalised.folds import cross_validated
-from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
-from bayesbandit.machine.compiling import interpreted, njit
+from bayesbandit.runtime.compiling import interpreted, njit
 
 # λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
 FOLDED = PRIOR = True

@@ -1,10 +1,10 @@
-"""Mean and scale of an arm's mean reward, from the row that keeps it (`kernels/arm_row.py`)."""
+"""Mean and scale of an arm's mean reward, from the row that keeps it (`kernels/ridge_state.py`)."""
 
 import numpy as np
 
 from bayesbandit.kernels.algebra.dense import dot, half_times
-from bayesbandit.kernels.arm_row import ROOTED, SIGMA2, P_of, matrix, theta_of
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.ridge_state import ROOTED, SIGMA2, P_of, matrix, theta_of
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)

@@ -7,9 +7,8 @@ rules (S, 3) by their kind, number and floor, and how many periods (S,) each sta
 
 import numpy as np
 
-from bayesbandit.kernels.arm_row import D_, N, stride
-from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import put_chances
+from bayesbandit.kernels.propensities import put_chances
+from bayesbandit.kernels.ridge_state import D_, N, stride
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
 from bayesbandit.kernels.rules import (
     FLOOR,
@@ -22,7 +21,8 @@ from bayesbandit.kernels.rules import (
     row_width,
     tail_at,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)

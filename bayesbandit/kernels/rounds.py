@@ -9,12 +9,11 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.arm_row import D_, DF, N, stride
-from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import put_chances
 from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
 from bayesbandit.kernels.linear import unreached as unreached
 from bayesbandit.kernels.moments import moments, moments_of_block
+from bayesbandit.kernels.propensities import put_chances
+from bayesbandit.kernels.ridge_state import D_, DF, N, stride
 from bayesbandit.kernels.rules import (
     ARM,
     FLOOR,
@@ -30,7 +29,8 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from

@@ -1,4 +1,4 @@
-"""How an arm is picked from the moments of a row; with what probability, `kernels/chances.py` says.
+"""How an arm is picked from the moments of a row; `kernels/propensities.py` says how likely.
 
 A logged round is one row of numbers: the context with its constant column (D), each arm's mean,
 scale and degrees of freedom at the moment of decision (K each), then the scalars below. Under the
@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.machine.compiling import interpreted, njit
+from bayesbandit.runtime.compiling import interpreted, njit
 
 # The scalars of a row, counted from `tail_at`.
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 NEGLIGIBLE = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
 NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11

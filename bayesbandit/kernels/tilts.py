@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 STEP = 0.5
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandits import deciding
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit import choosing
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
@@ -61,7 +61,7 @@ def target_of(log: Log, target: Any) -> Target:
     if isinstance(target, Bandit):
         frozen = _plain(target)
         with frozen.lock:
-            p = deciding.probabilities(frozen, log.x)
+            p = choosing.probabilities(frozen, log.x)
         return Target(_placed(log, p, frozen.arms), trained_on(log, target))
     if callable(target):
         bandit = target.__self__ if ismethod(target) else None

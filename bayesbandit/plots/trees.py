@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.tree.belief import TreeBelief
 from bayesbandit.beliefs.tree.tree import Tree
 from bayesbandit.checks import shown

@@ -10,10 +10,10 @@ import numpy as np
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.declaring.declaration import DATA
-from bayesbandit.engines.approximate import silenced
-from bayesbandit.engines.base import COMPILE
-from bayesbandit.engines.built.likelihood import Likelihood
-from bayesbandit.engines.reading.density import containers, row_dimension
+from bayesbandit.inference.approximate import silenced
+from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.pymc_model.likelihood import Likelihood
 
 if TYPE_CHECKING:
     import pymc as pm

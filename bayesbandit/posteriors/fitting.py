@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.base import Engine, Improper, NotThisEngine
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.plan import Plan, planned
-from bayesbandit.engines.proper import check_possible, check_proper, in_closed_form
-from bayesbandit.engines.reading.density import containers
-from bayesbandit.engines.registry import choices, engines
+from bayesbandit.inference.base import Engine, Improper, NotThisEngine
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.graph_analysis.density import containers
+from bayesbandit.inference.plan import Plan, planned
+from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
+from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.tables.encoder import Encoder

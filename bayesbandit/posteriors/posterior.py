@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.engines.draws import Diagnostics, Moments
-from bayesbandit.engines.known import DRAWS, Known
-from bayesbandit.engines.plan import Plan
+from bayesbandit.inference.draws import Diagnostics, Moments
+from bayesbandit.inference.plan import Plan
+from bayesbandit.inference.posterior_protocol import DRAWS, Known
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:

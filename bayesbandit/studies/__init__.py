@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bayesbandit.experiment import Failed
-from bayesbandit.machine.modules import place
-from bayesbandit.machine.source import hides, offer, plugin, plugins, said
+from bayesbandit.experiments.experiment import Failed
+from bayesbandit.runtime.plugins import hides, offer, plugin, plugins, said
+from bayesbandit.runtime.user_modules import place
 
 SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
 NEEDED = ("TITLE", "experiment", "table", "beside", "figures")  # parts of a study

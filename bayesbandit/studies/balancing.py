@@ -23,16 +23,16 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.balance.base import Balance
-from bayesbandit.balance.kernel import KernelBalance
-from bayesbandit.balance.propensity import InversePropensity, Unweighted
-from bayesbandit.balance.residual import ResidualBalance
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
-from bayesbandit.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import Experiment, stream
 from bayesbandit.policies import Thompson
+from bayesbandit.weighting.base import Balance
+from bayesbandit.weighting.kernel import KernelBalance
+from bayesbandit.weighting.propensity import InversePropensity, Unweighted
+from bayesbandit.weighting.residual import ResidualBalance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

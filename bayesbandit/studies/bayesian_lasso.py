@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.bayesian_lasso import BayesianLassoTS
-from bayesbandit.bandits.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit.bandits.presets.linear import LinTS
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
+from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiment import Experiment
+from bayesbandit.experiments.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

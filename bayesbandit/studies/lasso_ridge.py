@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit.bandits.presets.linear import LinTS
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import Experiment, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

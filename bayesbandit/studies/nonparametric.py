@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit.bandits.presets.forest import ForestTS
-from bayesbandit.bandits.presets.linear import LinTS
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.bandit.presets.forest import ForestTS
+from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
-from bayesbandit.experiment import Experiment
+from bayesbandit.experiments.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

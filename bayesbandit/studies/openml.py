@@ -32,12 +32,12 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-from bayesbandit.bandits.presets.theory import ILTCB
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.bandit.presets.theory import ILTCB
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
-from bayesbandit.experiment import Experiment
+from bayesbandit.experiments.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

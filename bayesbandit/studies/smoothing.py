@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.linear import BLTS, LinTS, LinUCB
-from bayesbandit.bandits.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.linear import BLTS, LinTS, LinUCB
+from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
 from bayesbandit.environments import (
     BUNDLED,
     Environment,
@@ -32,7 +32,7 @@ from bayesbandit.environments import (
     SyntheticExample,
     bundled,
 )
-from bayesbandit.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import Experiment, stream
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

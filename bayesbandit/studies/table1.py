@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.presets.linear import BLTS, BLUCB, LinTS, LinUCB
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.experiment import Experiment
+from bayesbandit.experiments.experiment import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, contexts, integer
-from bayesbandit.tables import door
+from bayesbandit.tables import inputs
 from bayesbandit.tables.advice import remarks, warn_of
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
 from bayesbandit.tables.learning import Components, learn
@@ -105,7 +105,7 @@ class Encoder:
         """
         from bayesbandit.tables.formulas.formula import learned
 
-        table, has_names = door.table(frame)
+        table, has_names = inputs.table(frame)
         if not has_names:
             raise TypeError("a formula names columns; got an array: pandas.DataFrame(…, columns=…)")
         columns, spec = learned(formula, table)
@@ -152,7 +152,7 @@ class Encoder:
     def transform(self, x: Any) -> np.ndarray:
         """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
         dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
-        values = door.read(x, self.columns, self._ignored, self.named)
+        values = inputs.read(x, self.columns, self._ignored, self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)
         else:
@@ -267,10 +267,10 @@ def fitted(
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)
-    table, has_names = door.table(frame)
+    table, has_names = inputs.table(frame)
     drop, keep = _chosen(drop, "drop", table), _chosen(keep, "keep", table)
     if both := drop & keep:
-        raise ValueError(f"columns both to drop and to keep: {door.named(sorted(both, key=str))}")
+        raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
     with threadpool_limits(limits=1):
         found: Recognised = recognise(table, drop, keep)
         columns, components, features = learn(table, found, max_features)
@@ -283,8 +283,8 @@ def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
     if unknown := [n for n in listed if not _is_name(n) or n not in table.columns]:
         raise ValueError(
-            f"{what}: there is no column {door.named(unknown)}; there are "
-            f"{door.named(list(table.columns))}"
+            f"{what}: there is no column {inputs.named(unknown)}; there are "
+            f"{inputs.named(list(table.columns))}"
         )
     return set(listed)
 

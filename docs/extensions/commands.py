@@ -4,7 +4,7 @@ import typer
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from bayesbandit.cli import app as commands
+from bayesbandit.cli.app import app as commands
 
 
 def item(part):

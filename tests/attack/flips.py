@@ -11,7 +11,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels import rules
-from bayesbandit.kernels.chances import RULE_OF, all_chances
+from bayesbandit.kernels.propensities import RULE_OF, all_chances
 from tests.attack import crafting
 from tests.attack.kinds import SAVED, contexts, rewards
 from tests.attack.tally import count

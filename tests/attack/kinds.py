@@ -12,7 +12,7 @@ import pymc as pm
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
 from tests import declarations as declared
-from tests.bandits import kinds as beliefs
+from tests.bandit import kinds as beliefs
 from tests.players import STATEFUL, _balanced
 
 ARMS = ("a", "b", "c")

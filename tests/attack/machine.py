@@ -15,7 +15,7 @@ from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.naive import Naive, Round
 from tests.attack.strikes import strike
 from tests.attack.tally import count
-from tests.bandits.kinds import agree
+from tests.bandit.kinds import agree
 from tests.players import anatomy
 
 LINES = 400  # of the package, in one of which an error strikes

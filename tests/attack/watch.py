@@ -11,7 +11,12 @@ from pathlib import Path
 
 from bayesbandit.declaring.gallery import folders
 
-for _late in ("tables.formulas", "tables.stored", "beliefs.declared", "engines.built.stand_in"):
+for _late in (
+    "tables.formulas",
+    "tables.stored",
+    "beliefs.declared",
+    "inference.pymc_model.template",
+):
     import_module(f"bayesbandit.{_late}")  # which the toolkit imports when a file needs them
 INERT = {"builtins.id", "object.__getattr__", "sys._getframe", "sys._getframemodulename"}
 LOOKS = {

@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
-from tests.engines import linear, unknown_noise
+from tests.inference import linear, unknown_noise
 
 
 def together(mu, variance, reward):

@@ -12,7 +12,7 @@ from bayesbandit.beliefs.gaussian import GaussianBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
-from tests.engines import linear, unknown_noise
+from tests.inference import linear, unknown_noise
 
 D, K = 3, 3
 SEED = np.random.SeedSequence(0)

@@ -7,7 +7,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.engines.plan import plan
+from bayesbandit.inference.plan import plan
 from tests.cases import few, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.kernels.draws import winners
+from bayesbandit.kernels.prob_best import by_draws
 from tests.beliefs.by_draws import (
     EXACT,
     GIBBS,
@@ -115,7 +115,7 @@ def test_every_quantity_is_of_the_same_draws(rng):
         np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
     for alpha in (1.0, 0.4):
         wide = mean[:, :, None] + alpha * (values - mean[:, :, None])
-        np.testing.assert_allclose(belief.best(probe(), alpha), winners.independent(wide))
+        np.testing.assert_allclose(belief.best(probe(), alpha), by_draws.independent(wide))
     drawn = belief.draw(probe(), 300, rng)
     for k in range(K):
         which = np.abs(drawn[:, 0, k, None] - values[0, k]).argmin(axis=1)
@@ -127,7 +127,7 @@ def test_draws_of_arms_that_share_the_model_belong_together(rng):
     belief = learn(believed(SHARED, draws=50), data(n=30))
     values = belief.values(probe())
     np.testing.assert_allclose(
-        belief.best(probe(), 1.0), winners.joint(values.transpose(0, 2, 1)), atol=1e-12
+        belief.best(probe(), 1.0), by_draws.joint(values.transpose(0, 2, 1)), atol=1e-12
     )
     drawn = belief.draw(probe(), 200, rng)[:, 0]
     which = np.abs(drawn[:, :1] - values[0, 0]).argmin(axis=1)

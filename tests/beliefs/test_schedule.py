@@ -25,7 +25,7 @@ from tests.beliefs.by_draws import (
 )
 from tests.beliefs.closed_form import data, learn
 from tests.cases import few, quick_but, slow_but
-from tests.engines import linear
+from tests.inference import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2, kstest, multivariate_normal, norm, t
 
 import bayesbandit as bb
-from bayesbandit.bandits import of_arms
+from bayesbandit.bandit import arm_features
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
@@ -18,7 +18,7 @@ from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.shared import comparison
 from bayesbandit.beliefs.tree.belief import PolicyTree
-from bayesbandit.kernels.draws import jointly
+from bayesbandit.kernels.prob_best import joint
 from tests.cases import few
 from tests.nouns import RECIPE
 
@@ -130,8 +130,8 @@ def test_points_are_uniform_whatever_the_shift(rng):
     noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
     found = []
     for seed in rng.normal(size=150):
-        jointly.put_points(seed, cells, normals, column, noise)
-        jointly.put_point(seed, 17, cells, normals, one)
+        joint.put_points(seed, cells, normals, column, noise)
+        joint.put_point(seed, 17, cells, normals, one)
         np.testing.assert_array_equal(one, noise[:, 17])
         assert all(kstest(noise[j], "norm").statistic < 1 / 4096 + 1e-7 for j in range(3))
         found.append(one.copy())
@@ -145,14 +145,14 @@ def test_quantiles_beside_scipy(rng):
     for cell in (0, 1, 3, 4, 5, 40, 2047, 4091, 4092, 4094, 4095):
         for f in (1e-12, 0.3, 1 - 1e-9):
             u = (cell + f) / 4096
-            assert norm.cdf(jointly.normal_in(cell, f, normals)) == pytest.approx(u, abs=1e-7)
+            assert norm.cdf(joint.normal_in(cell, f, normals)) == pytest.approx(u, abs=1e-7)
 
 
 @pytest.mark.parametrize("df", [0.3, 1.0, 2.5, 30.0, 1e6])
 def test_widths_beside_scipy(df, rng):
     log_width = comparison._log_width(df)
     for z in (-6.0, -3.0, -0.5, 0.1, 4.0):
-        width = jointly.width_at(z, log_width)
+        width = joint.width_at(z, log_width)
         assert chi2.logcdf(df / width**2, df) == pytest.approx(norm.logcdf(z), rel=1e-4, abs=1e-7)
 
 
@@ -568,7 +568,7 @@ ASKED = {
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
 def test_arms_stay_while_a_call_looks_at_them(ask, monkeypatch):
     """Another thread that removes one waits until the answer is given."""
-    made, x, found, threads = played(bandit()), features(20), of_arms.of_all, []
+    made, x, found, threads = played(bandit()), features(20), arm_features.of_all, []
     right = ask(made.copy(), x)
 
     def meanwhile(bandit, *args):
@@ -578,7 +578,7 @@ def test_arms_stay_while_a_call_looks_at_them(ask, monkeypatch):
         threads[0].join(0.1)
         return x
 
-    monkeypatch.setattr(of_arms, "of_all", meanwhile)
+    monkeypatch.setattr(arm_features, "of_all", meanwhile)
     assert ask(made, x) == right
     threads[0].join()
     assert made.arms == (1, 2, 3, 4)

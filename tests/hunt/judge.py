@@ -12,10 +12,10 @@ import numpy as np
 from scipy.stats import kstest
 
 import bayesbandit as bb
-from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.nuts import Nuts
-from bayesbandit.engines.plan import planned
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.nuts import Nuts
+from bayesbandit.inference.plan import planned
 from tests.hunt.case import Case, Scene
 from tests.hunt.exact import (
     Moments,

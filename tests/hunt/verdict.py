@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from bayesbandit.engines.base import NotThisEngine
+from bayesbandit.inference.base import NotThisEngine
 from tests.hunt.case import Scene
 
 BAD = ("wrong", "crash")

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
 from bayesbandit.kernels import rules
-from bayesbandit.kernels.chances import all_chances, chance, chances
 from bayesbandit.kernels.conjugate import drawing, families
-from bayesbandit.kernels.conjugate.best import SHAPE, best, reshape
+from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
+from bayesbandit.kernels.propensities import all_chances, chance, chances
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from tests.cases import few, slow_but
 from tests.kernels.test_rounds import decisions, fits, row_of, stream_of

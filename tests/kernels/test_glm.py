@@ -8,7 +8,7 @@ from numba import njit
 from scipy import integrate, optimize, stats
 from scipy.special import expit, log_ndtr, ndtr
 
-from bayesbandit.engines.glm.families import Family
+from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.glm import families, newton, polya_gamma, sweeps
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 

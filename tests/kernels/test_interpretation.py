@@ -6,7 +6,7 @@ from numba import njit
 
 import bayesbandit as bb
 from bayesbandit.kernels import linear
-from bayesbandit.machine.compiling import interpreted
+from bayesbandit.runtime.compiling import interpreted
 
 VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.5]
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.kernels import arm_row, moments
 from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels import moments, ridge_state
 from tests import oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -26,11 +26,11 @@ def rows(seed, n, D):
 
 def arm_of(settings, z=(), r=(), w=()):
     """An arm after rows have arrived one by one."""
-    D = int(settings[arm_row.D_])
-    arm = np.empty(arm_row.arm_width(D, int(settings[arm_row.FOLDS])))
+    D = int(settings[ridge_state.D_])
+    arm = np.empty(ridge_state.arm_width(D, int(settings[ridge_state.FOLDS])))
     kernel.initialise(arm, settings)
     for row in zip(z, r, w, strict=True):
-        kernel.update(arm, *row, settings, np.empty(arm_row.stride(D)))
+        kernel.update(arm, *row, settings, np.empty(ridge_state.stride(D)))
     return arm
 
 
@@ -39,7 +39,7 @@ def settings_of(D, normalize=False, **model):
 
 
 def posterior(arm, D):
-    return arm_row.theta_of(arm, D), arm_row.matrix(arm_row.P_of(arm, D), D)[:, :D]
+    return ridge_state.theta_of(arm, D), ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D]
 
 
 @given(seeds, st.integers(1, 9), st.integers(1, 60), st.sampled_from(VARIANCES))
@@ -52,14 +52,14 @@ def test_rank_one_updates_equal_the_closed_form(seed, D, n, variance):
     np.testing.assert_allclose(theta, np.linalg.solve(B, z.T @ (w * r)), atol=1e-8)
     np.testing.assert_allclose(P, np.linalg.inv(B), atol=1e-8)
     sigma2, df = oracle.noise(z, r, w, 0.7, variance, intercept=False)
-    np.testing.assert_allclose(arm[arm_row.SIGMA2], sigma2, rtol=1e-8, atol=1e-12)
-    assert arm[arm_row.DF] == df
-    assert arm[arm_row.N] == n
+    np.testing.assert_allclose(arm[ridge_state.SIGMA2], sigma2, rtol=1e-8, atol=1e-12)
+    assert arm[ridge_state.DF] == df
+    assert arm[ridge_state.N] == n
     loss = w @ (r - z @ theta) ** 2 + 0.7 * theta @ theta
-    np.testing.assert_allclose(arm[arm_row.LOSS], loss, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(arm_row.b_of(arm, D), z.T @ (w * r), atol=1e-10)
+    np.testing.assert_allclose(arm[ridge_state.LOSS], loss, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ridge_state.b_of(arm, D), z.T @ (w * r), atol=1e-10)
     np.testing.assert_allclose(
-        arm_row.matrix(arm_row.G_of(arm, D), D)[:, :D], z.T @ (w[:, None] * z), atol=1e-10
+        ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D], z.T @ (w[:, None] * z), atol=1e-10
     )
 
 
@@ -80,7 +80,7 @@ def test_rebuilt_is_as_updated(seed, model, normalize):
 
 def test_rebuilding_from_nothing_is_a_new_arm():
     settings = settings_of(3, ridge="cv")
-    arm = np.empty(arm_row.arm_width(3, 5))
+    arm = np.empty(ridge_state.arm_width(3, 5))
     kernel.rebuild(arm, np.empty((0, 3)), np.empty(0), np.empty(0), settings)
     np.testing.assert_array_equal(arm, arm_of(settings))
 
@@ -93,9 +93,9 @@ def test_cross_validation_equals_explicit_folds(seed, D, n, folds, normalize):
     arm = arm_of(settings, z, r, w)
     scaled = w / w.mean() if normalize else w
     lam = oracle.cross_validated(z, r, scaled, grid, folds, intercept=False)
-    assert arm[arm_row.LAM] == lam
+    assert arm[ridge_state.LAM] == lam
     theta = oracle.sklearn_ridge(z, r, scaled, lam, intercept=False)
-    np.testing.assert_allclose(arm_row.theta_of(arm, D), theta, atol=1e-8)
+    np.testing.assert_allclose(ridge_state.theta_of(arm, D), theta, atol=1e-8)
 
 
 def test_folds_take_the_rows_in_turn():
@@ -103,7 +103,7 @@ def test_folds_take_the_rows_in_turn():
     arm = arm_of(settings_of(2, ridge="cv", folds=4), z, r, w)
     for f in range(4):
         mine = np.arange(11) % 4 == f
-        fold = arm_row.fold_of(arm, 2, f)
+        fold = ridge_state.fold_of(arm, 2, f)
         assert fold[0] == mine.sum()
         np.testing.assert_allclose(fold[1], w[mine] @ r[mine] ** 2, rtol=1e-12)
         np.testing.assert_allclose(fold[2:4], z[mine].T @ (w * r)[mine], rtol=1e-10)
@@ -116,9 +116,9 @@ def settled(refit, n, D=2, normalize=False, **model):
     settings = settings_of(D, normalize, refit_every=refit, **model)
     arm, times = arm_of(settings), []
     for i, (z, r, w) in enumerate(zip(*rows(0, n, D), strict=True), start=1):
-        due = arm[arm_row.DUE]
-        kernel.update(arm, z, r, w, settings, np.empty(arm_row.stride(D)))
-        if arm[arm_row.DUE] != due:
+        due = arm[ridge_state.DUE]
+        kernel.update(arm, z, r, w, settings, np.empty(ridge_state.stride(D)))
+        if arm[ridge_state.DUE] != due:
             times.append(i)
     return times
 
@@ -148,11 +148,11 @@ def test_large_designs_settle_at_growth_by_five_per_cent():
 def test_between_two_settlings_the_posterior_is_exact_given_lambda(seed, n):
     z, r, w = rows(seed, n, 3)
     arm = arm_of(settings_of(3, ridge="cv", refit_every=20), z, r, w)
-    lam = arm[arm_row.LAM]
+    lam = arm[ridge_state.LAM]
     at = 1 + 20 * ((n - 1) // 20)
     assert lam == oracle.cross_validated(z[:at], r[:at], w[:at], Ridge().grid, 5, intercept=False)
     theta = oracle.sklearn_ridge(z, r, w, lam, intercept=False)
-    np.testing.assert_allclose(arm_row.theta_of(arm, 3), theta, atol=1e-8)
+    np.testing.assert_allclose(ridge_state.theta_of(arm, 3), theta, atol=1e-8)
 
 
 def test_before_any_data():
@@ -160,17 +160,17 @@ def test_before_any_data():
     theta, P = posterior(arm, 2)
     np.testing.assert_array_equal(theta, 0.0)
     np.testing.assert_array_equal(P, np.eye(2) / 4.0)
-    assert arm[arm_row.SIGMA2] == np.inf
-    assert arm_of(settings_of(2, variance=0.3))[arm_row.SIGMA2] == 0.3
+    assert arm[ridge_state.SIGMA2] == np.inf
+    assert arm_of(settings_of(2, variance=0.3))[ridge_state.SIGMA2] == 0.3
     nig = arm_of(settings_of(2, variance="nig", prior=(3.0, 6.0)))
-    assert (nig[arm_row.SIGMA2], nig[arm_row.DF]) == (2.0, 6.0)
+    assert (nig[ridge_state.SIGMA2], nig[ridge_state.DF]) == (2.0, 6.0)
 
 
 @pytest.mark.parametrize("variance", ["rss/n", "rss"])
 @pytest.mark.parametrize("floor", [1e-6, 1e-2])
 def test_the_floor_keeps_a_perfect_fit_uncertain(variance, floor):
     arm = arm_of(settings_of(1, variance=variance, floor=floor), [np.ones(1)], [0.0], [1.0])
-    assert arm[arm_row.SIGMA2] == floor
+    assert arm[ridge_state.SIGMA2] == floor
     mean, scale = moments.moments(arm, np.ones(1), 1, np.empty(1))
     assert mean == 0.0
     np.testing.assert_allclose(scale, np.sqrt(floor / 2), rtol=1e-12)
@@ -183,12 +183,14 @@ def test_a_block_of_contexts_has_the_bits_of_single_ones(seed, D, B, n):
     contexts = np.random.default_rng(seed).normal(size=(B, D))
     means, scales = np.empty(B), np.empty(B)
     moments.moments_of_block(arm, np.ascontiguousarray(contexts.T), means, scales, np.empty((5, B)))
-    single = [moments.moments(arm, context, D, np.empty(arm_row.stride(D))) for context in contexts]
+    single = [
+        moments.moments(arm, context, D, np.empty(ridge_state.stride(D))) for context in contexts
+    ]
     np.testing.assert_array_equal(np.column_stack([means, scales]), single)
     if n:
         B = oracle.precision(z, w, 1.0, intercept=False)
-        covariance = arm[arm_row.SIGMA2] * np.linalg.inv(B)
-        expected = oracle.moments(contexts, arm_row.theta_of(arm, D), covariance)
+        covariance = arm[ridge_state.SIGMA2] * np.linalg.inv(B)
+        expected = oracle.moments(contexts, ridge_state.theta_of(arm, D), covariance)
         np.testing.assert_allclose((means, scales), expected, atol=1e-8)
 
 
@@ -215,8 +217,8 @@ def test_large_contexts_lose_no_digits(size, n):
     settings = settings_of(3, variance=1.0)
     arm = arm_of(settings, z, r, w)
     theta = exactly(z, r, w, 1)
-    np.testing.assert_allclose(arm_row.theta_of(arm, 3), theta, rtol=1e-8)
-    v = np.empty(arm_row.stride(3))
+    np.testing.assert_allclose(ridge_state.theta_of(arm, 3), theta, rtol=1e-8)
+    v = np.empty(ridge_state.stride(3))
     for context in z[:3]:
         scale = moments.moments(arm, context, 3, v)[1]
         assert 0 < scale < 1.5 / np.sqrt(w.min())  # no wider than by a single row like it
@@ -243,13 +245,13 @@ def test_a_million_updates_drift_less_than_1e8(spread):
     np.testing.assert_allclose(
         P / np.outer(scale, scale), np.linalg.inv(B) / np.outer(scale, scale), atol=1e-8
     )
-    np.testing.assert_allclose(arm[arm_row.SIGMA2], w @ (r - z @ exact) ** 2 / n, rtol=1e-8)
-    assert arm[arm_row.N] == n
+    np.testing.assert_allclose(arm[ridge_state.SIGMA2], w @ (r - z @ exact) ** 2 / n, rtol=1e-8)
+    assert arm[ridge_state.N] == n
 
 
 @njit
 def many(arm, z, r, w, settings):
-    v = np.empty(arm_row.stride(z.shape[1]))
+    v = np.empty(ridge_state.stride(z.shape[1]))
     for i in range(r.size):
         kernel.update(arm, z[i], r[i], w[i], settings, v)
 
@@ -263,8 +265,8 @@ def test_large_rewards_keep_their_noise(offset, settings):
     r, w = z[:, :2] @ [1.0, -2.0] + rng.normal(size=2300), np.ones(2300)
     model = Ridge(intercept="unpenalised", **settings).settings(2, False)
     near, far = arm_of(model, z, r, w), arm_of(model, z, r + offset, w)
-    np.testing.assert_allclose(far[arm_row.SIGMA2], near[arm_row.SIGMA2], rtol=1e-5)
-    assert far[arm_row.LAM] == near[arm_row.LAM]
-    shift = arm_row.theta_of(far, 3) - arm_row.theta_of(near, 3)
+    np.testing.assert_allclose(far[ridge_state.SIGMA2], near[ridge_state.SIGMA2], rtol=1e-5)
+    assert far[ridge_state.LAM] == near[ridge_state.LAM]
+    shift = ridge_state.theta_of(far, 3) - ridge_state.theta_of(near, 3)
     np.testing.assert_allclose(shift, [0, 0, offset], atol=1e-5)
-    assert 0.9 < near[arm_row.SIGMA2] < 1.1
+    assert 0.9 < near[ridge_state.SIGMA2] < 1.1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.kernels import arm_row
+from bayesbandit.kernels import ridge_state
 from tests import oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -71,7 +71,7 @@ def test_every_way_of_learning_says_the_same(seed, n):
     rows = x[left], np.where(arm[left] == 2, 1, 0), r[left], again[left]
     np.testing.assert_allclose(twin.sigma2, expected(twin, *rows), rtol=1e-8)
     for k in range(2):
-        theta_scale = arm_row.matrix(arm_row.P_of(twin.arms[k], 3), 3)[:, :3]
+        theta_scale = ridge_state.matrix(ridge_state.P_of(twin.arms[k], 3), 3)[:, :3]
         if twin.n[k]:
             np.testing.assert_allclose(twin.posterior(k).spread, twin.sigma2[k] * theta_scale)
 

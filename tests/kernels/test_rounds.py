@@ -10,8 +10,8 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels import rounds, rules
-from bayesbandit.kernels.chances import all_chances, chance
 from bayesbandit.kernels.conjugate import drawing
+from bayesbandit.kernels.propensities import all_chances, chance
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
 from tests import oracle
 from tests.cases import few, slow_but

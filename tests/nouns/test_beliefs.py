@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandits.saved.settings import KINDS
+from bayesbandit.bandit.storage.settings import KINDS
 from bayesbandit.beliefs import base
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.mixture.belief import PolicyMixture

@@ -5,9 +5,9 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.engines import registry
-from bayesbandit.engines.base import Engine, NotThisEngine, Refusal
-from bayesbandit.engines.draws import SampledDraws
+from bayesbandit.inference import registry
+from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
+from bayesbandit.inference.draws import SampledDraws
 from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
@@ -69,7 +69,7 @@ def test_a_strangers_is_among_them():
 
 @pytest.mark.slow
 @every
-@pytest.mark.filterwarnings("ignore::bayesbandit.engines.draws.PoorDiagnostics")
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 @few("gibbs")
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""

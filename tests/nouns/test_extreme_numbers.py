@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.bandits.saved import storage
+from bayesbandit.bandit.storage import saving
 from bayesbandit.beliefs.by_draws import summary
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.forest.belief import Forest
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.tree.belief import PolicyTree
-from bayesbandit.kernels import arm_row
+from bayesbandit.kernels import ridge_state
 from tests.cases import few
 
 K = 3
@@ -98,7 +98,7 @@ SHAPES = ["plain", "copies", "collinear", "zeros", "one-hot", "mixed", "one is l
 
 
 def state(bandit):
-    meta, arrays = storage.state(bandit)
+    meta, arrays = saving.state(bandit)
     return repr(meta), {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -312,8 +312,8 @@ def test_a_root_gives_way_to_p_when_a_factorisation_is_good():
     """Before there are as many rounds as columns a root stands for P, and later P itself."""
     rng = np.random.default_rng(0)
     x, r, w = 1e8 * rng.normal(size=(40, 6)), rng.normal(size=40), np.ones(40)
-    assert learned(x[:3], r[:3], w[:3]).arms[0, arm_row.ROOTED] == 1.0
-    assert learned(x, r, w).arms[0, arm_row.ROOTED] == 0.0
+    assert learned(x[:3], r[:3], w[:3]).arms[0, ridge_state.ROOTED] == 1.0
+    assert learned(x, r, w).arms[0, ridge_state.ROOTED] == 0.0
 
 
 @pytest.mark.parametrize("n", [1, 3, 7])
@@ -322,7 +322,7 @@ def test_a_covariance_by_a_root(n):
     rng = np.random.default_rng(n)
     x, r, w = 1e6 * rng.normal(size=(n, 8)), rng.normal(size=n), np.ones(n)
     belief = learned(x, r, w)
-    assert belief.arms[0, arm_row.ROOTED] == 1.0
+    assert belief.arms[0, ridge_state.ROOTED] == 1.0
     at = rng.normal(size=(5, 8))
     known = belief.posterior(0)
     np.testing.assert_allclose(known.sd(at), belief.moments(at)[1][:, 0], rtol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.competitors import BANDITS
+from bayesbandit.cli.players import BANDITS
 from tests.cases import few, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
@@ -183,7 +183,7 @@ def test_what_is_no_player_is_named(factory, match):
 def test_it_stands_beside_the_bandits_of_compare(tmp_path):
     from typer.testing import CliRunner
 
-    from bayesbandit.cli import app
+    from bayesbandit.cli.app import app
 
     options = ["--data", "iris", "--replications", "1", "--out", str(tmp_path), "--jobs", "2"]
     file = str(RECIPES / "player.py")

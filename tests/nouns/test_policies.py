@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.bandits.saved.settings import KINDS
+from bayesbandit.bandit.storage.settings import KINDS
 from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
 from bayesbandit.beliefs.levels import Levels
 from bayesbandit.policies import Among

@@ -7,7 +7,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.declaring import gallery
-from bayesbandit.machine import source
+from bayesbandit.runtime import plugins
 from tests.nouns import RECIPE, RECIPES
 
 LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 120, "study": 40}
@@ -51,13 +51,13 @@ def test_what_packages_offer_is_found(monkeypatch, tmp_path):
         "studies": EntryPoint("floors", "recipes_study", "bayesbandit.studies"),
         "models": EntryPoint("offered", "offered:offered", "bayesbandit.models"),
     }
-    monkeypatch.setattr(source, "entry_points", lambda group: [points[group.split(".")[1]]])
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [points[group.split(".")[1]]])
     assert bb.list_models()["offered"] == "from offered:offered"
     assert bb.load_model("offered").name == "offered"
     assert isinstance(gallery.load("offered"), bb.RewardModel)
     from typer.testing import CliRunner
 
-    from bayesbandit.cli import app
+    from bayesbandit.cli.app import app
 
     out = ["--out", str(tmp_path), "--replications", "1"]
     run = CliRunner().invoke(app, ["compare", "--data", "iris", "--bandit", "Near(k=2)", *out])

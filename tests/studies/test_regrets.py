@@ -5,7 +5,7 @@ import importlib
 import pytest
 from typer.testing import CliRunner
 
-from bayesbandit.cli import app
+from bayesbandit.cli.app import app
 
 STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balancing")
 

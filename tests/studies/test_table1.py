@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit.cli import app
+from bayesbandit.cli.app import app
 from bayesbandit.studies import table1
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.conjugate.widened import widened_best
-from bayesbandit.engines.built.allowed import allowed
-from bayesbandit.engines.exact.conjugate import Conjugate
-from bayesbandit.engines.exact.one_number import Beta
-from bayesbandit.engines.plan import Plan
+from bayesbandit.inference.exact.beta_gamma import Beta
+from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.plan import Plan
+from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import rounds as kernel
-from bayesbandit.kernels.conjugate.best import SHAPE, best
+from bayesbandit.kernels.prob_best.conjugate import SHAPE, best
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 

@@ -1,7 +1,7 @@
 """P(arm is best) where a draw is α times as far from its mean: of m + α(v − m), v beta or gamma.
 
 Arms then differ in where their supports end. Arm a's density is integrated over its own z (see
-`kernels/conjugate/best.py`) between points at which each arm, on its own scale, is smooth; the
+`kernels/prob_best/conjugate.py`) between points at which each arm, on its own scale, is smooth; the
 distribution functions are SciPy's. The absolute error is below 1e-9.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betainc, expit, gammainc
 
-from bayesbandit.kernels.conjugate.best import (
+from bayesbandit.kernels.prob_best.conjugate import (
     BEGIN,
     GAMMA,
     HEIGHT,

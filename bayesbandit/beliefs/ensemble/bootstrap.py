@@ -20,7 +20,7 @@ from bayesbandit.beliefs.ensemble.replicates import (
     standardised,
 )
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
-from bayesbandit.engines.base import one_thread
+from bayesbandit.inference.base import one_thread
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray

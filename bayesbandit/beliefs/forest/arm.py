@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesbandit.beliefs.forest.trees import Trees
 from bayesbandit.kernels.trees import honest
-from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.runtime.memory import AT_ONCE
 
 Array = np.ndarray
 

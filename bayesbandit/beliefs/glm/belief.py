@@ -19,13 +19,13 @@ from bayesbandit.beliefs.base import Belief, shared
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.engines.base import NotThisEngine
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.glm.regression import Regression
-from bayesbandit.engines.plan import Plan
-from bayesbandit.kernels import arm_row, linear
-from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.glm.regression import Regression
+from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels import linear, ridge_state
 from bayesbandit.kernels.glm import newton
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -141,7 +141,7 @@ class LinearizedBelief(Belief):
                 power = power * (n / power.sum())
             z, offset = self.inner.features(rows["x"], rows.get("arm"))
             z = np.ascontiguousarray(z)
-            last = arm_row.theta_of(inner.arms[g], inner.n_columns)
+            last = ridge_state.theta_of(inner.arms[g], inner.n_columns)
             phi = self.glm.mode(z, offset, reward, power, start=last)
             y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)

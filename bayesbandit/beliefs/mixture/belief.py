@@ -15,7 +15,7 @@ from bayesbandit.beliefs.mixture.optimisation import Mixture, solve
 from bayesbandit.beliefs.mixture.oracle import Linear, LinearOracle, Oracle, penalised
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.engines.base import one_thread
+from bayesbandit.inference.base import one_thread
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray

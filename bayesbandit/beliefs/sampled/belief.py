@@ -14,15 +14,15 @@ import numpy as np
 
 from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
 from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
+from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.beliefs.sampled.watch import Watch
-from bayesbandit.engines.base import Improper, NotThisEngine, Refusal, one_thread
-from bayesbandit.engines.draws import SampledDraws
-from bayesbandit.engines.gibbs.sampler import TESTED
-from bayesbandit.engines.plan import Plan, plan
-from bayesbandit.engines.proper import check_possible, check_proper, in_closed_form
-from bayesbandit.machine.memory import AT_ONCE
+from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.gibbs.sampler import TESTED
+from bayesbandit.inference.plan import Plan, plan
+from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.runtime.memory import AT_ONCE
 
 
 class SampledBelief(ByDraws):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.beliefs.base import below
-from bayesbandit.engines.plan import Plan
-from bayesbandit.engines.reading.density import lengths, row_dimension
+from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
+from bayesbandit.inference.plan import Plan
 
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayesbandit.checks import MANY, integer, one_of
-from bayesbandit.engines.registry import choices
+from bayesbandit.inference.registry import choices
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 

@@ -11,7 +11,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, below, moments_of, shared
 from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import declares, integer, shown
-from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from bayesbandit.history import Layout
-from bayesbandit.kernels.draws import jointly
+from bayesbandit.kernels.prob_best import joint
 
 POINTS = 4096  # quasi-random joint draws, by which dependent arms are compared; a power of 2
 STEPS = 256
@@ -36,13 +36,13 @@ class Comparison:
 
     def choose(self, rows: np.ndarray, done: int, layout: Layout, stream: np.ndarray) -> int:
         """Decide for rows (n, width) from `done` on, until the stream runs short; the next row."""
-        decide: Any = jointly.choose_jointly
+        decide: Any = joint.choose_jointly
         where = layout.n_columns, len(layout.arms), self.arms
         return int(decide(rows, done, *where, *self._known(), stream))
 
     def probabilities(self) -> np.ndarray:
         """Of each arm (n, A)."""
-        shares: Any = jointly.shares_of
+        shares: Any = joint.shares_of
         shares(*self._known(), out := np.empty(self.mean.shape))
         return out
 
@@ -76,7 +76,7 @@ def _principal(z: np.ndarray, root: np.ndarray) -> np.ndarray:
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a (n, D) times b (D, P), by which equal rows have equal bits wherever they stand, so that
     equal arms tie; a library's product lets them differ."""
-    product: Any = jointly.product
+    product: Any = joint.product
     product(np.ascontiguousarray(a), np.ascontiguousarray(b), out := np.empty((len(a), b.shape[1])))
     return out
 
@@ -93,7 +93,7 @@ def _root(spread: np.ndarray) -> np.ndarray:
 def quasi_random(P: int, df: float) -> tuple[np.ndarray, np.ndarray]:
     """Joint draws: standard normals (POINTS, P) and widths (POINTS,) that make them Student-t where
     df is finite; the same every time."""
-    put, width_at = cast(Any, jointly.put_points), cast(Any, jointly.width_at)
+    put, width_at = cast(Any, joint.put_points), cast(Any, joint.width_at)
     noise, log_width = np.empty((P + 1, POINTS)), _log_width(df)
     put(0.0, _cells(P + 1), _normals(), np.empty(POINTS), noise)
     return noise[:P].T, np.array([width_at(z, log_width) for z in noise[P]])
@@ -130,7 +130,7 @@ def _log_width(df: float) -> np.ndarray:
     from scipy.special import gammaln
     from scipy.stats import chi2, norm
 
-    z = np.linspace(-jointly.REACH, jointly.REACH, STEPS + 1)
+    z = np.linspace(-joint.REACH, joint.REACH, STEPS + 1)
     chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
     # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64
     low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)

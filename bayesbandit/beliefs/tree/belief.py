@@ -16,7 +16,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.tree.leaves import Leaves
 from bayesbandit.beliefs.tree.tree import Tree, grown
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.kernels.best_arm import best_of_location_scale
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.schedule import Schedule
 

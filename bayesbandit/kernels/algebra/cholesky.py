@@ -13,7 +13,7 @@ import math
 
 from bayesbandit.kernels.algebra.dense import LOST
 from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
 

@@ -6,7 +6,7 @@ function gives the same bits wherever it is compiled in.
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 LOST = 1e-13  # times D: the share of a diagonal entry below which a Cholesky pivot is rounding
 

@@ -5,7 +5,7 @@ each other, so that a loop over lanes vectorises where one along a short row wou
 import numpy as np
 
 from bayesbandit.kernels.algebra.dense import LOST, copy_into
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)

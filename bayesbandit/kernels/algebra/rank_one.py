@@ -1,4 +1,4 @@
-"""An arm's posterior after one more row (`kernels/arm_row.py`).
+"""An arm's posterior after one more row (`kernels/ridge_state.py`).
 
 A row z is learned in one of three ways, by how many digits each costs. The Sherman–Morrison update
 of P loses as many as s = 1 + w z'Pz has. A factorisation of B, from the sums X'WX, loses as many as
@@ -19,8 +19,8 @@ from bayesbandit.kernels.algebra.dense import (
     factor_by,
     symmetric_times,
 )
-from bayesbandit.kernels.arm_row import LOSS, ROOTED, P_of, matrix, theta_of
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.ridge_state import LOSS, ROOTED, P_of, matrix, theta_of
+from bayesbandit.runtime.compiling import njit
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
 STEEPEST = 1e24  # and of an update of the root; it leaves 4 digits

@@ -14,7 +14,7 @@ from bayesbandit.kernels.rules import (
     normal,
     scale_at,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)

@@ -13,11 +13,10 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.kernels.chances import drawn_chances, put_chances
-from bayesbandit.kernels.conjugate.best import SHAPE, reshape
 from bayesbandit.kernels.conjugate.drawing import decide_drawn
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
+from bayesbandit.kernels.prob_best.conjugate import SHAPE, reshape
+from bayesbandit.kernels.propensities import drawn_chances, put_chances
 from bayesbandit.kernels.rounds import (
     DECISION,
     DONE,
@@ -46,7 +45,8 @@ from bayesbandit.kernels.rules import (
     scale_at,
     tail_at,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 # A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and
 # standard deviation; a and b, which of a shape may have been blunted.

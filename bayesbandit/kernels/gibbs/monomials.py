@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
 from bayesbandit.kernels.gibbs import log_scale
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

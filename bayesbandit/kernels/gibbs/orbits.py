@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.borrowing import borrowed
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     FURTHEST,
@@ -23,7 +22,8 @@ from bayesbandit.kernels.gibbs.monomials import (
     evaluate,
     weigh,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed
+from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra import dense
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
-from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.gibbs.scales import Vector, bounded, draw_scales, fill_normal
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 Matrix = NDArray[np.float64]
 ROUNDING = 1e-15  # a residual sum of squares below this share of rr is rounding

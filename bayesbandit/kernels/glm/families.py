@@ -11,7 +11,7 @@ but for what does not depend on η. All are concave.
 
 import math
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 BINOMIAL, PROBIT, POISSON, NEGATIVE_BINOMIAL = range(4)
 FAR = 20.0  # sds, from which on the normal's tail is a continued fraction

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels import arm_row, linear
+from bayesbandit.kernels import linear, ridge_state
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
     add_scaled,
@@ -16,10 +16,10 @@ from bayesbandit.kernels.algebra.dense import (
     solve,
     symmetric_times,
 )
-from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
 from bayesbandit.kernels.moments import by_root
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 STEPS, HALVINGS = 100, 40
 CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
@@ -137,7 +137,7 @@ def observe(
     total (G, 2): weights and rows of each group. due (G,): the number of rows at which to stop.
     """
     D = z.shape[1]
-    scratch = np.empty(arm_row.stride(D))
+    scratch = np.empty(ridge_state.stride(D))
     for i in range(first, reward.size):
         g = group[i]
         arm, w = arms[g], weight[i]
@@ -145,7 +145,7 @@ def observe(
         total[g, 1] += 1.0
         if normalize:
             w *= total[g, 1] / total[g, 0]
-        eta = dot(z[i], arm_row.theta_of(arm, D)) + offset[i]
+        eta = dot(z[i], ridge_state.theta_of(arm, D)) + offset[i]
         x = settled(eta, variance(arm, z[i], D, scratch), kind, number, reward[i], w)
         y, v = pseudo(x, kind, number, reward[i], w)
         linear.update(arm, z[i], y - offset[i], v, settings, scratch)
@@ -157,9 +157,9 @@ def observe(
 @kernel
 def variance(arm, z, D, scratch):
     """z'Pz of a group."""
-    if arm[arm_row.ROOTED] > 0.0:
+    if arm[ridge_state.ROOTED] > 0.0:
         return by_root(arm, z, D)
-    symmetric_times(arm_row.P_of(arm, D), z, scratch)
+    symmetric_times(ridge_state.P_of(arm, D), z, scratch)
     return dot(z, scratch)
 
 

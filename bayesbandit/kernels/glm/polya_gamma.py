@@ -9,7 +9,7 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 import math
 
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 CUT = 0.64  # where the two series of the density meet
 FEW = 2.0  # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are

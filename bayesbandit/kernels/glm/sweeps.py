@@ -11,9 +11,9 @@ import numpy as np
 
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
-from bayesbandit.kernels.borrowing import borrowed, held
 from bayesbandit.kernels.glm.polya_gamma import draw
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 ROUNDING = 1e-14  # of a sum of squares, relative
 

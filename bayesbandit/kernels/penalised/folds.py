@@ -1,7 +1,7 @@
 """The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics."""
 
 from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
-from bayesbandit.kernels.arm_row import (
+from bayesbandit.kernels.ridge_state import (
     D_,
     FOLDS,
     GRID,
@@ -14,7 +14,7 @@ from bayesbandit.kernels.arm_row import (
     folds_of,
     matrix,
 )
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 VECTOR = 8  # lanes are filled up to a multiple of it
 

@@ -9,8 +9,8 @@ paths for generalized linear models via coordinate descent, section 2.2 (covaria
 import numpy as np
 
 from bayesbandit.kernels.algebra.dense import add_scaled
-from bayesbandit.kernels.borrowing import borrowed, held
-from bayesbandit.machine.compiling import njit
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 SURE = -30.0  # below it φ/Φ is its asymptote
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ Athey and Wager's `policytree` (C = n) is the exact case.
 
 import numpy as np
 
-from bayesbandit.machine.compiling import njit
+from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True, nogil=True)

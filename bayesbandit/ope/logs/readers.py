@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.history import History, name_array
-from bayesbandit.kernels.chances import all_chances
+from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.ope.logs.columns import SLACK
 
 if TYPE_CHECKING:

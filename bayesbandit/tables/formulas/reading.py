@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.door import named
 from bayesbandit.tables.formulas.expressions import (
     PLAIN,
     SETTINGS,
@@ -23,6 +22,7 @@ from bayesbandit.tables.formulas.expressions import (
     inner_knots,
     parts,
 )
+from bayesbandit.tables.inputs import named
 
 ALLOWED = (*SETTINGS, *PLAIN, "I")
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {

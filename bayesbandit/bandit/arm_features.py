@@ -1,0 +1,117 @@
+"""Contexts that have a row of features for each arm, (K, d): by position, or by the arms' names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.bandit.state import BanditState
+from bayesbandit.checks import LARGEST, Name, arm_name, finite, floats
+from bayesbandit.checks import contexts as checked
+
+
+def contexts(
+    bandit: BanditState, x: Any, arms: Iterable[Name] | None = None
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Contexts (n, K, d), 0 where an arm may not be chosen; which may be (K,); whether x is one.
+
+    x: rows in the order of the arms given, of all arms or of those (A, d), or (n, A, d); rows of a
+    pandas table whose index has arms' names are those of these arms. An index of other texts is
+    refused, and one that counts rows from 0 names nothing where arms are given.
+    """
+    named = None if arms is not None and _is_counted(x) else _named(bandit, x)
+    listed = None if arms is None else [bandit.number(arm) for arm in _listed(arms)]
+    x = floats(bandit.encoded(x), "contexts")
+    if named is not None:
+        if listed is not None and set(listed) != set(named):
+            given = [bandit.arms[k] for k in named]
+            raise ValueError(f"the table's index has the arms {given!r}; arms are {arms!r}")
+        listed = named
+    elif listed is None:
+        listed = list(range(len(bandit.arms)))
+    if not listed:
+        raise ValueError(f"no arm to choose from; the arms are {list(bandit.arms)!r}")
+    if len(set(listed)) < len(listed):
+        names = [bandit.arms[k] for k in listed]
+        raise ValueError(f"each arm may be given once; got {names!r}")
+    A, d = len(listed), bandit.n_features
+    if x.ndim not in (2, 3) or x.shape[-2:] != (A, d):
+        raise ValueError(
+            f"contexts must have a row of {d} features for each of {A} arms, ({A}, {d}) or "
+            f"(n, {A}, {d}); got {x.shape}"
+        )
+    one, K = x.ndim == 2, len(bandit.arms)
+    x = finite(x.reshape(-1, A, d), "contexts", LARGEST)
+    if listed == list(range(K)):
+        return x, bandit.all_arms, one
+    whole, available = np.zeros((len(x), K, d)), np.zeros(K, dtype=np.bool_)
+    whole[:, listed], available[listed] = x, True
+    return whole, available, one
+
+
+def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
+    """Contexts (n, d), or (n, K, d) where each arm has a row."""
+    if not bandit.of_arms:
+        return checked(bandit.encoded(x), bandit.n_features, n)
+    found, available, _ = contexts(bandit, x)
+    if not available.all():
+        lost = [arm for arm, there in zip(bandit.arms, available, strict=True) if not there]
+        raise ValueError(f"contexts must have a row for every arm; there is none of {lost!r}")
+    return found
+
+
+def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
+    """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
+    (n, d) of the chosen arms are enough."""
+    if not bandit.of_arms:
+        return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
+    x = floats(bandit.encoded(x), "contexts")
+    return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
+
+
+def check_weighable(bandit: BanditState, x: np.ndarray) -> None:
+    """Raise where rounds without propensities, at contexts x, would need one for their weight."""
+    if bandit.of_arms and x.ndim == 2:
+        K, d = len(bandit.arms), bandit.n_features
+        raise ValueError(
+            f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
+            "rounds without a propensity are by the bandit's current probabilities"
+        )
+
+
+def _listed(arms: Iterable[Name]) -> list[Name]:
+    return [arms] if isinstance(arms, str | Integral) else list(arms)
+
+
+def _is_counted(x: Any) -> bool:
+    """Whether the index of a table only counts its rows, from 0."""
+    index = getattr(x, "index", None)
+    if index is None or not hasattr(x, "columns"):
+        return False
+    return (index.start, index.step) == (0, 1) if hasattr(index, "start") else False
+
+
+def _named(bandit: BanditState, x: Any) -> list[int] | None:
+    """The arms' numbers that the index of a pandas table names; None where it names none."""
+    index = getattr(x, "index", None)
+    if index is None or not hasattr(x, "columns"):
+        return None
+    found = []
+    for value in index.tolist():
+        try:
+            found.append(bandit.layout.index.get(arm_name(value)))
+        except TypeError:
+            found.append(None)
+    texts = any(isinstance(value, str) for value in index.tolist())
+    if all(k is None for k in found) and not texts:
+        return None
+    if None in found:
+        unknown = index[found.index(None)]
+        raise ValueError(
+            f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r} "
+            "(rows go by position after reset_index(drop=True))"
+        )
+    return [k for k in found if k is not None]

@@ -1,0 +1,109 @@
+"""What a bandit decided, and everything the decision was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bayesbandit.beliefs.shared.comparison import Comparison
+from bayesbandit.checks import Name
+from bayesbandit.history import Layout
+from bayesbandit.kernels.propensities import all_chances, put_own
+from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
+
+
+class Decision:
+    """An arm for one context, or one for each of n contexts, with the moments it was made from.
+
+    Where each arm has features of its own, x are those of the chosen arm.
+
+    For one context: x (d,), arm (its name), propensity (a float), probabilities, mean and sd (K,).
+    For a batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K); it has a
+    length, and `decision[i]` or a slice of it is a decision too. Columns stand in the order of
+    `arms`. Probabilities are those of the moment of decision, computed when first asked for. An arm
+    that was not available has mean −∞, sd 0 and probability 0.
+    """
+
+    __slots__ = ("late", "layout", "rows")
+
+    def __init__(self, layout: Layout, rows: np.ndarray, late: Comparison | None = None) -> None:
+        self.layout = layout
+        self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
+        self.late = late  # what fills in the probabilities, where the rows lack them
+
+    def settle(self) -> None:
+        """Fill in the probabilities that have been left for when they are asked for."""
+        if (late := self.late) is not None:
+            late.fill(self.rows.reshape(-1, self.layout.width), self.layout)
+            self.late = None
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        """The arms' names, in the order of the columns of mean, sd and probabilities."""
+        return self.layout.arms
+
+    @property
+    def x(self) -> np.ndarray:
+        """The context(s), (d,) or (n, d)."""
+        return self.rows[..., : self.layout.n_features].copy()
+
+    @property
+    def arm(self) -> Name | np.ndarray:
+        """The name of the chosen arm, or an array (n,) of names: strings and integers of Python, as
+        they were given."""
+        if self.rows.ndim == 1:
+            return self.layout.arms[int(self.rows[self.layout.tail + ARM])]
+        return self.layout.names[self.rows[:, self.layout.tail + ARM].astype(np.int64)]
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Posterior means of the arms' mean rewards (…, K)."""
+        return self.layout.moment(self.rows, 0).copy()
+
+    @property
+    def sd(self) -> np.ndarray:
+        """Posterior standard deviations of the arms' mean rewards (…, K)."""
+        scale, last = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
+        return deviation(self.rows[..., self.layout.tail + KIND, None], scale, last)
+
+    @property
+    def propensity(self) -> float | np.ndarray:
+        """The chosen arm's probability, a float or (n,)."""
+        self.settle()
+        rows, layout = self.rows, self.layout
+        if rows.ndim > 1:
+            return layout.fill_propensities(rows).copy()
+        p = rows[layout.tail + PROPENSITY]
+        if p != p:  # not asked for so far
+            put_own(rows, layout.n_columns, len(layout.arms))
+            p = rows[layout.tail + PROPENSITY]
+        return float(p)
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Every arm's probability (…, K)."""
+        self.settle()
+        rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
+        out = np.empty((len(rows), K))
+        all_chances(rows, self.layout.n_columns, K, out)
+        return out.reshape(*self.rows.shape[:-1], K)
+
+    def __len__(self) -> int:
+        if self.rows.ndim == 1:
+            raise TypeError("a decision about one context has no length")
+        return len(self.rows)
+
+    def __getitem__(self, which: int | slice | np.ndarray) -> Decision:
+        if self.rows.ndim == 1:
+            raise TypeError("a decision about one context cannot be indexed")
+        self.settle()
+        return Decision(self.layout, self.rows[which])
+
+    def __iter__(self) -> Iterator[Decision]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        if self.rows.ndim == 1:
+            return f"Decision(arm={self.arm!r}, propensity={self.propensity:.4g})"
+        return f"Decision({len(self)} contexts, arms={list(self.arms)!r})"

@@ -1,0 +1,227 @@
+"""Rewards of several rounds, or of a belief that is not compiled: all learned or none."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit import arm_features, choosing, refusals, transactions
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.bandit.refusals import Refused, Rows
+from bayesbandit.bandit.state import BanditState
+from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.history import UNLOGGED
+from bayesbandit.kernels import rounds, rules
+from bayesbandit.runtime.compiling import without
+from bayesbandit.weighting.reweighting import Inverse
+
+
+def observe(
+    bandit: BanditState, decision: Decision, reward: Any, errors: str = "raise"
+) -> list[Refused] | None:
+    """Learn the reward of a decision, or the rewards (n,) of a batch: see `Bandit.observe`."""
+    if type(decision) is not Decision:
+        raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
+    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
+    with bandit.lock:
+        transactions.release(bandit)
+        if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
+            decision.settle()
+        rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
+        if decision.layout.of_arms != layout.of_arms:
+            given, own = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
+            raise ValueError(
+                f"observe takes a Decision of this bandit, whose contexts are {own}; got one about "
+                f"contexts {given}"
+            )
+        what, n = ("reward", 1) if one else ("rewards", len(rows))
+        if decision.layout != layout:
+            x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
+            floor = decision.layout.floors(np.atleast_2d(rows))
+            numbers = checks.contexts(x, bandit.n_features)  # encoded by now
+            logged = numbers, np.atleast_1d(decision.arm), reward, p
+            if skips:
+                return _update_some(bandit, *logged, refusals.Rows(n), floor)
+            _update(bandit, *logged, floor)
+            return None
+        if skips:
+            told = checks.one_a_row(reward, n, what)
+            several, some = np.atleast_2d(rows), refusals.Rows(n)
+            some.check_finite(told, what)
+            some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
+            return some.listed()
+        reward = checks.column(reward, n, what)
+        alone = one and bandit.reweighting is None and bandit.compiled
+        if not alone or _one(bandit, rows, float(reward[0])) == rounds.OTHER:
+            _told(bandit, np.atleast_2d(rows), reward)
+    return None
+
+
+def _told(bandit: BanditState, rows: np.ndarray, reward: np.ndarray) -> None:
+    """Learn decided rows (n, width) with their rewards (n,)."""
+    rows = rows.copy()
+    rows[:, bandit.layout.tail + rules.REWARD] = reward
+    learn(bandit, rows)
+
+
+def update(
+    bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any, errors: str = "raise"
+) -> list[Refused] | None:
+    """Learn rounds logged elsewhere: see `Bandit.update`."""
+    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
+    with bandit.lock:  # no arm comes or goes meanwhile
+        if skips:
+            x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
+            return _update_some(bandit, x, arm, reward, propensity, rows)
+        _update(bandit, arm_features.logged(bandit, x, arm), arm, reward, propensity)
+        return None
+
+
+def _update_some(
+    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any, rows: Rows,
+    floor: np.ndarray | float = 0.0,
+) -> list[Refused]:  # fmt: skip
+    """Learn those of the rows of `_update` that can be; return the others. The shapes of all are
+    checked first."""
+    n = len(x)
+    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
+    checks.same_length(arm, n)
+    told, p = checks.one_a_row(reward, n, "rewards"), None
+    rows.check(lambda i: [bandit.number(a) for a in arm[i]])
+    rows.check_finite(told, "rewards")
+    if propensity is not None:
+        p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
+        rows.check_finite(p, "propensities")
+        rows.check(lambda i: checks.propensities(p[i], len(i)))
+    least = np.broadcast_to(floor, n)
+    rows.learn(
+        bandit,
+        lambda who, i: _update(who, x[i], arm[i], told[i], None if p is None else p[i], least[i]),
+    )
+    return rows.listed()
+
+
+def _update(
+    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any,
+    floor: np.ndarray | float = 0.0,
+) -> None:  # fmt: skip
+    """Learn rounds of contexts (n, d) or (n, K, d) that have been checked. floor: the least
+    probabilities with which they were decided (0: not known)."""
+    n = len(x)
+    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
+    checks.same_length(arm, n)
+    reward = checks.column(reward, n, "rewards")
+    p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
+    with bandit.lock:
+        transactions.release(bandit)
+        index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
+        now = transactions.params(bandit, 1)
+        twin = bandit if bandit.compiled else transactions.asked(bandit)
+        absent = propensity is None and not weighs_by_propensity(bandit)
+        if propensity is None and not absent:
+            arm_features.check_weighable(bandit, x)
+        if x.ndim == 3 and absent:
+            x = x[np.arange(n), index]
+        if absent or (bandit.of_arms and x.ndim == 2):
+            rows, kind = _of_chosen(bandit, x, index), rules.TABULATED
+        else:
+            rows, kind = choosing.describe(twin, x, bandit.all_arms, now, held=True)
+        rows[:, tail + rules.ARM] = index
+        if x.ndim == 3:
+            rows[:, : bandit.n_features] = x[np.arange(n), index]
+        rows[:, tail + rules.KIND] = kind
+        rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
+        if propensity is not None:
+            rows[:, tail + rules.PARAM], rows[:, tail + rules.FLOOR] = 0.0, floor
+        rows[:, tail + rules.PROPENSITY] = p
+        rows[:, tail + rules.REWARD] = reward
+        rows[:, tail + rules.WEIGHT] = np.nan
+        learn(twin, rows)
+        if twin is not bandit:
+            transactions.become(bandit, twin)
+
+
+def weighs_by_propensity(bandit: BanditState) -> bool:
+    """Return whether a round without a propensity gets its weight from what is believed now."""
+    reweighting = bandit.reweighting
+    if reweighting is None:
+        return bandit.source == rounds.DECISION
+    return isinstance(reweighting.weigher, Inverse)
+
+
+def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
+    """Return rows (n, width) of contexts, or of features of the chosen arms, x (n, d), without what
+    was believed of the arms."""
+    rows, layout = np.empty((len(x), bandit.layout.width)), bandit.layout
+    rows[:, : bandit.n_features], rows[:, bandit.n_features : layout.n_columns] = x, 1.0
+    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
+        layout.moment(rows, which)[:] = absent
+    mine = np.arange(len(x)), index
+    layout.moment(rows, 0)[mine], layout.moment(rows, 2)[mine] = 0.0, 1.0
+    return rows
+
+
+def _one(bandit: BanditState, row: np.ndarray, reward: float) -> Any:
+    """By a compiled belief; `rounds.OTHER` where its kernel does not know the rule of the row."""
+    belief, history = cast(Any, bandit.belief), bandit.history
+    if (check := getattr(belief, "check_rewards", None)) is not None:
+        check(row[None, : bandit.n_features], np.array([reward]))
+    transactions.reserve(bandit, 1)
+    return transactions.observer(bandit)(
+        row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
+        history.rows, history.count,
+    )  # fmt: skip
+
+
+def learn(bandit: BanditState, rows: np.ndarray) -> None:
+    """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
+    if bandit.reweighting is None and bandit.streamed:
+        _stream(bandit, rows)
+    else:
+        _try(bandit, rows)
+
+
+def _stream(bandit: BanditState, rows: np.ndarray) -> None:
+    """Belief and history in one compiled call, which cannot fail half-way."""
+    x, arm, reward, weight = _weighed(bandit, rows)
+    belief = cast(Any, bandit.belief)
+    z, reward, arms, settings = belief.regression(x, arm, reward, weight)
+    transactions.reserve(bandit, len(rows))
+    kept, count = bandit.history.rows, bandit.history.count
+    kernels = kernels_of(belief)
+    observe_many = without(kernels.observe_many, *kernels.unreached(settings))
+    observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+
+
+@transactions.alone
+def _try(bandit: BanditState, rows: np.ndarray) -> None:
+    """On a fork."""
+    twin = transactions.fork(bandit)
+    belief, history, reweighting = twin.belief, twin.history, twin.reweighting
+    if reweighting is not None:
+        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
+    told, before = _weighed(bandit, rows), np.array(belief.n)
+    belief.update(*told)
+    counted = before + np.bincount(told[1], minlength=len(before))
+    if not np.array_equal(belief.n, counted):
+        name = type(belief).__name__
+        raise ValueError(
+            f"{name}.update must leave n = {counted}, rounds of each arm; got {belief.n}"
+        )
+    history.extend(rows)
+    if reweighting is not None:
+        reweighting.settle(rows, belief, history)
+    transactions.become(bandit, twin)
+
+
+def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Contexts, arm numbers, rewards and weights of rows."""
+    layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
+    if bandit.source == rounds.UNWEIGHTED:
+        tail[:, rules.WEIGHT] = 1.0
+    elif bandit.source == rounds.DECISION:
+        tail[:, rules.WEIGHT] = 1.0 / np.maximum(bandit.clip, layout.assumed(rows))
+    arm = tail[:, rules.ARM].astype(np.int64)
+    return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()

@@ -1,0 +1,121 @@
+"""Rows that a bandit cannot learn: which of several, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit import transactions
+from bayesbandit.bandit.state import BanditState, table_of
+from bayesbandit.tables import inputs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ERRORS = ("raise", "skip")
+
+
+class Refused(NamedTuple):
+    """A row that was left out, counted from 0, and the reason."""
+
+    row: int
+    reason: str
+
+
+class Rows:
+    """The numbers of n rows, those `left` that nothing has refused, and what became of the others
+    (`refused`, a reason by the row's number)."""
+
+    def __init__(self, n: int) -> None:
+        self.left, self.refused = np.arange(n), dict[int, str]()
+
+    def check_finite(self, values: np.ndarray, what: str) -> None:
+        """Take out the rows of values (n, …) that are not finite."""
+        self.refused = checks.not_finite(values, what) | self.refused
+        self._leave()
+
+    def _leave(self) -> None:
+        self.left = np.array([i for i in self.left if i not in self.refused], dtype=np.int64)
+
+    def check(self, check: Callable[[np.ndarray], object]) -> None:
+        """Take out the rows that `check`, of several rows' numbers, refuses."""
+        if self.left.size:
+            self.refused |= _refused(self.left, check)
+            self._leave()
+
+    def learn(self, bandit: BanditState, learn: Callable[[Any, np.ndarray], object]) -> None:
+        """Let a bandit learn those that are left, and take out those that its belief refuses."""
+        if not self.left.size:
+            return
+        try:
+            learn(bandit, self.left)
+        except ValueError:
+            before = self.left.size
+            self.check(lambda rows: learn(transactions.fork(bandit), rows))
+            if self.left.size == before:
+                raise
+            self.learn(bandit, learn)
+
+    def listed(self) -> list[Refused]:
+        """Return what was refused, in the order of the rows."""
+        return [Refused(row, self.refused[row]) for row in sorted(self.refused)]
+
+
+def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[int, str]:
+    """Return why rows are refused by themselves, by their numbers; of halves, and theirs, where
+    several are refused together."""
+    try:
+        check(rows)
+    except ValueError as error:
+        if len(rows) == 1:
+            row = int(rows[0])  # a model counts the rows that it was asked about
+            return {row: str(error).replace(": row 0, ", f": row {row}, ")}
+        half = len(rows) // 2
+        return _refused(rows[:half], check) | _refused(rows[half:], check)
+    return {}
+
+
+def contexts(bandit: BanditState, x: Any, n: int) -> tuple[np.ndarray, Rows]:
+    """Return contexts (n, d) or (n, K, d) of a log, and which of them can be used; the shape of all
+    is checked. Contexts that are refused are 0."""
+    rows, d = Rows(n), bandit.n_features
+    if bandit.encoder is not None:
+        return _encoded(bandit, _frame(bandit, x), rows)
+    z = np.empty((n, 0)) if x is None and d == 0 else checks.floats(bandit.encoded(x), "contexts")
+    z = np.atleast_2d(z)
+    shapes = {(n, d), (n, len(bandit.arms), d)} if bandit.of_arms else {(n, d)}
+    if z.shape not in shapes:
+        said = " or ".join(map(str, sorted(shapes)))
+        raise ValueError(f"contexts of {n} rounds must have shape {said}; got {z.shape}")
+    rows.check_finite(z, "contexts")
+    return np.where(np.isin(np.arange(n), rows.left).reshape(-1, *[1] * (z.ndim - 1)), z, 0.0), rows
+
+
+def _frame(bandit: BanditState, x: Any) -> pd.DataFrame:
+    """Return rows of a log as a table, whose columns are checked."""
+    import pandas as pd
+
+    encoder: Any = bandit.encoder
+    frame = inputs.frame_of(
+        table_of([dict(x.items())] if isinstance(x, Mapping | pd.Series) else x)
+    )
+    if frame is None:
+        frame = pd.DataFrame(np.atleast_2d(inputs.array_of(x)))
+    ignored = [column.name for column in encoder.fitted if column.name not in encoder.columns]
+    inputs.read(frame, encoder.columns, ignored, encoder.named)
+    return frame
+
+
+def _encoded(bandit: BanditState, frame: pd.DataFrame, rows: Rows) -> tuple[np.ndarray, Rows]:
+    encoder: Any = bandit.encoder
+    n = len(rows.left)
+    if len(frame) != n:
+        raise ValueError(f"arm must have one name for each of {len(frame)} rows; got {(n,)}")
+    rows.check(lambda some: encoder.transform(frame.iloc[some]))
+    z = np.zeros((n, bandit.n_features))
+    if rows.left.size:
+        z[rows.left] = encoder.transform(frame.iloc[rows.left])
+    return z, rows

@@ -1,0 +1,106 @@
+"""Whole runs: contexts x (T, d) against every arm's reward (T, K), on a fork of the bandit.
+
+Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th round at least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit import arm_features, transactions
+from bayesbandit.bandit.player import step
+from bayesbandit.bandit.state import BanditState
+from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.kernels import reweighted, rounds
+from bayesbandit.kernels.propensities import ruled_out
+from bayesbandit.kernels.rules import is_short
+from bayesbandit.runtime.compiling import without
+from bayesbandit.runtime.memory import AT_ONCE
+from bayesbandit.weighting.reweighting import Inverse
+
+Played = tuple[np.ndarray, np.ndarray]
+
+NOTHING = {
+    "logits": np.empty((0, 0)), "place": np.empty(0, np.int64), "past": np.empty((0, 0, 0)),
+    "rules": np.empty((0, 3)), "periods": np.empty(0),
+}  # fmt: skip
+
+
+def play(bandit: BanditState, x: Any, reward: Any, every: int) -> Played:
+    """Play contexts x (T, d) and rewards (T, K), checked, and let the bandit be as it is then."""
+    reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
+    x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))
+    checks.integer(every, "every", least=1)
+    shape = len(x), len(bandit.arms)
+    if reward.shape != shape:
+        raise ValueError(f"rewards must be {shape}; got {reward.shape}")
+    twin = transactions.fork(bandit)
+    twin.encoder = None  # x is numbers by now
+    played = by(bandit)(twin, x, reward, every)
+    twin.encoder = bandit.encoder
+    transactions.become(bandit, twin)
+    return played
+
+
+def by(bandit: BanditState) -> Callable[..., Played]:
+    """The quickest way of playing a run."""
+    if not transactions.is_one_call(bandit):
+        return step
+    if bandit.reweighting is None:
+        return loop
+    weigher = bandit.reweighting.weigher
+    if kernels_of(bandit.belief) is not rounds or not isinstance(weigher, Inverse):
+        return step
+    return step if weigher.estimator.arrays(bandit.layout) is None else stretches
+
+
+def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+    """In one compiled loop."""
+    T, params, done = len(x), transactions.params(bandit, len(x)), 0
+    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    belief: Any = bandit.belief
+    if (check := getattr(belief, "check_rewards", None)) is not None:
+        check(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
+    ring, kernels = bandit.history.room(T), kernels_of(belief)
+    kind = cast(int, transactions.kind_played(bandit))
+    play = without(kernels.play, *kernels.unreached(belief.settings), *ruled_out(kind))
+    while done < T:
+        done = play(
+            x, reward, done, every, belief.arms, bandit.all_arms, belief.settings, kind, params,
+            bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
+        )  # fmt: skip
+        if done < T:
+            transactions.refill(bandit)
+    bandit.history.count_in(T)
+    return chosen, propensity
+
+
+def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+    """In compiled loops from one settlement of past weights to the next."""
+    T, params, done = len(x), transactions.params(bandit, len(x)), 0
+    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    belief, layout = cast(Any, bandit.belief), bandit.layout
+    rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
+    reweighting: Any = bandit.reweighting
+    weigher: Inverse = reweighting.weigher
+    play: Any = reweighted.play
+    while done < T:
+        t, start = bandit.t + 1, done
+        weigher.count(belief, bandit.policy, layout, t, 0)
+        known = NOTHING | (weigher.estimator.arrays(layout) or {})
+        due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
+        done = play(
+            x, reward, start, every, belief.arms, bandit.all_arms, belief.settings, bandit.rule,
+            params, weigher.clip, bandit.stream, *known.values(), due, chosen, propensity, rows,
+        )  # fmt: skip
+        if done > start:
+            weigher.count(belief, bandit.policy, layout, t, done - start)
+            bandit.history.extend(rows[: done - start])
+            reweighting.settle(rows[done - start - 1 : done - start], belief, bandit.history)
+        if is_short(bandit.stream, len(layout.arms)):
+            transactions.refill(bandit)
+    return chosen, propensity

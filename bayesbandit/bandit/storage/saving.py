@@ -1,0 +1,300 @@
+"""A bandit in one file: arrays as npz, everything else as JSON inside it; no pickle."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from bayesbandit.bandit import transactions, validation
+from bayesbandit.bandit.state import BanditState
+from bayesbandit.bandit.storage import archive, verify
+from bayesbandit.bandit.storage.schema import PLAIN, Broken, check
+from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.beliefs.tree.belief import PolicyTree
+from bayesbandit.history import unheld
+from bayesbandit.model import RewardModel
+from bayesbandit.policies import Greedy, Policy
+from bayesbandit.runtime.files import replacing
+from bayesbandit.tables.encoder import Encoder
+from bayesbandit.weighting.base import Balance
+from bayesbandit.weighting.reweighting import Reweighting
+
+FORMAT = "bayesbandit.Bandit"
+VERSION = 5
+READ = (4, VERSION)  # 4: without an encoder
+INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # models of a model
+FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
+RAW = (  # what values of no use make of code that trusts them
+    *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
+    *(AssertionError, NotImplementedError),  # PyMC's and PyTensor's, of odd priors
+)
+
+
+def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A bandit as plain values, ready for JSON, and arrays (not copied)."""
+    history, stream = bandit.history, bandit.stream
+    if stream[0] < 0:
+        stream = np.append(unheld(stream[0]), stream[1:])
+    arrays = {"stream": stream, "history": history.ordered()}
+    parts: dict[str, dict[str, Any]] = {}
+    for part in verify.PARTS:
+        parts[part], whole = {}, getattr(bandit, part)
+        for key, value in (whole.state() if whole is not None else {}).items():
+            if isinstance(value, np.ndarray):
+                arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
+            else:
+                parts[part][key] = _keyed_by_text(value, f"{part}.{key}")
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "names": list(bandit.arms),
+        "n_features": bandit.n_features,
+        "encoder": None if bandit.encoder is None else bandit.encoder.to_dict(),
+        "model": encode(bandit.spec),
+        "policy": encode(bandit.policy),
+        "balance": encode(bandit.balance),
+        "seed": [bandit.seed.entropy, list(bandit.seed.spawn_key)],
+        "t": bandit.t,
+        "rng": bandit.rng.bit_generator.state,
+        "limit": history.limit,
+        "total": history.total,
+        "retired": list(history.retired),
+        **parts,
+    }
+    spec, belief = bandit.spec, cast(Any, bandit.belief)
+    if isinstance(spec, Shared):
+        spec, belief = spec.model, belief.common
+    if isinstance(spec, Sampling):
+        meta["digest"] = _made(spec.declared, belief.plan.made, meta)
+    return meta, arrays
+
+
+def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | None:
+    """What tells the declaration that the bandit was made with; warns where it has changed."""
+    if made != _digest(model, meta):
+        warnings.warn(
+            f"{model.name} builds another model now than when the bandit was made; what is "
+            "saved can be loaded with the model as it was",
+            stacklevel=4,
+        )
+    return made
+
+
+def _keyed_by_text(value: Any, name: str) -> Any:
+    """A plain value, in which JSON would turn no key into text."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        if odd := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"{name} has the key {odd[0]!r}; a file holds keys of text alone")
+        inner = value.values()
+    elif isinstance(value, list | tuple):
+        inner = value
+    for one in inner:
+        _keyed_by_text(one, name)
+    return value
+
+
+def _storable(array: np.ndarray, name: str) -> np.ndarray:
+    """An array as files hold them."""
+    if array.dtype.str not in archive.KINDS:
+        raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
+    return np.asarray(array, order="C")
+
+
+def restore(
+    make: type[Any], meta: dict[str, Any], arrays: dict[str, np.ndarray],
+    policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
+) -> Any:  # fmt: skip
+    """The bandit that `state` describes; it owns the arrays from now on."""
+    entropy, key = meta["seed"]
+    policy = decode(meta["policy"], "policy") if policy is None else policy
+    balance = decode(meta["balance"], "balance", balance)
+    spec = _model(meta["model"], model)
+    _check_declared(spec, meta, arrays)
+    if not isinstance(model, Sampling | Shared):  # which says what to believe by, whatever it was
+        _check_digest(spec, meta)
+    encoder = None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"])
+    bandit = make(
+        meta["names"], spec, Greedy(), balance, n_features=meta["n_features"], encoder=encoder,
+        seed=np.random.SeedSequence(entropy, spawn_key=key), history=meta["limit"],
+    )  # fmt: skip
+    bandit.stream = arrays["stream"]
+    bandit.rng.bit_generator.state = meta["rng"]
+    bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
+    for part in verify.PARTS:
+        own = f"{part}."
+        saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
+        state: dict[str, Any] = {**meta[part], **saved}
+        if part == "belief":
+            _restore(bandit.belief, state)
+        elif bandit.reweighting is not None:
+            _restore(bandit.reweighting, state, bandit.belief)
+    validation.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
+    transactions.obey(bandit, policy)
+    transactions.publish(bandit)
+    return bandit
+
+
+def _restore(part: Belief | Reweighting, state: dict[str, Any], *more: Any) -> None:
+    """Go on from a state in which nothing is missing, of another type or unknown."""
+    own: Any = part
+    verify.check_types(own, state)
+    own.restore(state, *more)
+    verify.check_names(own, state)
+
+
+def load(
+    make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any, fresh: Any
+) -> Any:
+    """The bandit of a file, all of which is checked."""
+    if not isinstance(fresh, bool | np.random.SeedSequence):
+        raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
+    if policy is not None:
+        validation.check_policy(policy)
+    if balance is not None:
+        validation.check_balance(balance)
+    meta, arrays = read(path)
+    try:
+        verify.check(meta, arrays)
+        _check_room(meta, arrays)
+        bandit = restore(make, meta, arrays, policy, model, balance)
+        verify.check_whole(bandit)
+    except RAW as error:
+        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is broken: {said}") from error
+    if fresh is not False:
+        transactions.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
+    return bandit
+
+
+def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That the file holds all that a belief asks memory for, before it does."""
+    encoded, K, d, at = meta["model"], len(meta["names"]), meta["n_features"], "belief."
+    while (place := INSIDE.get(encoded["kind"])) and _kind(encoded.get(place[0])):
+        K = 1 if encoded["kind"] == Shared.__name__ else K
+        encoded, at = encoded[place[0]], at + place[1]
+    if (name := FULL.get(encoded["kind"])) is not None:
+        verify.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
+
+
+def _check_declared(spec: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That a declared model's matrices of all coefficients are in proportion to the file."""
+    K, d = len(meta["names"]), meta["n_features"]
+    while isinstance(spec, Shared | PolicyTree):
+        K, spec = (1, spec.model) if isinstance(spec, Shared) else (K, spec.base)
+    if isinstance(spec, Sampling):
+        verify.check_size(8 * (K * K if spec.declared.takes_arm else K) * d * d, arrays)
+
+
+def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
+    """That a declaration builds what it did when the bandit was saved."""
+    spec = spec.model if isinstance(spec, Shared) else spec
+    if not isinstance(spec, Sampling):
+        return
+    now, then = _digest(spec.declared, meta), meta["digest"]
+    if None not in (now, then) and now != then:
+        raise ValueError(
+            f"the declaration of {spec.declared.name!r} is not the one that the bandit was saved "
+            "with: its code, its priors or what it refers to has changed; give the model as it "
+            "was: load(path, model=…)"
+        )
+
+
+@transactions.alone
+def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
+    """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
+    meta, arrays = state(bandit)
+    text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
+    try:
+        verify.check_form(archive.plain(text), arrays)
+        _check_declared(bandit.spec, meta, arrays)
+        verify.check_whole(bandit)
+    except Broken as error:
+        raise ValueError(
+            f"this bandit cannot be saved, no file of it would load: {error}"
+        ) from error
+    return text, {name: array.copy() for name, array in arrays.items()}
+
+
+def write(path: str | Path, text: str, arrays: dict[str, np.ndarray]) -> None:
+    """One npz file, complete or not there at all: written beside and moved into place."""
+    header = np.frombuffer(text.encode(), dtype=np.uint8)
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.savez(file, allow_pickle=False, meta=header, **arrays)
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `write` wrote; a file that is broken, foreign or from the future gets a clear error."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no saved bandit at {path}")
+    try:
+        arrays = archive.arrays(path)
+        meta = archive.plain(arrays.pop("meta").tobytes().decode("utf-8"))
+        kind, version = meta["format"], meta["version"]
+        complete = sorted(arrays) == meta.get("arrays")
+    except Exception as error:  # a zip's reader raises what it likes when the file is broken
+        raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
+    if kind != FORMAT or type(version) is not int or version not in READ:
+        raise ValueError(
+            f"{path} holds {kind!r} version {version!r}; this release reads {FORMAT!r} "
+            f"version {' and '.join(map(str, READ))}"
+        )
+    if version < VERSION:
+        meta["encoder"] = None
+    if not complete:
+        raise ValueError(f"{path} is broken: it holds the arrays {sorted(arrays)}")
+    return meta, arrays
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's own."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
+
+
+def _model(encoded: dict[str, Any], model: Any) -> Any:
+    """What the bandit believes by; of a declared model the file holds name and priors, by which it
+    is found in the running program or the gallery, unless it is given."""
+    if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
+        return Shared(_model(encoded["model"], getattr(model, "model", model)))
+    if encoded["kind"] != DECLARED:
+        return decode(encoded, "model", model)
+    from bayesbandit.beliefs.declared import Declared  # loads PyMC
+    from bayesbandit.inference.registry import choices
+
+    if isinstance(model, Declared):
+        return model
+    check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
+    settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
+    try:
+        found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
+    if (engine := settings.get("engine", "auto")) not in choices():
+        raise ValueError(
+            f"the bandit's engine is {engine!r}, which is not registered; the engines are "
+            f"{', '.join(choices())}: import the module that registers it, then load again"
+        )
+    return made(Declared, {"declared": found, **settings})
+
+
+def _kind(encoded: Any) -> Any:
+    return encoded.get("kind") if isinstance(encoded, dict) else None
+
+
+def _digest(model: Any, meta: dict[str, Any]) -> str | None:
+    """What tells a declaration from another of its name, None where that is not known."""
+    from bayesbandit.inference.pymc_model.digest import digest
+    from bayesbandit.inference.pymc_model.template import template
+
+    K = len(meta["names"]) if model.takes_arm else None
+    return digest(template(model, meta["n_features"], K))

@@ -1,0 +1,43 @@
+"""Diagnostics of the draws from which a bandit decides, which no user sees: warnings if bad."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
+from bayesbandit.inference.plan import Plan
+
+FROM, LATEST = 16, 4  # rounds from which draws are looked at, and at how many contexts
+FEW = 0.01  # of trajectories that may diverge
+
+
+class Watch:
+    """Looks at a posterior's draws when its rounds have doubled, and warns once of poor ones."""
+
+    def __init__(self) -> None:
+        self.warned = False
+        self._order: dict[int, int] = {}  # by posterior, the binary order of its rounds
+
+    def __call__(self, plan: Plan, sampled: SampledDraws, g: int, x: np.ndarray) -> None:
+        """New draws, of one chain, of posterior g, given rounds at contexts x (n, d)."""
+        n = len(x)
+        if self.warned or n < FROM or self._order.get(g) == n.bit_length():
+            return
+        self._order[g] = n.bit_length()
+        means = plan.mean_reward({k: v[0] for k, v in sampled.values.items()}, x[-LATEST:])
+        S = len(means)
+        poor = mixed_badly(means.reshape(S, -1))
+        if (sampled.divergences or 0) > FEW * S:
+            poor = f"{sampled.divergences} of {S} trajectories diverged"
+        if poor:
+            self.warned = True
+            arm = "the arms together" if plan.n_arms is not None else f"arm number {g}"
+            warnings.warn(
+                f"{plan.model.name} by {plan.engine}, {arm}, {n} rounds: {poor}. Decisions are "
+                f"made from these draws: give the bandit more of them (draws={4 * S}), or "
+                "reparametrise the model. Said once a bandit.",
+                PoorDiagnostics,
+                stacklevel=2,
+            )

@@ -1,0 +1,295 @@
+"""The command line: bayesbandit compare | reproduce | compile | models | explain."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesbandit.cli.data import by_environment, columns, data_sets, shown, verdict
+from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
+from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
+from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.runtime.plugins import said
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+
+Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
+Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        console.print(f"bayesbandit {version('bayesbandit')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Say it and exit."),
+    ] = False,
+) -> None:
+    """Which bandit does best on your data? And what does the paper say?"""
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        list[str] | None, typer.Option(help="A bundled set: iris, wine, breast_cancer, digits.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
+    reward: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of --csv: what the arm of its name pays. One for each arm."),
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="The same, but what the arm costs.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of --csv or --openml to leave out."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to use though it looks like dates or an id.")
+    ] = None,
+    openml: Annotated[list[str] | None, typer.Option(help="A name or number at OpenML.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="A folder of Parquet files, with a manifest or without.")
+    ] = None,
+    bandit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='A bandit, with settings if any: "BLTS(alpha=0.5, clip=0.05)". May be repeated.'
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A reward model that plays, too: a name of the gallery, FILE.py or FILE.py:NAME, "
+            'with settings if any: "mine.py(alpha=0.5, refit_every=10)". May be repeated.'
+        ),
+    ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An algorithm of your own that plays, too: FILE.py:NAME, a class or a function "
+            "(arms, n_features, seed), with settings if any. May be repeated."
+        ),
+    ] = None,
+    replications: Annotated[int, typer.Option(min=1, help="Random orders of each set.")] = 10,
+    horizon: Annotated[int | None, typer.Option(min=1, help="Rounds; all rows if less.")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    out: Out = Path("runs"),
+) -> None:
+    """Which bandit does best on this data? An arm is a class, and the right one pays 1; or each
+    has a column of rewards or costs.
+
+    Without options: LinTS, LinUCB, BLTS, BLUCB and LinGreedy on four bundled data sets. A bandit's
+    settings that are not given are those of the preset of its name. A declared model plays by
+    Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
+    """
+    import pandas as pd
+
+    from bayesbandit import evaluation, plots
+
+    with clear_errors():
+        sets = data_sets(
+            data or [], csv, target, reward or [], cost or [], openml or [], folder, drop or [],
+            keep or [],
+        )  # fmt: skip
+        tables = columns(sets)
+        for title in tables if csv is not None or openml else ():
+            show(shown(tables[title]), title)
+        chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
+        if twice := {text for text in chosen if chosen.count(text) > 1}:
+            raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
+        bandits = dict(map(parse_bandit, bandit or PLAYED))
+        bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
+        experiment = Experiment(sets, bandits, horizon, replications, seed)
+        results = experiment.run(jobs, out / "compare")
+    if replications == 1:
+        warn(
+            "one replication cannot show a bandit that at times locks on to the wrong arm; "
+            "the test of significance takes its rounds for independent"
+        )
+    ranking = evaluation.ranking(results)
+    summary = evaluation.summary(results)
+    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
+    if len(experiment.bandits) > 1 and len(sets) > plots.MANY:
+        figures["pairwise"] = plots.pairwise_scatter(results)
+    elif len(experiment.bandits) > 1 and replications > 1:
+        figures["differences"] = plots.paired_differences(results)
+    titled = {"Ranking": ranking, "Every data set": summary}
+    if len(sets) <= plots.MANY:
+        beside = evaluation.baselines(sets, horizon, seed)
+        titled["Beside the bandits: normalised regret"] = beside
+        cells = by_environment(pd.concat([summary, beside]))
+        show(cells, "Normalised regret ± standard error: less is better")
+    show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
+    say(*(said := verdict(ranking)))
+    answer = "".join(part if isinstance(part, str) else part[0] for part in said)
+    title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
+    save(out / "compare", summary, titled, figures, tables, title=title, answer=answer)
+
+
+@app.command()
+def reproduce(
+    study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
+    replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
+    quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    out: Out = Path("runs"),
+) -> None:
+    """Run a study of the paper and print our table beside the paper's."""
+    import pandas as pd
+
+    from bayesbandit import studies
+
+    if study is None:
+        _list_studies()
+        return
+    with clear_errors():
+        module = studies.load(study)
+        if quick and not hasattr(module, "QUICK"):
+            raise ValueError(f"the study {study!r} has no small version (QUICK): omit --quick")
+        settings: dict[str, Any] = dict(module.QUICK) if quick else {}
+        if replications is not None:
+            settings["replications"] = replications
+        folder = out / (f"{study}-quick" if quick else study)
+        with studies.blamed(study, "experiment"):
+            experiment = module.experiment(seed=seed, **settings)
+        results = experiment.run(jobs, folder)
+        kept = f"; its results are kept in {folder / 'results.parquet'}"
+        with studies.blamed(study, "table", kept):
+            table = pd.DataFrame(module.table(results))
+        with studies.blamed(study, "beside", kept):
+            titled = {f"{module.TITLE}: {of(results)}": pd.DataFrame(module.beside(table))}
+        if hasattr(module, "details"):
+            with studies.blamed(study, "details", kept):
+                titled |= {str(k): pd.DataFrame(v) for k, v in module.details(results).items()}
+        for heading, frame in titled.items():
+            show(frame, heading)
+        with studies.blamed(study, "figures", kept):
+            figures = dict(module.figures(results))
+    say(answer := pace(results, folder))
+    tables = titled | {"In full": table}
+    save(folder, table, tables, figures, title=module.TITLE, answer=answer)
+
+
+@app.command()
+def models(
+    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
+) -> None:
+    """The gallery of declared reward models, and the engine that each gets."""
+    import pandas as pd
+
+    from bayesbandit.declaring.gallery import list_models
+    from bayesbandit.inference.plan import plan
+    from bayesbandit.model import load_model
+
+    rows = []
+    with clear_errors():
+        for name, title in list_models().items():
+            try:
+                with warnings.catch_warnings(record=True, action="always") as told:
+                    model = load_model(name)
+                found = plan(model, features, 2 if model.takes_arm else None)
+            except Exception as error:  # one that fails hides none of the others
+                warn(f"{name} is left out: {said(error)}")
+                continue
+            for warning in told:
+                warn(str(warning.message))
+            rows.append({"model": name, "title": title, "engine": found.engine})
+    show(pd.DataFrame(rows), "Declared reward models")
+
+
+@app.command()
+def explain(
+    model: Annotated[str, typer.Argument(help="A model's name, or FILE.py, or FILE.py:NAME.")],
+    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
+    arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
+) -> None:
+    """The engine that a declared model gets, and why not a faster one."""
+    from bayesbandit.model import load_model
+
+    with clear_errors():
+        declared = load_model(model)
+        text = declared.explain(features, arms)
+    console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("compile")
+def compile_kernels(
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help='A bandit, as "LinTS" or "BLTS(clip=0.2)". May be repeated.'),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="A reward model that plays: as in `compare`. May be repeated."),
+    ] = None,
+) -> None:
+    """Compile the kernels of these bandits now, for an image or a fleet; say where they are.
+
+    Without options: of LinTS, LinUCB, BLTS, BLUCB and LinGreedy. What is compiled already stays.
+    """
+    from bayesbandit.runtime.compiling import kept
+
+    with clear_errors():
+        chosen = preset or ([] if model else PLAYED)
+        bandits = [*map(parse_bandit, chosen), *map(parse_model, model or [])]
+        for name, factory in bandits:
+            seconds = rehearse(factory)
+            say(f"{name}: {seconds:.1f} s")
+        folder, files, size = kept()
+        if folder is None:
+            raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")
+    say(f"{files} files, {size / 1e6:.1f} MB, in {folder}")
+
+
+def pace(results: pd.DataFrame, folder: Path) -> str:
+    """How long the runs in a folder took."""
+    seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
+    n, k = results.groupby(["environment", "replication"]).ngroups, results["bandit"].nunique()
+    rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
+    return f"{n:,} simulations of {k} bandits each took {seconds:,.0f} s{rate}."
+
+
+def of(results: pd.DataFrame) -> str:
+    """How much a study rests on."""
+    simulations = results["replication"].nunique()
+    least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
+    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
+
+
+def _list_studies() -> None:
+    """The studies of the package, and of installed ones, and what each shows."""
+    import pandas as pd
+
+    from bayesbandit import studies
+
+    rows = []
+    with clear_errors():
+        for name in studies.names():
+            try:
+                rows.append({"study": name, "what it shows": studies.title(name)})
+            except Exception as error:  # one that fails hides none of the others
+                warn(f"{name} is left out: {said(error)}")
+    show(pd.DataFrame(rows), "Studies")

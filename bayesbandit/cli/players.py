@@ -1,0 +1,192 @@
+"""Who plays in `bayesbandit compare`: bandits, declared models, and players from the user's files.
+
+Also plays a few rounds, so that the kernels are compiled ahead of time (`rehearse`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.player import Factory, Player
+from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
+from bayesbandit.bandit.presets.bootstrap import (
+    BootstrapLassoTS,
+    BootstrapLassoUCB,
+    BootstrapRidgeTS,
+    BootstrapRidgeUCB,
+)
+from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
+from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
+from bayesbandit.policies import Thompson
+from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins
+
+BANDITS = {
+    preset.__name__: preset
+    for preset in (
+        BLTS,
+        BLUCB,
+        BayesianLassoTS,
+        BayesianLassoUCB,
+        BootstrapLassoTS,
+        BootstrapLassoUCB,
+        BootstrapRidgeTS,
+        BootstrapRidgeUCB,
+        ForestTS,
+        ForestUCB,
+        ILTCB,
+        LinGreedy,
+        LinTS,
+        LinUCB,
+        PolicyTreeTS,
+        PolicyTreeUCB,
+        SuperBLUCB,
+        SuperLinUCB,
+    )
+}
+
+# What `compare` plays unless told otherwise, each as the preset of its name is by default.
+PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
+
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
+ARMS, FEATURES = ("a", "b", "c"), 2  # of a rehearsal
+FROM_FILE = "bayesbandit.cli.players:"  # begins the module name of a player's file
+
+
+def parse_bandit(text: str) -> tuple[str, Factory]:
+    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
+    name, settings = parse(text)
+    if name not in BANDITS and name in plugins("players"):
+        offered = OfferedPlayer(name)
+        _ = offered.__wrapped__  # so that what cannot be loaded is said at once
+        return text.strip(), partial(offered, **settings)
+    if name not in BANDITS:
+        there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
+        raise ValueError(f"unknown bandit {name!r}; there are {there}")
+    hides("players", name, "the preset of bayesbandit")
+    factory = partial(BANDITS[name], **settings)
+    try:
+        factory(2, 1)
+    except TypeError as error:
+        raise ValueError(f"{text}: {error}") from error
+    return text.strip(), factory
+
+
+def parse_model(text: str) -> tuple[str, Factory]:
+    """A reward model's name or file, with settings or without, as (label, factory)."""
+    from bayesbandit.model import load_model
+
+    where, settings = parse(text)
+    if unknown := set(settings) - set(MODEL_SETTINGS):
+        allowed = ", ".join(MODEL_SETTINGS)
+        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
+    label = text.strip().replace(where, load_model(where).name, 1)
+    return label, partial(play_model, where, **settings)
+
+
+def play_model(
+    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
+) -> Bandit:
+    """A declared model by Thompson sampling; settings are those of `Bandit`."""
+    from bayesbandit.model import load_model
+
+    declared, policy = load_model(model), Thompson(alpha)
+    return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
+
+
+def rehearse(factory: Callable[..., Any]) -> float:
+    """Call what a service calls of a bandit, about one context and about a batch; return the
+    seconds that it took."""
+    start = time.perf_counter()
+    bandit = factory(ARMS, FEATURES, seed=0)
+    for value in (1.0, 0.0, 1.0):  # rewards that every model takes
+        contexts = np.random.default_rng(0).normal(size=(len(ARMS), FEATURES))
+        for x in (contexts[0], contexts):
+            decision = bandit.choose(x)
+            _ = decision.propensity, decision.probabilities
+            bandit.observe(decision, value if x.ndim == 1 else np.full(len(x), value))
+        bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
+        bandit.choose(contexts[0], arms=ARMS[:2])
+        bandit.probabilities(contexts), bandit.greedy(contexts)
+    bandit.belief.moments(contexts)
+    return time.perf_counter() - start
+
+
+def parse_player(text: str) -> tuple[str, Factory]:
+    """`FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a class or a
+    function (arms, n_features, seed) → `Player`."""
+    where, settings = parse(text)
+    found = re.fullmatch(r"(.+\.py):(\w+)", where)
+    if found is None:
+        raise ValueError(f"a player is given as FILE.py:NAME; got {where!r}")
+    file = Path(found[1]).expanduser().resolve()
+    _player(file, found[2])  # so that what cannot be loaded is said at once
+    label = text.strip().replace(where, found[2], 1)
+    return label, partial(FilePlayer(str(file), found[2]), **settings)
+
+
+def _player(path: Path, name: str) -> Factory:
+    module = module_of(path, FROM_FILE)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        names = [
+            k for k, v in vars(module).items() if callable(v) and v.__module__ == module.__name__
+        ]
+        raise ValueError(f"{path} has no player {name!r}; it has {', '.join(names) or 'none'}")
+    return factory
+
+
+@dataclass(frozen=True)
+class FilePlayer:
+    """Makes a player of a file, which every process loads for itself."""
+
+    file: str
+    name: str
+
+    @property
+    def __wrapped__(self) -> Factory:
+        return _player(Path(self.file), self.name)
+
+    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
+        return self.__wrapped__(arms, n_features, seed=seed, **settings)
+
+
+@dataclass(frozen=True)
+class OfferedPlayer:
+    """Makes a player of an installed package."""
+
+    name: str
+
+    @property
+    def __wrapped__(self) -> Factory:
+        factory = plugin("players", self.name)
+        if not callable(factory):
+            (point,) = plugins("players")[self.name]
+            raise TypeError(f"{self.name!r}, offered by {offer(point)}, is no player: {factory!r}")
+        return factory
+
+    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
+        return self.__wrapped__(arms, n_features, seed=seed, **settings)
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
+    name, bracket, inside = text.strip().partition("(")
+    try:
+        call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings must be named")
+        return name.strip(), {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error

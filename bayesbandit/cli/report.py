@@ -1,0 +1,124 @@
+"""What commands say and keep: tables and sentences in the terminal, files in a folder."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayesbandit.experiments.experiment import Failed
+from bayesbandit.runtime.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MAKER = "bayesbandit"  # what its pictures say made them
+
+console = Console()
+
+
+def show(frame: pd.DataFrame, title: str) -> None:
+    """A table in the terminal, numbers to the right, as in its file."""
+    from bayesbandit.evaluation.text import is_numeric, texts
+
+    table = Table(title=title, title_justify="left")
+    for name, values in frame.items():
+        heading = str(name).removeprefix("normalised_").replace("_", " ")
+        right = is_numeric(values)
+        if right:
+            table.add_column(Text(heading), justify="right")
+        else:
+            table.add_column(Text(heading), overflow="fold")  # no name is cut short
+    for row in zip(*(texts(values) for _, values in frame.items()), strict=True):
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def save(
+    folder: Path,
+    table: pd.DataFrame,
+    titled: dict[str, pd.DataFrame],
+    figures: dict[str, Figure],
+    columns: dict[str, pd.DataFrame] | None = None,
+    *,
+    title: str,
+    answer: str,
+) -> None:
+    """table.csv, table.md, columns.md where data sets have columns, the pictures, and all of it
+    with the answer in report.html, beside results.parquet and run.json; pictures of an earlier run
+    that this one has not are gone."""
+    from bayesbandit.evaluation.page import page
+
+    columns, pictures = columns or {}, {}
+    with clear_errors():
+        with replacing(folder / "table.csv") as beside:
+            table.to_csv(beside, index=False)
+        with replacing(folder / "table.md") as beside:
+            beside.write_text(_markdown(titled), encoding="utf-8")
+        if columns:
+            with replacing(folder / "columns.md") as beside:
+                beside.write_text(_markdown(columns), encoding="utf-8")
+        for name, figure in figures.items():
+            with replacing(folder / f"{name}.png") as beside:
+                figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
+            pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
+        for old in folder.glob("*.png"):
+            if old.stem not in figures and _is_ours(old):
+                old.unlink()
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        with replacing(folder / "report.html") as beside:
+            html = page(title, answer, pictures, titled | columns, record)
+            beside.write_text(html, encoding="utf-8")
+    say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
+
+
+def _markdown(titled: dict[str, pd.DataFrame]) -> str:
+    """Tables under their headings."""
+    from bayesbandit import evaluation
+    from bayesbandit.evaluation.text import escaped
+
+    return "\n".join(
+        f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
+    )
+
+
+def _is_ours(picture: Path) -> bool:
+    """By what a PNG says of its software, in front of its pixels."""
+    with picture.open("rb") as file:
+        return f"Software\0{MAKER}".encode() in file.read(1000)
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """A sentence, of texts or (text, style); names in it are not read as markup."""
+    console.print(Text.assemble(*parts))
+
+
+def warn(text: str) -> None:
+    """A line beside the answer, on stderr."""
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Bad input ends the command with one line instead of a traceback; a warning is a line, too."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        try:
+            yield
+        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
+            said = Text.assemble(("Error:", "bold red"), f" {error}")
+            Console(stderr=True).print(said)
+            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

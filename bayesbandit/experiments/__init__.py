@@ -1,0 +1,1 @@
+"""Experiments: environments × bandits × replications, and their results on disk."""

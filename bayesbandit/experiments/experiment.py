@@ -1,0 +1,301 @@
+"""Environments × bandits × replications → one tidy table, resumable, the same for any jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from math import nan
+from pathlib import Path
+from threading import Thread
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit.player import Factory, Player, check, names_of, rounds_of, step
+from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.experiments.results_on_disk import Ledger
+from bayesbandit.runtime import fingerprints, progress, user_modules
+from bayesbandit.runtime.plugins import said
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Made = tuple[Player, tuple[Any, ...]]  # a player, and what it is made of
+
+_watched: set[int] = set()  # parents after which this process ends
+AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
+
+
+class Failed(RuntimeError):
+    """A run that ended in an error, by the names of its player and environment."""
+
+
+def stream(seed: int, *key: Any) -> np.random.SeedSequence:
+    """Randomness keyed by what the work is, never by when or where it runs."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+    return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
+
+
+def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
+    """Rounds after which a run is recorded: half evenly spaced, half geometrically, T the last."""
+    even = np.linspace(0, horizon, points // 2 + 1)[1:]
+    early = np.geomspace(1, horizon, points // 2)
+    return np.unique(np.ceil(np.concatenate([even, early]) - 1e-9).astype(np.int64))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Compare bandits on environments: within a replication all face the same drawn data, and have
+    the same random numbers of their own, so that a bandit's name decides nothing.
+
+    environments: with different names.
+    bandits: name → a function (arms, n_features, seed) → `Bandit` or another `Player`
+        (`bandit/player.py`), or a sequence of such functions under their own names, e.g.
+        `{"LinTS": bb.LinTS, "timid": partial(bb.LinTS, alpha=.1)}`.
+    horizon: rounds of each run; None: as many as the environment has by itself.
+    points: rows of the table for each run.
+    """
+
+    environments: Sequence[Environment]
+    bandits: Mapping[str, Factory] | Sequence[Factory]
+    horizon: int | None = None
+    replications: int = 10
+    seed: int = 0
+    points: int = 100
+
+    def __post_init__(self) -> None:
+        environments, bandits = self.environments, self.bandits
+        if isinstance(environments, Environment):
+            environments = (environments,)
+        object.__setattr__(self, "environments", tuple(environments))
+        if callable(bandits):
+            bandits = (bandits,)
+        if not isinstance(bandits, Mapping):
+            named = [(_name(factory), factory) for factory in bandits]
+            _distinct([name for name, _ in named], "bandits")
+            bandits = dict(named)
+        object.__setattr__(self, "bandits", dict(bandits))
+        _distinct([e.name for e in self.environments], "environments")
+        _distinct(list(bandits), "bandits")
+        checks.integer(self.replications, "replications", least=1)
+        checks.integer(self.seed, "seed")
+        checks.integer(self.points, "points", least=2)
+        if self.horizon is not None:
+            checks.integer(self.horizon, "horizon", least=1)
+
+    def describe(self) -> dict[str, Any]:
+        """What decides the numbers of a run: seed, horizon, points, the data, the settings."""
+        return self._of(self._first())
+
+    def _of(self, first: Mapping[str, Made]) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "horizon": self.horizon,
+            "points": self.points,
+            "environments": {e.name: fingerprint(e) for e in self.environments},
+            "bandits": {name: self._settings(*made) for name, made in first.items()},
+        }
+
+    def run(
+        self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
+    ) -> pd.DataFrame:
+        """The results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of declaration.
+
+        out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
+            run again, so that a killed run goes on where it was.
+        jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
+            the work goes to a Dask cluster.
+        """
+        if jobs != -1:
+            checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+        first = self._first()
+        texts, described = (
+            fingerprints.texts(*(parts for _, parts in first.values())),
+            self._of(first),
+        )
+        user_modules.unchanged(texts)
+        with closing(Ledger(out, described)) as ledger:
+            return self._run(ledger, jobs, progress, texts)
+
+    def _run(
+        self, ledger: Ledger, jobs: int, shown: bool, texts: Mapping[str, str]
+    ) -> pd.DataFrame:
+        from joblib import Parallel, delayed
+
+        factories, units = self._factories(), []
+        same = self.horizon, self.seed, self.points, texts
+        for environment in self.environments:
+            for replication in range(self.replications):
+                done = ledger.done(environment.name, replication)
+                left = {name: f for name, f in factories.items() if name not in done}
+                if left:
+                    units.append((environment, replication, left))
+        total = len(self.environments) * self.replications * len(factories)
+        before = total - sum(len(left) for _, _, left in units)
+        with progress.followed(len(units), before, total, "runs", shown) as board:
+            done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+                delayed(work)(os.getpid(), i, *unit, *same, board.place(i))
+                for i, unit in enumerate(units)
+            )
+            for i, rows in done_units:
+                ledger.append(rows)
+                board.done[i] = len(units[i][2])
+        names = [e.name for e in self.environments]
+        table = ledger.finish(names, list(factories), self.replications)
+        table.attrs["seed"] = self.seed
+        return table
+
+    def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
+        """A bandit's settings in words, without memory addresses, as of the first environment; and
+        of code of one's own, what tells it from other code of the same name."""
+        first, parts = self.environments[0], [checks.shown(player)]
+        if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
+            parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
+        parts += fingerprints.packages(*made_of)
+        if own := fingerprints.fingerprint(*made_of):
+            parts.append(f"code {own}")
+        return ", ".join(parts)
+
+    def _first(self) -> dict[str, Made]:
+        """The players as of the first environment, and what each is made of."""
+        first, made = self.environments[0], {}
+        for name, factory in self._factories().items():
+            try:
+                player = factory(first.arms, first.n_features, seed=0)
+            except (ValueError, TypeError, OSError, ImportError):  # of settings, which say so
+                raise
+            except Exception as error:  # a player's own code raises what it likes
+                place = user_modules.place(error)
+                raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
+            parts = (getattr(player, part, None) for part in ("spec", "policy", "balance"))
+            made[name] = player, (factory, type(player), *parts)
+        return made
+
+    def _factories(self) -> dict[str, Factory]:
+        assert isinstance(self.bandits, dict)
+        return self.bandits
+
+
+def work(parent: int, number: int, *unit: Any) -> tuple[int, list[dict[str, Any]]]:
+    """`play_unit`, and which it is, in a process that ends soon after the one that started it."""
+    if os.getppid() == parent and parent not in _watched:
+        _watched.add(parent)
+        Thread(target=_end_after, args=(parent,), daemon=True).start()
+    return number, play_unit(*unit)
+
+
+def _end_after(parent: int) -> None:
+    while os.getppid() == parent:
+        sleep(1.0)
+    os._exit(1)
+
+
+def play_unit(
+    environment: Environment, replication: int, factories: Mapping[str, Factory],
+    horizon: int | None, seed: int, points: int, texts: Mapping[str, str], place: progress.Place,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """One replication of one environment: every bandit against the same sample. place: where it
+    tells how many runs are done, the shares of rounds included."""
+    from threadpoolctl import threadpool_limits
+
+    name, tell, rows = environment.name, progress.tell(place), []
+    with threadpool_limits(limits=1):
+        rng = np.random.default_rng(stream(seed, "environment", name, replication))
+        sample = environment.sample(horizon, rng)
+        for done, (label, factory) in enumerate(factories.items()):
+            key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
+            try:
+                player = factory(environment.arms, environment.n_features, seed=key)
+                check(player, environment)
+                user_modules.unchanged(texts)
+                run = {"environment": name, "bandit": label, "replication": replication}
+                for record in play(player, environment, sample, points):
+                    rows.append(run | record)
+                    tell(done + record["t"] / len(sample.x))
+                user_modules.unchanged(texts)
+            except user_modules.ChangedCode:
+                raise
+            except Exception as error:  # a player's own code raises what it likes
+                raise Failed(
+                    f"{label} on {name}, replication {replication}, seed {seed}, failed: "
+                    f"{said(error)}{user_modules.place(error)}"
+                ) from error
+    return rows
+
+
+def play(
+    player: Player, environment: Environment, sample: Sample, points: int = 100
+) -> Iterable[dict[str, Any]]:
+    """One run: the warm start, then each stretch of rounds and what is true after it."""
+    if len(sample.warm_arm):
+        _warm(player, environment, sample)
+    rounds_by = getattr(player, "play", None) or partial(step, player)
+    solved = getattr(environment, "solved", None)
+    best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
+    most = None if sample.test_mean is None else sample.test_mean.max(axis=1)
+    for t in checkpoints(len(sample.x), points).tolist():
+        now = slice(start, t)
+        every = max(1, (t - start) // AUDITED)
+        given = sample.x[now].copy(), sample.reward[now].copy()  # a player's own, to write into
+        chosen, propensity = rounds_of(player, rounds_by(*given, every), *given[1].shape)
+        rounds, known = np.arange(start, t), ~np.isnan(propensity)
+        reward += float(sample.reward[rounds, chosen].sum())
+        regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
+        value, agreement = judge(player, environment.arms, sample, most)
+        yield {
+            "t": t,
+            "reward": reward,
+            "regret": regret,
+            "propensity": float(propensity[known].mean()) if known.any() else nan,
+            "value": value,
+            "agreement": agreement,
+            "optimal": solved is not None and solved(value, agreement),
+        }
+        start = t
+
+
+def _warm(player: Any, environment: Environment, sample: Sample) -> None:
+    """The rounds logged before the first decision."""
+    if not hasattr(player, "update"):
+        raise TypeError(
+            f"{environment.name} begins with logged rounds, for which {player!r} needs a method "
+            "`update(x, arm, reward, propensity)`"
+        )
+    names = [environment.arms[k] for k in sample.warm_arm]
+    logged = sample.warm_reward.copy(), sample.warm_propensity.copy()
+    player.update(sample.warm_x.copy(), names, *logged)
+
+
+def judge(player: Any, arms: Sequence[Any], sample: Sample, most: Any) -> tuple[float, float]:
+    """The greedy policy on the test contexts, whose best arms have means `most` (n,): its mean
+    reward, and how often its arm is best; NaN where there are none, or a player has no policy."""
+    if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
+        return nan, nan
+    arm = names_of(player, player.greedy(sample.test_x.copy()), arms, len(sample.test_x))
+    got = sample.test_mean[np.arange(len(arm)), arm]
+    return float(got.mean()), float((got >= most).mean())
+
+
+def fingerprint(environment: Environment) -> str:
+    """What tells an environment from another of the same name: for data sets, the data."""
+    return str(getattr(environment, "fingerprint", environment))
+
+
+def _name(factory: Factory) -> str:
+    name = getattr(factory, "__name__", None)
+    if name is None or name == "<lambda>":
+        raise ValueError(f"give {factory!r} a name: pass bandits as a dict of name → function")
+    return name
+
+
+def _distinct(names: Sequence[str], what: str) -> None:
+    if not names:
+        raise ValueError(f"an experiment needs {what}; got none")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} must have different names; got {sorted(names)}")

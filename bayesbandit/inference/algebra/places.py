@@ -1,0 +1,96 @@
+"""Operations that move elements about, in the algebra of `monomials`.
+
+What an operation does with numbers of places says where each element goes: PyTensor does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply
+
+from bayesbandit.inference.algebra.branches import Inside, Value, lifted
+from bayesbandit.inference.algebra.monomials import Sum, Wall, constant
+from bayesbandit.inference.algebra.terms import Leaves, Term
+
+
+def moves(node: Apply, values: list[Value], name: str) -> list[Value]:
+    """Elements of the first input, moved about."""
+    index = 1 if name == "Split" and not isinstance(values[0], Sum) else 0
+    first, rest = values[index], values[index + 1 :]
+    if any(isinstance(v, Sum | Inside) for v in rest):
+        raise Leaves("index")
+    if isinstance(first, Inside):
+        if name not in ("DimShuffle", "ExpandDims", "ViewOp", "ScalarFromTensor", "Squeeze"):
+            raise Leaves("condition")
+        return [Inside((), first.walls) if first.shape == () else first]
+    op: Any = node.op
+
+    def one(which: int) -> Callable[[np.ndarray], np.ndarray]:
+        def move(places: np.ndarray) -> np.ndarray:
+            storage: list[list[Any]] = [[None] for _ in node.outputs]
+            op.perform(node, [places, *rest], storage)
+            return np.asarray(storage[which][0])
+
+        return move
+
+    return [first.moved(one(k)) for k in range(len(node.outputs))]
+
+
+def joined(node: Apply, values: list[Value]) -> Sum:
+    """Elements of several inputs, one behind the other."""
+    parts = [lifted(v) for v in values]
+    ends = np.cumsum([p.size for p in parts])
+    places = [
+        np.arange(end - p.size, end, dtype=np.float64).reshape(p.shape)
+        for p, end in zip(parts, ends, strict=True)
+    ]
+    storage: list[list[Any]] = [[None]]
+    op: Any = node.op
+    op.perform(node, places, storage)
+    return placed(np.asarray(storage[0][0]), parts)
+
+
+def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
+    """The tensor whose elements are those at `where` of all parts' elements in a row."""
+    flat, start = where.ravel().astype(np.intp), 0
+    terms: list[Term] = []
+    walls: tuple[Wall, ...] = ()
+    for part in parts:
+        inside = (flat >= start) & (flat < start + part.size)
+        if part.size:
+            local = np.where(inside, flat - start, 0)
+            terms += [t.gathered(local, inside) for t in part.terms]
+        walls += part.walls
+        start += part.size
+    return Sum(where.shape, tuple(terms), walls)
+
+
+def put(node: Apply, op: Any, values: list[Value]) -> Sum:
+    """x with some of its elements replaced by y."""
+    if any(isinstance(v, Sum | Inside) for v in values[2:]):
+        raise Leaves("index")
+    if not op.set_instead_of_inc:
+        raise Leaves("addition in place")
+    x, y = lifted(values[0]), lifted(values[1])
+    places = np.arange(x.size, dtype=np.float64).reshape(x.shape)
+    other = (x.size + np.arange(y.size, dtype=np.float64)).reshape(y.shape)
+    storage: list[list[Any]] = [[None]]
+    op.perform(node, [places, other, *values[2:]], storage)
+    return placed(np.asarray(storage[0][0]), [x, y])
+
+
+def solved(op: Any, values: list[Value]) -> Sum:
+    """A⁻¹b for numbers A, one matrix; b may be many vectors, or one matrix."""
+    A, b = np.asarray(values[0]), lifted(values[1])
+    A = A.reshape(A.shape[-2:]) if A.size == A.shape[-1] * A.shape[-2] else A
+    if A.ndim != 2 or (op.b_ndim == 2 and len(b.shape) != 2):
+        raise Leaves("solution of many systems")
+    properties = {k: getattr(op, k) for k in op.__props__} | {"b_ndim": 2}
+    whole, unit = type(op)(**properties), np.eye(len(A))
+    storage: list[list[Any]] = [[None]]
+    whole.perform(whole.make_node(A, unit), [A, unit], storage)
+    inverse = np.asarray(storage[0][0])
+    return constant(inverse).dot(b) if op.b_ndim == 2 else b.dot(constant(inverse.T))

@@ -1,0 +1,177 @@
+"""What engines share: a refusal with its reason, and functions compiled once and called in turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from bayesbandit.checks import finite
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.runtime.pytensor_lock import COMPILE
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why an engine does not fit a model: the variable and the operation, in one sentence.
+
+    of_rows: whether it is for the rows at hand alone, and other rows may be answered.
+    """
+
+    engine: str
+    reason: str
+    of_rows: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.engine}: {self.reason}"
+
+
+class Sampler(Protocol):
+    """The method of an engine that draws.
+
+    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
+    """
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
+        seed: int, start: Any,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws given rows x (n, d), reward, weight, arm (n,), by role. start: the `state` of an
+        earlier run, on other rows: an array, or for each chain a dict of arrays."""
+        ...
+
+
+class ClosedForm(Protocol):
+    """The method of an engine that is exact. One whose mean rewards are affine in a block θ, and
+    whose rows add up, may stream (`beliefs/affine.py` says what it then has)."""
+
+    @property
+    def affine(self) -> bool: ...
+
+    @property
+    def streams(self) -> bool: ...
+
+    def posterior(
+        self, x: np.ndarray, reward: np.ndarray, weight: Any = None, arm: Any = None
+    ) -> Any:
+        """What is `Known` given rows."""
+        ...
+
+
+Method = Sampler | ClosedForm
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way from a declared model to its posterior.
+
+    match: of a built PyMC model, the method that computes its posterior, or a `Refusal`. cost: what
+    an effective draw takes, in words. kind: "exact" for a closed form; "sampler", of draws from the
+    posterior itself; "approximation", which is only ever asked for by name. knobs: settings of
+    `fit` that its `sample` takes, of tune, target_accept and cores. least_tune: of tune.
+    """
+
+    name: str
+    match: Callable[[pm.Model], Method | Refusal]
+    cost: str
+    kind: Literal["exact", "sampler", "approximation"] = "sampler"
+    knobs: tuple[str, ...] = ()
+    least_tune: int = 0
+
+
+class NotThisEngine(ValueError):
+    """An engine was asked for what it cannot do; carries the refusal."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        if not isinstance(refusal, Refusal):
+            raise TypeError(f"NotThisEngine takes a Refusal(engine, reason); got {refusal!r}")
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.refusal,)
+
+
+class NotFinite(ValueError):
+    """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
+
+
+def check_start(engine: str, value: Any) -> None:
+    """Refuse a log density of −∞ or NaN where an engine starts."""
+    if not value > -np.inf:
+        raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
+
+
+def sound(array: np.ndarray, what: str) -> np.ndarray:
+    """The array itself, where all of it is finite."""
+    try:
+        return finite(array, what)
+    except ValueError as error:
+        raise NotFinite(str(error)) from error
+
+
+class NoElement(ValueError):
+    """Rows take an element that the model does not have: an index is out of its bounds."""
+
+
+class Improper(NotThisEngine):
+    """The posterior given these rows is not a distribution; given more, it may be one."""
+
+
+class Compiled:
+    """A compiled graph of explicit inputs, without shared state.
+
+    PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
+    one function read each other's numbers: each thread has its own copy.
+    """
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> None:
+        import pytensor
+
+        self._graph = list(inputs), list(outputs), mode
+        with COMPILE:
+            self._function = pytensor.function(
+                list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
+            )
+        self._own = threading.local()
+        self._own.function = self._function
+
+    def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
+        function = getattr(self._own, "function", None)
+        if function is None:
+            with COMPILE:
+                function = self._own.function = self._function.copy(share_memory=False)
+        try:
+            return [np.asarray(output) for output in function(*arguments)]
+        except IndexError as error:
+            what = str(error).splitlines()[0]
+            raise NoElement(
+                f"the model takes an element that it does not have ({what}): a column of the "
+                "contexts, the arm or the reward is an index, and has a level that was not declared"
+            ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, self._graph
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return self  # nothing in it changes
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Where linear algebra runs on one thread: small matrices suffer badly from more."""
+    return _libraries().limit(limits=1)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds, setting them microseconds."""
+    return ThreadpoolController()

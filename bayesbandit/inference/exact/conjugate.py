@@ -1,0 +1,244 @@
+"""The exact engine for one probability or one rate: the posterior is beta or gamma.
+
+Recognised from the declaration's log density, which must be affine in v, log v and log(1 − v)
+(`exponents.py`), v the one variable and the mean reward itself:
+
+    log p(v) = c + (a − 1) log v + (b − 1) log(1 − v)        v ~ Beta(a, b)
+    log p(v) = c + (a − 1) log v − b v                       v ~ Gamma(a, b)
+
+Bernoulli rewards r add w r to a and w (1 − r) to b, Poisson ones w r and w: but what rows add is
+read off the model's own density of them, whatever their likelihood is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import (
+    COMPILE,
+    Compiled,
+    Improper,
+    NotFinite,
+    NotThisEngine,
+    Refusal,
+)
+from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
+from bayesbandit.inference.exact.exponents import (
+    Coefficients,
+    Exponents,
+    possible,
+    read_coefficients,
+)
+from bayesbandit.inference.exact.one_variable import ENGINE, check_mean_is, one_variable, refused
+from bayesbandit.inference.exact.reward_support import Door, telling, uncast
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import Density, containers, read
+from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
+from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, not_additive, simplified
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
+INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
+
+
+class Conjugate:
+    """A model of one probability or rate, and how to compute its posterior.
+
+    name: the variable's. family: `Beta` or `Gamma`. door: which rewards have a likelihood, where
+    rows may come one by one, each adding w r to a and w (1 − r) or w to b; else None.
+    """
+
+    engine = ENGINE
+    judges = True  # rewards have likelihood 0, which the model's terms say
+
+    def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
+        self.density, self.name, self.family = density, name, FAMILIES[upper]
+        self.n_features, self.n_arms = density.n_features, density.n_arms
+        value = density.values[name]
+        terms = [[t for t in density.terms if t.on_data == k] for k in (False, True)]
+        totals: list[Any] = [
+            pt.add(pt.constant(0.0), *[t.graph.sum() for t in part]) for part in terms
+        ]
+        self.exponents = exponents = Exponents(totals, value, upper)
+        for part, graph in zip(terms, exponents.graphs, strict=True):
+            if why := exponents.fault(graph):
+                raise refused(f"{_blamed(part, value, upper).label}: {why}")
+        self._inputs = list(density.inputs.values())
+        self._coefficients = exponents.compiled(self._inputs, exponents.graphs[1:])
+        self._whole_density = _on_points(totals, value, self._inputs)
+        own = exponents.compiled([], exponents.graphs[:1])
+        self._prior = read_coefficients(own, [])[0]
+        self.door = self._door(whole)
+
+    def likelihood(self, data: Data) -> Coefficients:
+        """What rows add to the log density."""
+        return read_coefficients(self._coefficients, self.density.arguments(data))[0]
+
+    @property
+    def affine(self) -> bool:
+        """Whether the mean reward is known as A θ + b: it is the variable itself."""
+        return False
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may come one by one."""
+        return self.door is not None and self.proper_prior is not None
+
+    @property
+    def proper_prior(self) -> OneNumber | None:
+        """The distribution before any rows; None where it is improper."""
+        try:
+            return self.distribution(self._prior)
+        except Improper:
+            return None
+
+    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> OneNumber:
+        """The posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
+        n = len(x)
+        data = (
+            np.ascontiguousarray(x, dtype=np.float64),
+            np.asarray(reward, dtype=np.float64),
+            np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
+            np.zeros(n, dtype=np.int64),
+        )
+        rows = self.likelihood(data)
+        known = self.distribution(self._prior + rows)
+        self.checked(known, data)
+        constant, prior = self._prior.constant, self.proper_prior
+        if prior is not None and abs(constant + prior.log_volume) <= 1e-5 * (1.0 + abs(constant)):
+            constant = -prior.log_volume  # PyMC's own may be of single precision
+        return replace(known, log_evidence=constant + rows.constant + known.log_volume)
+
+    def checked(self, known: OneNumber, data: Data) -> None:
+        """The identity test: at some v from the middle and the tails, the model's own log density
+        of these rows is that of `known`, to rounding or to 1e-5."""
+        points = known.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
+        points = np.array([0.3, *points, 0.7])
+        inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
+        points = points[inside & np.isfinite(points)]
+        [values] = self._whole_density(points, *self.density.arguments(data))
+        if not np.isfinite(values).all():
+            raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
+        closed = known.log_kernel(points)
+        gap = (values - values[0]) - (closed - closed[0])
+        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
+        if not (np.abs(gap) <= least).all():
+            by = f"{np.abs(gap).max():.2g}"
+            raise refused(
+                f"on these rows the log density differs from its closed form by {by}", True
+            )
+
+    def distribution(self, found: Coefficients) -> OneNumber:
+        """The distribution that has these coefficients; refused where there is none."""
+        if not math.isfinite(found.constant):
+            raise NotFinite(f"the log density of the rows is not finite; got {found.constant}")
+        a = found.log + 1.0
+        b = found.log1m + 1.0 if self.family is Beta else -found.slope
+        if self.family is Beta and found.slope != 0.0:
+            raise refused(f"'{self.name}': a power of exp(v) beside those of a conjugate prior")
+        if not (0.0 < a < math.inf and 0.0 < b < math.inf):
+            label = self.density.label(self.name)
+            kind = self.family.__name__.lower()
+            raise Improper(
+                Refusal(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})", of_rows=True)
+            )
+        return self.family(self.name, a, b)
+
+    def _door(self, whole: bool) -> Door | None:
+        """Which rewards have a likelihood, if it is proved that each adds w r to a, and w (1 − r)
+        or w to b."""
+        inputs, binary = self.density.inputs, self.family is Beta
+        reward: Any = inputs["reward"]
+        graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
+        [total] = possible(graphs)
+        slopes = simplified(*self.exponents.slopes(total))
+        names = {v: (role,) for role, v in inputs.items()}
+        influence = Influence(slopes, names)
+        depends_on = frozenset().union(*map(influence.of, slopes))
+        if depends_on - {"reward", "weight"}:
+            return None
+        if "weight" in depends_on:
+            scaling = Scaling(slopes, {inputs["weight"]: 1.0})
+            if not all(scaling.of(s) in (1.0, math.inf) for s in slopes):
+                return None
+        degrees = Degrees(slopes, {reward: 1.0})
+        if not binary and any(degrees.of(s) > 1 for s in slopes):
+            return None
+        expected = (
+            ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)) if binary else ((-1.0, 0.0, 0.0), (-1.0, 1.0, 0.0))
+        )
+        for r, wanted in zip((0.0, 1.0), expected, strict=True):
+            found = self._at(r)
+            if (found.slope, found.log, found.log1m) != wanted or not math.isfinite(found.constant):
+                return None
+        at = telling(graphs, inputs, whole)
+        finite = np.array([math.isfinite(self._at(r).constant) for r in at])
+        door = Door(binary, binary or whole or not math.isfinite(self._at(0.5).constant))
+        return door if len(at) and (finite != door.broken(at)).all() else None
+
+    def _at(self, r: float) -> Coefficients:
+        """What one row of this reward adds, of weight 1."""
+        x = np.ones((1, self.density.n_features))
+        return self.likelihood((x, np.array([r]), np.ones(1), np.zeros(1, dtype=np.int64)))
+
+
+def match(model: pm.Model) -> Conjugate | Refusal:
+    """The conjugate engine for a built model, or why the model is not one.
+
+    An improper prior is accepted where the model's own rows make the posterior proper.
+    """
+    try:
+        with COMPILE:
+            engine = matched(model)
+        own = engine.density.own
+        try:
+            engine.posterior(own["x"], own["reward"], own.get("weight"))
+        except NotThisEngine:
+            raise
+        except ValueError as error:
+            if "finite" not in str(error):
+                raise refused(str(error).splitlines()[0], True) from error
+    except NotThisEngine as error:
+        return error.refusal
+    return engine
+
+
+def matched(model: pm.Model) -> Conjugate:
+    """The engine for a built model; raises the refusal of one that is not of its kind."""
+    variable, upper = one_variable(model)
+    density = read(model)
+    if why := not_additive(density):
+        raise refused(why)
+    check_mean_is(density, density.values[variable.name])
+    reward = containers(model)["reward"]
+    whole = any(
+        np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
+        for v in model.observed_RVs
+    )
+    return Conjugate(density, str(variable.name), upper, whole)
+
+
+def _on_points(totals: list[Any], value: Any, inputs: list[Any]) -> Compiled:
+    """The log density at several values v (S,), as a function of them and of rows."""
+    many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
+    found: Any = vectorize_graph([pt.add(*totals)], {value: many})
+    return Compiled([many, *inputs], list(found), PYTHON)
+
+
+def _blamed(terms: list[Any], value: Any, upper: float) -> Any:
+    """The first of some terms that is not affine in the logarithms."""
+    for term in terms:
+        alone = Exponents([term.graph], value, upper)
+        if alone.fault(alone.graphs[0]):
+            return term
+    return terms[0]

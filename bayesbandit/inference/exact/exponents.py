@@ -1,0 +1,179 @@
+"""A log density that is affine in v, log v and log(1 − v), for one variable v in (0, upper).
+
+In its place stand three inputs that nothing connects: v, ℓ = log v and ℓ₁ = log(1 − v). What is of
+degree 1 in them together (`structure`) is
+
+    log p = c + s v + α ℓ + β ℓ₁,
+
+whatever the declaration looks like, with coefficients that the rows decide: those of a beta density
+where s = 0, of a gamma one where β = 0. What is compared with the bounds of the support is known on
+it: a density guards them by v ≥ 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import Compiled
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.operations import (
+    COMPARISONS,
+    bare,
+    elementwise_name,
+    number,
+    operands,
+)
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, gradient
+
+ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
+BELOW = {"LE", "LT", "NEQ"}
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Of c + s v + α log v + β log(1 − v); those of independent parts add up."""
+
+    constant: float
+    slope: float
+    log: float
+    log1m: float
+
+    def __add__(self, other: Coefficients) -> Coefficients:
+        return Coefficients(
+            self.constant + other.constant,
+            self.slope + other.slope,
+            self.log + other.log,
+            self.log1m + other.log1m,
+        )
+
+
+class Exponents:
+    """Some log densities as functions of v, log v and log(1 − v) apart, and of rows.
+
+    value: v (). upper: of its support. seeds: the three inputs. graphs: the densities in them.
+    """
+
+    def __init__(self, graphs: Sequence[Any], value: Any, upper: float) -> None:
+        self.value, self.upper, name = value, upper, value.name
+        self.seeds = value, pt.dscalar(f"log {name}"), pt.dscalar(f"log(1 − {name})")
+        known: dict[Any, Any] = {}
+        for v in ancestors(list(graphs)):
+            if (truth := self._on_support(v)) is not None:
+                known[v] = pt.constant(np.full((1,) * v.type.ndim, truth))
+            elif (seed := self._logarithm(v)) is not None:
+                known[v] = seed.dimshuffle(["x"] * v.type.ndim)
+        found: Any = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
+        self.graphs: list[Any] = list(found)
+        self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
+
+    def fault(self, graph: Any) -> str | None:
+        """Why one of the densities is not affine in the seeds, or None."""
+        return self._degrees.fault(graph, most=1)
+
+    def slopes(self, graph: Any) -> list[Any]:
+        """s, α and β of one of the densities, summed, as graphs of the rows alone."""
+        zero = dict.fromkeys(self.seeds, pt.constant(0.0))
+        slopes = [gradient(graph.sum(), seed) for seed in self.seeds]
+        found: Any = clone_replace(slopes, zero, rebuild_strict=False)
+        return list(found)
+
+    def compiled(self, inputs: Sequence[Any], graphs: Sequence[Any]) -> Compiled:
+        """Constants and slopes of sums of densities, as functions of rows: four outputs each."""
+        zero = dict.fromkeys(self.seeds, pt.constant(0.0))
+        outputs = []
+        for graph in graphs:
+            constant: Any = clone_replace([graph], zero, rebuild_strict=False)
+            outputs += [*constant, *self.slopes(graph)]
+        return Compiled(list(inputs), outputs, PYTHON)
+
+    def _logarithm(self, v: Any) -> Any | None:
+        """The seed that a node is: log v, or log(1 − v) as either is written."""
+        name = elementwise_name(v)
+        if name not in ("Log", "Log1p"):
+            return None
+        inside = bare(v.owner.inputs[0])
+        if name == "Log" and inside is self.value:
+            return self.seeds[1]
+        if self.upper != 1.0:  # of a rate above 1 there is no log(1 − v)
+            return None
+        rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
+        return self.seeds[2] if rest else None
+
+    def _is_less(self, v: Variable) -> bool:
+        """Whether a node is −v."""
+        return elementwise_name(v) == "Neg" and bare(operands(v)[0]) is self.value
+
+    def _is_less_from_one(self, v: Variable) -> bool:
+        """Whether a node is 1 − v."""
+        name = elementwise_name(v)
+        if name not in ("Sub", "Add") or len(operands(v)) != 2:
+            return False
+        one, rest = operands(v)
+        inner = bare(rest) is self.value if name == "Sub" else self._is_less(bare(rest))
+        return inner and number(one) == 1.0
+
+    def _on_support(self, v: Any) -> bool | None:
+        """What a comparison of v, or of log v, with a number is wherever v is in the support; None
+        where that depends on v."""
+        name = elementwise_name(v)
+        if name not in COMPARISONS or any(k != 1 for k in v.type.shape):
+            return None
+        left, right = v.owner.inputs
+        for subject, other, turned in ((left, right, False), (right, left, True)):
+            bounds, limit = self._bounds(bare(subject)), number(other)
+            if bounds is None or limit is None:
+                continue
+            if limit <= bounds[0]:  # the subject is larger
+                return name in (BELOW if turned else ABOVE)
+            if limit >= bounds[1]:
+                return name in (ABOVE if turned else BELOW)
+        return None
+
+    def _bounds(self, v: Any) -> tuple[float, float] | None:
+        """Between what v, log v or log(1 − v) lies."""
+        if v is self.value:
+            return 0.0, self.upper
+        if self._logarithm(v) is None:
+            return None
+        return -math.inf, math.log(self.upper)
+
+
+def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:
+    """Of each density that was compiled, at these rows."""
+    values = [float(v) for v in compiled(*rows)]
+    return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
+
+
+def possible(graphs: Sequence[Any]) -> list[Any]:
+    """Some graphs where they are finite: of a switch between a density and −∞, the density."""
+    graphs = list(graphs)
+    while True:
+        swap = {}
+        for v in ancestors(graphs):
+            inputs = operands(v)
+            if elementwise_name(v) == "Switch" and (kept := _finite(inputs)) is not None:
+                swap[v] = pt.second(v, kept) if kept.type.ndim != v.type.ndim else kept
+                break
+        if not swap:
+            return graphs
+        found: Any = clone_replace(graphs, swap, rebuild_strict=False)
+        graphs = list(found)
+
+
+def _finite(inputs: Sequence[Any]) -> Any | None:
+    """The branch of a switch beside one that is −∞, or the one that a known condition takes."""
+    condition, yes, no = inputs
+    if (known := number(condition)) is not None:
+        return yes if known else no
+    if number(yes) == -math.inf:
+        return no
+    return yes if number(no) == -math.inf else None

@@ -1,0 +1,299 @@
+"""The exact engine for models whose log density is quadratic: the posterior is Gaussian.
+
+Recognised from the declaration's log density (`structure`), extracted from its gradient
+(`quadratic`), whatever the declaration looks like: ridge, hierarchies of means, random walks, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bayesbandit.inference.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal, sound
+from bayesbandit.inference.exact.distributions import Gaussian, factor
+from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural, Quadratic, Rows
+from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, Form, part, recognise
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+ENGINE = "exact_gaussian"
+
+
+class GaussianBlock:
+    """What the exact engines share: a quadratic block, its form, and rows of data."""
+
+    def __init__(self, quadratic: Quadratic, form: Form) -> None:
+        self.quadratic, self.form = quadratic, form
+        self.names, self.shapes, self.dim = quadratic.names, quadratic.shapes, quadratic.dim
+        self.slices, self.linear = quadratic.slices, quadratic.density.linear
+        self.shapes = {k: self._declared(k, v) for k, v in quadratic.shapes.items()}
+        self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
+
+    def _declared(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """A variable's own shape, where its value has this one."""
+        return self.quadratic.density.shapes.get(name, shape)
+
+    def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """θ (…, D) by declared variable, each (…, *shape)."""
+        found = self.quadratic.split(theta)
+        for k, T in self.linear.items():
+            flat = theta[..., self.slices[k]] @ T.T
+            found[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
+        return found
+
+    def moments(
+        self, mean: np.ndarray, covariance: np.ndarray
+    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
+        found = {}
+        for k, centre in self.split(mean).items():
+            T, s = self.linear.get(k), self.slices[k]
+            inner = covariance[s, s]
+            found[k] = centre, inner if T is None else T @ inner @ T.T
+        return found
+
+    @property
+    def affine(self) -> bool:
+        """Whether the mean reward is A(x, arm) θ + b."""
+        return self.quadratic.not_affine is None
+
+    @property
+    def row_wise(self) -> bool:
+        """Whether each row speaks of θ through its own mean reward alone."""
+        return self.form.row_wise
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows may come one by one: each an observation of its own mean reward, A θ + b,
+        of a precision that is known of it (`observations`)."""
+        return self.affine and self.row_wise
+
+    def observations(
+        self, x: Any, reward: Any, weight: Any = None, arm: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p (n,)."""
+        data = self.data(x, reward, weight, arm)
+        given = (1.0,) * len(self.quadratic.given)
+        shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
+        precision = -curvature
+        sound = np.isfinite(shift) & np.isfinite(precision)
+        if not (sound.all() and np.isfinite(value)):
+            each = (part(data, slice(i, i + 1)) for i in range(len(sound)))
+            values = [self.quadratic.curvature(np.zeros(1), one, given)[2] for one in each]
+            row = int(np.argmin(sound & np.isfinite(values)))
+            said = f"reward {data[1][row]:g} in context {data[0][row].tolist()}"
+            raise NotFinite(f"the log density of a row is not finite: {said}")
+        if (precision < 0.0).any():
+            raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
+        if shift[precision == 0.0].any():
+            raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
+        return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
+
+    @cached_property
+    def identity_map(self) -> bool:
+        """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
+        if self.form.features is None or self.n_arms is not None:
+            return False
+        C, a = self.form.features
+        return np.array_equal(C, np.eye(self.dim)) and not a.any()
+
+    def data(self, x: Any, reward: Any = None, weight: Any = None, arm: Any = None) -> Data:
+        """Rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        n = len(x)
+        if self.n_arms is not None and arm is None:
+            raise ValueError("the model depends on the arm: give the arm of each row; got none")
+        return (
+            x,
+            np.zeros(n) if reward is None else np.asarray(reward, dtype=np.float64),
+            np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
+            np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
+        )
+
+    def linear_map(self, x: Any, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
+
+        Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
+        """
+        if self.quadratic.not_affine is not None:
+            raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
+        if self.form.features is not None:
+            return self._features(np.ascontiguousarray(x, dtype=np.float64), arm)
+        A, b = self.quadratic.linear_map(self._contexts(x, arm))
+        if arm is None and self.n_arms is not None:
+            return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
+        return A, b
+
+    def _features(self, x: np.ndarray, arm: Any) -> tuple[np.ndarray, np.ndarray]:
+        """`linear_map` by the map from contexts to features, without PyTensor."""
+        assert self.form.features is not None
+        C, a = self.form.features
+        if self.n_arms is None:
+            return x if self.identity_map else x @ C + a, np.zeros(len(x))
+        if arm is None:
+            return (x @ C).transpose(1, 0, 2) + a, np.zeros((len(x), self.n_arms))
+        k, A = np.asarray(arm, dtype=np.int64), np.empty((len(x), self.dim))
+        for one in set(k.tolist()):
+            A[k == one] = x[k == one] @ C[one] + a[one]
+        return A, np.zeros(len(x))
+
+    def mean_reward(self, theta: np.ndarray, x: Any, arm: Any = None) -> np.ndarray:
+        """Mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
+        means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
+        if arm is None and self.n_arms is not None:
+            return means.reshape(len(theta), -1, self.n_arms)
+        return means
+
+    def _contexts(self, x: Any, arm: Any) -> Data:
+        """Rows of contexts, each repeated for every arm of a model over arms without `arm`."""
+        if arm is None and self.n_arms is not None:
+            n, K = len(x), self.n_arms
+            return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
+        return self.data(x, arm=arm)
+
+    def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+        """θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
+        parts = []
+        for k, s in self.slices.items():
+            T, values = self.linear.get(k), np.asarray(draws[k])
+            parts.append(values.reshape(-1, s.stop - s.start if T is None else len(T)))
+            if T is not None:
+                parts[-1] = parts[-1] @ T
+        return np.concatenate(parts, axis=1)
+
+    def statements(self, data: Data, given: Given = ()) -> Rows:
+        """What each row says of θ, only if `row_wise`."""
+        A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
+        slope, curvature, value = self.quadratic.curvature(b, data, given)
+        return Rows(A, -curvature, slope, value)
+
+    def solve(
+        self, precision: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown.
+
+        Under a flat prior that is an improper posterior, under another one lost digits.
+        """
+        L = factor(sound(precision, "the posterior precision"))
+        if isinstance(L, int):
+            label = self.quadratic.density.label(self.quadratic.owner(L))
+            if label.endswith("Flat"):
+                reason = f"{label}: improper, the posterior precision is singular"
+                raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            reason = f"{label}: the posterior precision is singular to rounding"
+            raise self.quadratic.refusal(reason, of_rows=True)
+        half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
+        return L, half, solve_triangular(L, half, lower=True, trans=1)
+
+
+class ExactGaussian(GaussianBlock):
+    """A model whose posterior is Gaussian, and how to compute it.
+
+    names, shapes: the free variables; slices: where each is in θ (D,), `dim` D.
+    """
+
+    engine = ENGINE
+    learns_noise = False
+
+    def __init__(self, quadratic: Quadratic, form: Form) -> None:
+        super().__init__(quadratic, form)
+        self._prior = quadratic.prior()
+
+    @property
+    def noise(self) -> float | None:
+        """σ² where rewards are N(mean reward, σ²/weight), else None (see `Form`)."""
+        return self.form.noise
+
+    @property
+    def ridge(self) -> float | None:
+        """λ where θ ~ N(0, σ²/λ I) beside such noise: a ridge regression, else None."""
+        lam = ridge(self._prior)
+        return None if self.noise is None or lam is None else self.noise * lam
+
+    def prior(self) -> Natural:
+        """Natural parameters of the prior: Λ (D, D), η (D,)."""
+        return self._prior
+
+    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
+        """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
+        if `form.not_additive` is empty."""
+        data = self.data(x, reward, weight, arm)
+        return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
+
+    def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
+        """What each row says of θ; only if `row_wise`."""
+        if not self.row_wise:
+            raise self.quadratic.refusal("rows do not speak each through its own mean reward")
+        return self.statements(self.data(x, reward, weight, arm))
+
+    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
+        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        known = self.distribution(self.prior() + self.likelihood(x, reward, weight, arm))
+        at_mean = self.checked(known, self.data(x, reward, weight, arm))
+        return replace(known, log_evidence=at_mean + known.log_volume)
+
+    def checked(self, known: Gaussian, data: Data) -> float:
+        """The identity test: at the mean and up to four sds from it, the model's log density of
+        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
+        Returns the log density at the mean."""
+        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
+            [[0.0], [1.0], [4.0]]
+        )
+        theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
+        slopes, values = self.quadratic.at(theta, data)
+        if not np.isfinite(values[0]):
+            raise self.quadratic.not_finite(values[0])
+        expected = (known.mean - theta) @ known.precision
+        off = slopes - expected
+        size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
+        sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
+        least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
+        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
+        gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
+        wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
+                                             TOLERANCE * np.abs(values)))  # fmt: skip
+        if wrong.any():
+            reason = (
+                "on these rows the log density differs from its closed form: by "
+                f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
+            )
+            raise self.quadratic.refusal(reason, of_rows=True)
+        return float(values[0])
+
+    def distribution(self, natural: Natural) -> Gaussian:
+        """The distribution that has these natural parameters; refused where it is improper."""
+        L, half, mean = self.solve(natural.precision, natural.shift)
+        known = Gaussian(mean, natural.precision, L, 0.0)
+        evidence = natural.constant + 0.5 * (half @ half) + known.log_volume
+        return replace(known, log_evidence=float(evidence))
+
+
+def ridge(prior: Natural) -> float | None:
+    """c where the prior precision is c I about 0, else None."""
+    c = prior.precision[0, 0]
+    off = np.abs(prior.precision - c * np.eye(len(prior.shift))).max()
+    return float(c) if c > 0 and off <= 1e-12 * c and not prior.shift.any() else None
+
+
+def match(model: pm.Model) -> ExactGaussian | Refusal:
+    """The exact Gaussian engine for a built model, or why the model is not Gaussian.
+
+    An improper prior is accepted where the model's own rows make the posterior proper.
+    """
+    try:
+        with COMPILE:
+            eligible(model, ENGINE)
+            quadratic = Quadratic(read(model), ENGINE)
+            engine = ExactGaussian(quadratic, recognise(quadratic))
+        on_own_rows(engine)
+    except NotThisEngine as error:
+        return error.refusal
+    return engine

@@ -1,0 +1,233 @@
+"""The exact engine for an unknown noise scale that the coefficients' prior shares.
+
+With q the noise precision (σ² = 1/q, in whichever form it is declared: a variance, a standard
+deviation or a precision), the log density of a normal-inverse-gamma model is
+
+    log p(θ, q) = c + h log q − β q + q (η'θ − ½ θ'Λθ),
+
+so that given the data σ² ~ InverseGamma(h + 1 − D/2, β − ½ η'Λ⁻¹η), and θ is Student-t. A prior
+on θ that is not scaled by σ leaves a model that is only conditionally Gaussian.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.stats import gamma
+
+from bayesbandit.inference.base import COMPILE, Improper, NotThisEngine, Refusal
+from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
+from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge
+from bayesbandit.inference.exact.noise_scale import (
+    CONDITIONAL,
+    ENGINE,
+    LIKELIHOOD,
+    conjugate,
+    exponent,
+    noise_scale,
+    not_conjugate,
+    unit_powers,
+)
+from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
+from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
+from bayesbandit.inference.graph_analysis.recognise import (
+    TOLERANCE,
+    Form,
+    recognise,
+)
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
+
+
+class NormalInverseGamma(GaussianBlock):
+    """A model whose posterior is normal-inverse-gamma, and how to compute it.
+
+    scale_name: the variable s of the noise; exponent: k, with s^k = q the noise precision (−1 where
+    s is a variance, −2 a standard deviation, 1 a precision).
+    """
+
+    engine = ENGINE
+    learns_noise = True
+
+    def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
+        super().__init__(quadratic, form)
+        self.scale_name, self.exponent = scale_name, exponent
+        self.unit_powers = False  # `unit_powers`, once it is proved
+        self._prior = self._prior_statistics()
+
+    @property
+    def streams(self) -> bool:
+        return super().streams and self.unit_powers
+
+    @property
+    def ridge(self) -> float | None:
+        """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
+        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.noise
+        return None if lam is None or noise is None else noise * lam
+
+    @property
+    def noise_prior(self) -> tuple[float, float] | None:
+        """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
+        if self.noise is None:
+            return None
+        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.noise
+
+    @property
+    def noise(self) -> float | None:
+        """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
+        return self.form.noise if self.unit_powers else None
+
+    def scale(self, sigma2: np.ndarray) -> np.ndarray:
+        """The declared scale variable where σ² = 1/q is given."""
+        return sigma2 ** (-1.0 / self.exponent)
+
+    def prior(self) -> NaturalGamma:
+        """Statistics of the prior, as a density in θ and q."""
+        return self._prior
+
+    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
+        """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
+        `form.not_additive` is empty."""
+        return self.statistics(self.data(x, reward, weight, arm))
+
+    def statistics(self, data: Data) -> NaturalGamma:
+        """Statistics of the likelihood of rows."""
+        zero, natural = np.zeros((1, self.dim)), self._shape(data)
+        if self.row_wise:
+            means = self.quadratic.mean_reward(zero, data)[0]
+            at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
+        else:
+            at = [
+                float(self.quadratic.log_densities(zero, data, (s,))[LIKELIHOOD][0])
+                for s in self._scales
+            ]
+        return NaturalGamma(natural.precision, natural.shift, *read_off(at))
+
+    def _prior_statistics(self) -> NaturalGamma:
+        """Statistics of the prior: a density in s becomes one in q."""
+        zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
+        at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
+        return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
+
+    @property
+    def _scales(self) -> list[float]:
+        """s at `PRECISIONS`."""
+        return [q ** (1.0 / self.exponent) for q in PRECISIONS]
+
+    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
+        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        data = self.data(x, reward, weight, arm)
+        known = self.distribution(*self.centred(data))
+        self.checked(known, data)
+        return known
+
+    def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
+        """The statistics of all that is known about the mean of θ, where the shift is 0, and that
+        mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
+        prior, rows = self._prior, self._shape(data)
+        precision = prior.precision + rows.precision
+        _, _, mean = self.solve(precision, prior.shift + rows.shift)
+        means = np.tile(mean, (len(PRECISIONS), 1))
+        at = self.quadratic.values(means, data, [np.array(self._scales)]).tolist()
+        return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
+
+    def _shape(self, data: Data) -> Natural:
+        """Precision and shift of rows, at s = 1."""
+        if self.row_wise:
+            return self.statements(data, (1.0,)).natural()
+        return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
+
+    def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
+        """h, β and c of a density in s as those of one in q."""
+        k = self.exponent
+        return power + 1.0 / k - 1.0, rate, constant - math.log(abs(k))
+
+    def checked(self, known: StudentT, data: Data) -> None:
+        """The identity test: at some θ and s from the middle and the tails of the posterior, the
+        model's log density is that of `known`, to rounding or to 1e-5."""
+        quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
+        q = gamma.ppf(quantiles, known.shape) / known.scale
+        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
+            [[0.0], [1.0], [4.0]]
+        )
+        half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
+        theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
+        values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
+        if not np.isfinite(values[0]):
+            raise self.quadratic.not_finite(values[0])
+        power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
+        closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
+        gap = (values - values[0]) - (closed - closed[0])
+        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
+        if not (np.abs(gap) <= least).all():
+            by = f"{np.abs(gap).max():.2g}"
+            reason = f"on these rows the log density differs from its closed form by {by}"
+            raise self.quadratic.refusal(reason, of_rows=True)
+
+    def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
+        """The distribution that has these statistics about a point (D,); refused where it is
+        improper."""
+        L, half, step = self.solve(natural.precision, natural.shift)
+        a = natural.power + 1.0 - self.dim / 2
+        b = natural.rate - 0.5 * float(half @ half)
+        if a <= 0.0 or b <= 0.0:
+            label = self.quadratic.density.label(self.scale_name)
+            reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
+            raise Improper(Refusal(ENGINE, reason, of_rows=True))
+        log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
+        evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
+        evidence += math.lgamma(a) - a * math.log(b)
+        return StudentT(about + step, natural.precision, L, a, b, float(evidence))
+
+
+def match(model: pm.Model) -> NormalInverseGamma | Refusal:
+    """The normal-inverse-gamma engine for a built model, or why the model is not one."""
+    try:
+        with COMPILE:
+            engine = matched(model)
+        on_own_rows(engine)
+    except NotThisEngine as error:
+        return error.refusal
+    return engine
+
+
+def matched(model: pm.Model) -> NormalInverseGamma:
+    """The engine for a built model; raises the refusal of one that is not of its kind."""
+    name = noise_scale(model)
+    eligible(model, ENGINE, positive=name)
+    density = read(model)
+    s = density.values[name]
+    if s.type.ndim:
+        raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
+    for term in density.terms:
+        if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
+            raise not_conjugate(f"{term.label}: {why}")
+    if Degrees([density.mean], {s: 1.0}).of(density.mean):
+        raise not_conjugate(f"'mean_reward': depends on '{name}'")
+    quadratic = Quadratic(density, ENGINE, given=(name,))
+    rng = np.random.default_rng(0)
+    form = recognise(quadratic, (1.0,))
+    k = exponent(quadratic, form.trial, name)
+    engine = NormalInverseGamma(quadratic, form, name, k)
+    conjugate(engine, rng)
+    engine.unit_powers = unit_powers(engine, s)
+    return engine
+
+
+def read_off(values: list[float]) -> tuple[float, float, float]:
+    """h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
+    (many, few, fewest), rate = PRECISIONS, 0.0
+    at_many, at_few, at_fewest = values
+    for _ in range(2):  # β hardly matters to h and c; the second time, not at all
+        power = (at_few + rate * few - at_fewest - rate * fewest) / math.log(few / fewest)
+        constant = at_fewest + rate * fewest - power * math.log(fewest)
+        rate = (constant + power * math.log(many) - at_many) / many
+    return power, rate, constant

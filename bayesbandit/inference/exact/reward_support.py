@@ -1,0 +1,124 @@
+"""Which rewards have a likelihood, read off the comparisons that a density makes of them.
+
+Where these are with numbers, or with the reward made whole, a likelihood is 0 or not throughout
+each piece between those numbers, of whole rewards and of others: one reward of each piece tells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.operations import (
+    COMPARISONS,
+    bare,
+    elementwise_name,
+    number,
+    operands,
+)
+
+WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "RoundHalfAwayFromZero"}
+LOGIC = {"AND", "OR", "XOR", "Invert", "IsNan", "IsInf", "Mul", "Add", "Switch", "Identity"}
+FAR = 1000.0  # beyond all numbers
+
+
+@dataclass(frozen=True)
+class Door:
+    """Which rewards have a likelihood: of a probability 0 and 1; of a rate those ≥ 0, `whole`."""
+
+    binary: bool
+    whole: bool
+
+    def broken(self, reward: np.ndarray) -> np.ndarray:
+        """Which of some rewards (n,) have none."""
+        if self.binary:
+            return np.asarray((reward != 0.0) & (reward != 1.0))
+        off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
+        return np.asarray((reward < 0.0) | off)
+
+
+def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
+    """Some graphs of whole rewards, which a cast to integers leaves as they are."""
+    casts = {
+        v: v.owner.inputs[0]
+        for v in ancestors(graphs)
+        if elementwise_name(v) == "Cast"
+        and v.type.dtype == "int64"
+        and bare(v.owner.inputs[0]) is reward
+    }
+    found: Any = clone_replace(list(graphs), casts, rebuild_strict=False)
+    return list(found)
+
+
+def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np.ndarray:
+    """Rewards (n,) that tell which have a likelihood, whole ones alone or others too; none where
+    that is also a matter of contexts or weights, or of other functions of the reward."""
+    reward, at = inputs["reward"], {0.0, 1.0}
+    influence = Influence(graphs, {v: (role,) for role, v in inputs.items()})
+    for v in ancestors(graphs):
+        if v.owner is None or not influence.of(v):
+            continue
+        if (numbers := compared(v, reward)) is None:
+            return np.empty(0)
+        at.update(numbers)
+    ends = np.array([min(at) - FAR, *sorted(at), max(at) + FAR])
+    low, high = ends[:-1], ends[1:]
+    inside, integer = low + 0.4142 * (high - low), np.floor(low) + 1.0
+    found = np.concatenate([ends, inside, integer[integer < high]])
+    return found[found == np.floor(found)] if whole else found
+
+
+def compared(v: Any, reward: Variable) -> list[float] | None:
+    """The numbers at which what a node says of the reward may change, at whole rewards or others;
+    None where that is not known."""
+    name, given = elementwise_name(v), [_plain(u) for u in operands(v)]
+    if name == "Switch" and given[0].type.dtype != "bool":
+        return [0.0] if given[0] is reward or number(given[0]) is not None else None
+    if name in COMPARISONS:
+        if reward in given and any(_is_made_whole(u, reward) for u in given):
+            return [] if name in ("EQ", "NEQ") else None
+        slope, constant = _affine(given[0], reward) - _affine(given[1], reward)
+        if slope == 0.0 or math.isinf(constant):
+            return []
+        return None if math.isnan(slope) else [float(-constant / slope)]
+    if (v.type.dtype == "bool" and name in LOGIC) or v.type.dtype.startswith("float"):
+        return []
+    return [] if _is_made_whole(v, reward) else None
+
+
+def _affine(v: Any, reward: Variable) -> np.ndarray:
+    """s and c of a node that is s · reward + c by sums and differences; else NaN."""
+    v = _plain(v)
+    if v is reward:
+        return np.array([1.0, 0.0])
+    if (k := number(v)) is not None:
+        return np.array([0.0, k])
+    signs = {"Add": [1.0] * len(operands(v)), "Sub": [1.0, -1.0], "Neg": [-1.0]}.get(
+        elementwise_name(v)
+    )
+    if signs is None:
+        return np.full(2, math.nan)
+    return np.asarray(signs @ np.array([_affine(u, reward) for u in operands(v)]))
+
+
+def _is_made_whole(v: Any, reward: Variable) -> bool:
+    whole = elementwise_name(v) in WHOLE or (
+        elementwise_name(v) == "Cast" and v.type.dtype == "int64"
+    )
+    return whole and _plain(v.owner.inputs[0]) is reward
+
+
+def _plain(v: Any) -> Any:
+    """The variable beneath changes of shape, copies and casts to floating point."""
+    v = bare(v)
+    while elementwise_name(v) == "Cast" and v.type.dtype == "float64":
+        v = bare(v.owner.inputs[0])
+    return v

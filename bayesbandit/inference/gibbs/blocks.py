@@ -1,0 +1,136 @@
+"""What a Gibbs sampler may draw in turn: a Gaussian block, and the positive variables beside it.
+
+The declared model is rewritten to mixtures first (`rewrite_mixtures`). A real variable belongs to
+the block; a positive or an auxiliary one does not, and the block must be quadratic whatever their
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace
+
+from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.gibbs.rewrite_mixtures import mixed
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import (
+    Density,
+    Term,
+    containers,
+    distribution,
+    read,
+    row_dimension,
+)
+from bayesbandit.inference.graph_analysis.operations import number
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+ENGINE = "gibbs"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A density's variables, apart.
+
+    rest: those not in the block. auxiliary: to each variable that was mixed over, the declared one
+    that it belongs to. by_row: those with a value for each row. between: the bounds of those that
+    are not merely positive.
+    """
+
+    density: Density
+    rest: tuple[str, ...]
+    auxiliary: Mapping[str, str]
+    by_row: tuple[str, ...]
+    between: Mapping[str, tuple[float, float]]
+
+
+def blocks(model: pm.Model) -> Blocks:
+    """The variables of a built model, apart; refused where one fits neither part."""
+    eligible(model)
+    rewritten, auxiliary = mixed(model)
+    transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
+    density, by_row = freed(rewritten)
+    terms = tuple(_as_declared(t, model, auxiliary) for t in density.terms)
+    density = replace(density, terms=terms)
+    rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
+    if len(rest) == len(density.values):
+        raise _refuse("no real variable that could be Gaussian given the rest")
+    seeds = {density.values[k]: 1.0 for k in rest}
+    if Degrees([density.mean], seeds).of(density.mean):
+        names = Degrees([density.mean], seeds).names([density.mean])
+        raise _refuse(f"'mean_reward': depends on {names}, not on Gaussian variables alone")
+    between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
+    between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
+    return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
+
+
+def eligible(model: pm.Model) -> None:
+    """Refuses variables that are discrete, imputed, bounded, or real and one for each row."""
+    if not model.free_RVs:
+        raise _refuse("the model has no free variable")
+    observed, row = {v.name for v in model.observed_RVs}, row_dimension(model)
+    for v in model.free_RVs:
+        label, transform = f"'{v.name}' ~ {distribution(v)}", model.rvs_to_transforms[v]
+        dims = model.named_vars_to_dims.get(v.name) or ()
+        if v.name.replace("_unobserved", "_observed") in observed:
+            raise _refuse(f"{label}: missing rewards are imputed")
+        if not str(v.dtype).startswith("float"):
+            raise _refuse(f"{label}: discrete")
+        if transform is not None and bounds(v, transform) is None:
+            raise _refuse(f"{label}: {transform.name} transform")
+        if row in dims and (transform is None or len(dims) > 1):
+            raise _refuse(f"{label}: one value for each row")
+    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
+        raise _refuse("'observed_reward': missing rewards")
+
+
+def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
+    """Between what a transformed variable is: positive by a logarithm, or between constants of an
+    interval; None where it may be negative, or its bounds are no constants."""
+    if transform.name == "log":
+        return 0.0, np.inf
+    if transform.name != "interval":
+        return None
+    lower, upper = transform.args_fn(*variable.owner.inputs)
+    low = -np.inf if lower is None else number(lower)
+    high = np.inf if upper is None else number(upper)
+    return None if low is None or high is None or not low >= 0.0 else (low, high)
+
+
+def freed(model: pm.Model) -> tuple[Density, list[str]]:
+    """The density, with as many values of its variables by row as there are rows in the data, and
+    these variables."""
+    density, row = read(model), row_dimension(model)
+    by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
+    if not by_row:
+        return density, []
+    values = {
+        k: pt.tensor(k, shape=(None,) * v.type.ndim) if k in by_row else v
+        for k, v in density.values.items()
+    }
+    swap = {density.values[k]: values[k] for k in by_row}
+    parts = [g for t in density.terms for g in (t.graph, t.given_mean)]
+    *graphs, mean = clone_replace([*parts, density.mean], swap, rebuild_strict=False)
+    pairs = zip(density.terms, graphs[::2], graphs[1::2], strict=True)
+    terms = tuple(replace(t, graph=g, given_mean=m) for t, g, m in pairs)
+    return replace(density, terms=terms, mean=mean, values=values), by_row
+
+
+def _as_declared(term: Term, model: pm.Model, auxiliary: Mapping[str, str]) -> Term:
+    """A term that a refusal names by what was declared, not by what it was rewritten to."""
+    if term.name in auxiliary:
+        declared = distribution(model[auxiliary[term.name]])
+        return replace(term, label=f"'{auxiliary[term.name]}' ~ {declared}, as a mixture")
+    if term.label.startswith("potential"):
+        return term
+    return replace(term, label=f"'{term.name}' ~ {distribution(model[term.name])}")
+
+
+def _refuse(reason: str) -> NotThisEngine:
+    return NotThisEngine(Refusal(ENGINE, reason))

@@ -1,0 +1,296 @@
+"""Conditionally Gaussian models swept in compiled code, as proved on the rows at hand.
+
+The log density is computed in the algebra of `monomials` (`Reading`): what comes out is a sum of
+monomials of positive variables, alone or times squares of forms of the real ones, or a refusal that
+names the operation. It is laid out for the kernel, with the joint moves that make it mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.algebra.interpreter import Algebra
+from bayesbandit.inference.algebra.monomials import Sum, constant, positive, real
+from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.base import Compiled, Improper, NotThisEngine, Refusal, check_start
+from bayesbandit.inference.gibbs.layout import Layout, layout
+from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves
+from bayesbandit.inference.gibbs.propriety import loses_digits, vanishing
+from bayesbandit.inference.graph_analysis.density import Density
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
+from bayesbandit.kernels.gibbs import monomials as kernel
+from bayesbandit.kernels.gibbs import orbits
+
+SAME = 1e-8  # relative to the terms that a log density is a sum of
+
+
+class Reading:
+    """A density's graphs in the algebra.
+
+    block: the real variables. rest: the positive ones; between: the bounds of some of them.
+    """
+
+    def __init__(
+        self, density: Density, rest: Sequence[str], engine: str,
+        between: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:  # fmt: skip
+        self.density, self.engine, self.between = density, engine, dict(between or {})
+        self.rest = tuple(rest)
+        self.block = tuple(k for k in density.values if k not in rest)
+        self.names = [t.label for t in density.terms] + ["'mean_reward'"]
+        inputs = density.inputs
+        unknown = [*density.values.values(), density.given_mean]
+        self._each: list[Algebra] = []
+        for graph, name in zip(self.graphs, self.names, strict=True):
+            try:
+                self._each.append(Algebra([graph], [*unknown, *inputs.values()]))
+            except Leaves as error:
+                raise self.refusal(f"{name}: {error}") from None
+
+    @cached_property
+    def _fixed(self) -> dict[int, Sum]:
+        """Those of `_fixable` that are known."""
+        return {}
+
+    @cached_property
+    def _fixable(self) -> set[int]:
+        """Terms that no row enters."""
+        rows = {*self.density.inputs.values(), self.density.given_mean}
+        rows |= {v for v in self.density.values.values() if None in v.type.shape}
+        return {k for k, g in enumerate(self.graphs) if rows.isdisjoint(ancestors([g]))}
+
+    @property
+    def graphs(self) -> list[Any]:
+        return [t.given_mean for t in self.density.terms] + [self.density.mean]
+
+    def refusal(self, reason: str) -> NotThisEngine:
+        return NotThisEngine(Refusal(self.engine, reason))
+
+    def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        """All variables' shapes with n rows."""
+        return {
+            k: tuple(n if m is None else m for m in v.type.shape)
+            for k, v in self.density.values.items()
+        }
+
+    def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
+        """Where each variable's elements are, the reals among reals and the others among theirs;
+        how many there are, D and P. Those that are as many as the rows come last, so that what is
+        known of the others (`_fixed`) stays."""
+        places, ends = {}, {True: 0, False: 0}
+        by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
+        for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
+            size, block = int(np.prod(shape)), k in self.block
+            places[k] = np.arange(ends[block], ends[block] + size).reshape(shape)
+            ends[block] += size
+        return places, ends[True], ends[False]
+
+    def __call__(self, data: Data) -> tuple[list[Sum], np.ndarray, np.ndarray]:
+        """Every term of the log density as a sum of monomials, where mean rewards A θ + b are reals
+        behind θ; A (n, D), b (n,)."""
+        n = len(data[0])
+        places, D, P = self.places(n)
+        values: dict[Any, Any] = {
+            v: (real if k in self.block else positive)(places[k])
+            for k, v in self.density.values.items()
+        }
+        values[self.density.given_mean] = real(np.arange(D, D + n))
+        inputs, sums = self.density.inputs, []
+        for v, rows in zip(inputs.values(), self.density.arguments(data), strict=True):
+            values[v] = np.asarray(rows, dtype=v.type.dtype)
+        apart = values | {inputs["reward"]: real(D + n + np.arange(n))}
+        if "weight" in inputs:
+            apart[inputs["weight"]] = positive(P + np.arange(n))
+        for k, (each, name) in enumerate(zip(self._each, self.names, strict=True)):
+            if k in self._fixed:
+                sums.append(self._fixed[k])
+                continue
+            try:
+                [value] = each(apart if each is self._each[-1] else values)
+                sums.append(value if isinstance(value, Sum) else constant(value))
+                if k in self._fixable:
+                    self._fixed[k] = sums[-1]
+            except Leaves as error:
+                raise self.refusal(f"{name}: {error}") from None
+            except (ValueError, IndexError) as error:
+                raise self.refusal(f"{name}: {str(error).splitlines()[0]}") from None
+        *sums, mean = sums
+        return sums, *self._affine(mean, n, D, P)
+
+    def _affine(self, mean: Sum, n: int, D: int, P: int) -> tuple[np.ndarray, np.ndarray]:
+        A, b = np.zeros((n, D)), np.zeros(n)
+        row = np.arange(n)
+        for t in mean.broadcast((n,)).terms:
+            if any((i >= P).any() for i, _ in t.powers) or (
+                t.real is not None and t.real.max() >= D
+            ):
+                raise self.refusal("'mean_reward': depends on the rewards or their weights")
+            if t.powers or t.logs or t.square is not None:
+                raise self.refusal("'mean_reward': not affine in the Gaussian variables")
+            if t.real is None:
+                b += t.coef.sum(axis=0)
+            else:
+                np.add.at(A, (np.broadcast_to(row, t.coef.shape), t.real), t.coef)
+        return A, b
+
+    @cached_property
+    def log_density(self) -> Compiled:
+        """The model's own log density, of all variables and of the data that it has."""
+        total = pt.add(pt.constant(0.0), *[t.graph.sum() for t in self.density.terms])
+        inputs = [*self.density.values.values(), *self.density.inputs.values()]
+        return Compiled(inputs, [total], PYTHON)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reading laid out for rows at hand."""
+
+    reading: Reading
+    data: Data
+    layout: Layout
+    owner: np.ndarray
+    places: Mapping[str, np.ndarray]
+    size: int
+
+    @cached_property
+    def _candidates(self) -> list[Candidate]:
+        return list(candidates(self.layout, self.owner))
+
+    @cached_property
+    def moves(self) -> orbits.Moves:
+        """The joint moves that make it mix."""
+        return moves(self.layout, self._candidates)
+
+    def check_proper(self) -> None:
+        """Refuses rows for which the posterior is proved to be no distribution."""
+        labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
+        if labels:
+            label = min(labels, key=lambda text: ("as a mixture" in text, text))
+            reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
+            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+
+    def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """θ (D,) and u = log v (P,) of a state."""
+        theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
+        for k, where in self.places.items():
+            if k in self.reading.block:
+                theta[where] = state[k]
+            else:
+                u[where] = np.log(state[k])
+        return theta, u
+
+    def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
+        """The state of θ and u."""
+        return {
+            k: theta[where] if k in self.reading.block else np.exp(u[where])
+            for k, where in self.places.items()
+        }
+
+    def inside(self, u: np.ndarray) -> np.ndarray:
+        """u, moved within its walls where it is not."""
+        low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
+        middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
+        v = np.exp(u)
+        return np.asarray(np.log(np.where((v > low) & (v < high), v, middle)))
+
+    def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Precision (D, D) and shift (D,) of δ given u."""
+        D, work = self.layout.dim, kernel.workspace(self.layout.terms, self.layout.dim)
+        kernel.weigh(self.layout.terms, u, work.phi)
+        kernel.precision(self.layout.terms, D, work)
+        upper = np.triu(work.A[:D, :D])
+        return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
+
+    def sample(
+        self, state: Mapping[str, np.ndarray], draws: int, tune: int, rng: np.random.Generator,
+        names: Sequence[str],
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
+        """A chain of these variables (draws, *shape), and where it ends."""
+        layout, D = self.layout, self.layout.dim
+        theta, u = self.flat(state)
+        held = kernel.MonomialState(theta - layout.centre, self.inside(u))
+        work = kernel.workspace(layout.terms, D)
+        ours = [k for k in names if k in self.reading.rest]
+        none = np.zeros(0, dtype=np.int64)
+        kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
+        delta, logs = np.empty((draws, D)), np.empty((draws, len(kept)))
+        wrong = orbits.sweep(layout.terms, self.moves, held, work, delta, logs, kept, tune, rng)
+        if wrong >= 0:
+            self._improper(wrong)
+        if not np.isfinite(held.delta).all():
+            raise FloatingPointError("the sampler has lost its digits: are the data finite?")
+        if loses_digits(layout, held.delta + layout.centre, held.u):
+            reason = "means fit rewards to all their digits, and the noise is below these"
+            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+        theta, out, at = delta + layout.centre, {}, 0
+        positive = np.exp(logs)
+        for k in names:
+            where = self.places[k]
+            if k in self.reading.block:
+                out[k] = theta[:, where.ravel()].reshape(draws, *where.shape)
+            else:
+                out[k] = positive[:, at : at + where.size].reshape(draws, *where.shape)
+                at += where.size
+        return out, self.named(held.delta + layout.centre, held.u)
+
+    def _improper(self, wrong: int) -> None:
+        if wrong >= self.size:
+            wrong = int(self.moves.shifted[self.moves.shifted_at[wrong - self.size]])
+        reason = f"{self._label(wrong)}: improper given the other variables"
+        raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+
+    def _label(self, element: int) -> str:
+        """The variable that an element belongs to."""
+        name = next(
+            k for k, where in self.places.items() if k in self.reading.rest and element in where
+        )
+        return self.reading.density.label(name)
+
+    def check(
+        self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
+    ) -> None:
+        """The identity test: about a state, the model's log density differs from the layout's by a
+        constant; or else the refusal."""
+        theta, u = self.flat(state)
+        rows = self.reading.density.arguments(self.data)
+        gaps, largest = [], 1.0
+        for k in range(points):
+            if k:
+                theta = theta + 0.1 * (1.0 + np.abs(theta)) * rng.standard_normal(theta.shape)
+                u = self.inside(u + 0.3 * rng.standard_normal(u.shape))
+            values = self.named(theta, u)
+            ordered = [values[name] for name in self.reading.density.values]
+            [model] = self.reading.log_density(*ordered, *rows)
+            check_start(self.reading.engine, model)
+            ours = self.layout.log_density(theta, u)
+            gaps.append(float(model) - ours)
+            largest = max(largest, abs(float(model)), abs(ours))
+        if not np.ptp(gaps) <= SAME * largest:
+            raise self.reading.refusal(
+                f"the log density differs from the sampler's on these rows, by {np.ptp(gaps):.3g}"
+            )
+
+
+def problem(reading: Reading, data: Data) -> Problem:
+    """The reading of these rows, laid out; refused where they leave the algebra."""
+    n = len(data[0])
+    sums, A, b = reading(data)
+    places, _, P = reading.places(n)
+    for name, (low, high) in reading.between.items():
+        walls = tuple((int(k), low, high) for k in places[name].ravel())
+        sums.append(Sum((), (), walls))
+    owner = np.zeros(P, dtype=np.int64)
+    for k, name in enumerate(reading.rest):
+        owner[places[name].ravel()] = k
+    try:
+        whole = layout(sums, A, b, P, [*reading.names[:-1], *reading.between])
+    except Leaves as error:
+        raise reading.refusal(str(error)) from None
+    return Problem(reading, data, whole, owner, places, P)

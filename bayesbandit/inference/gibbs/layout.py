@@ -1,0 +1,272 @@
+"""From sums of monomials to the arrays that the compiled sweep runs over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesbandit.inference.algebra.monomials import Sum
+from bayesbandit.inference.algebra.terms import Leaves, Term
+from bayesbandit.kernels.algebra.cholesky import padded, room
+from bayesbandit.kernels.gibbs import monomials as kernel
+
+SPARSE = 4  # coordinates that a square may have to be kept sparse
+DIGITS = 1e-10  # of the precision that a centre is found with
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Block:
+    """Terms of one kind: coef (N,); elements and exponents (q, N), exponent 0 for none."""
+
+    coef: Array
+    element: Array
+    exponent: Array
+
+    @property
+    def keys(self) -> Array:
+        """(N, 2q), the same for terms with the same powers."""
+        order = np.argsort(np.where(self.exponent == 0.0, -1, self.element), axis=0)
+        element = np.take_along_axis(self.element, order, axis=0)
+        exponent = np.take_along_axis(self.exponent, order, axis=0)
+        return np.vstack([np.where(exponent == 0.0, -1, element), exponent]).T
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares (forms δ − offsets)² of dense forms (N, D), before they are grouped."""
+
+    forms: Array
+    offsets: Array
+    powers: Block
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A log density over δ = θ − centre and u = log v, as the kernel takes it.
+
+    powers: of rows, groups, sparse squares and monomials in turn. constant: what is left.
+    dense: what rows and groups were made of.
+    """
+
+    terms: kernel.Terms
+    centre: Array
+    powers: tuple[Block, ...]
+    constant: float
+    dense: Squares
+
+    @property
+    def dim(self) -> int:
+        return len(self.centre)
+
+    @property
+    def walled(self) -> bool:
+        """Whether a variable is bounded but for being positive."""
+        return bool(np.isfinite([self.terms.low, self.terms.high]).any())
+
+    def log_density(self, theta: Array, u: Array) -> float:
+        """At θ (D,) and u (P,), but for the Jacobian of the logarithm."""
+        t, delta, P = self.terms, theta - self.centre, padded(self.dim)
+        of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
+        phi = t.coef * np.exp(np.bincount(of_term, t.exponent * u[t.element], len(t.coef)))
+        D = self.dim
+        rows = (t.rows[:, :D] @ delta - t.rows[:, P]) ** 2
+        groups = np.array(
+            [
+                rest + delta @ G[:D, :D] @ delta - 2.0 * G[:D, P] @ delta
+                for G, rest in zip(t.groups, t.group_rest, strict=True)
+            ]
+        )
+        forms = np.zeros(len(t.offset))
+        which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
+        np.add.at(forms, which, t.form_coef * delta[t.form])
+        squares = (forms - t.offset) ** 2
+        ones = np.ones(len(phi) - len(rows) - len(groups) - len(squares))
+        Q = np.concatenate([rows, groups, squares, ones])
+        return float(phi @ Q + (t.linear - 1.0) @ u + t.square @ u**2 + self.constant)
+
+
+def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
+    """The density whose logarithm is all that is in `sums`.
+
+    Reals are θ (D,) and, behind them, the mean rewards A θ + b (n,). size: P. names: how a refusal
+    names each sum.
+    """
+    D = A.shape[1]
+    linear, square, constant = np.ones(size), np.zeros(size), 0.0  # of log v: 1, for its Jacobian
+    low, high = np.zeros(size), np.full(size, np.inf)
+    squares: list[Term] = []
+    pure: list[Term] = []
+    for total, name in zip(sums, names, strict=True):
+        for place, least, most in total.walls:
+            low[place], high[place] = max(low[place], least), min(high[place], most)
+        for t in total.terms:
+            if not np.isfinite(t.coef).all():
+                raise Leaves(f"{name}: not finite on these rows")
+            if t.logs and (t.powers or t.real is not None or t.square is not None):
+                raise Leaves(f"{name}: product of a logarithm and something else")
+            if t.real is not None:
+                raise Leaves(f"{name}: a real variable that is not squared")
+            if t.square is not None:
+                squares.append(t)
+            elif len(t.logs) == 1:
+                np.add.at(linear, t.logs[0], t.coef)
+            elif len(t.logs) == 2:
+                if not np.array_equal(t.logs[0], t.logs[1]):
+                    raise Leaves(f"{name}: product of logarithms")
+                np.add.at(square, t.logs[0], t.coef)
+            elif t.powers:
+                pure.append(t)
+            else:
+                constant += float(t.coef.sum())
+    with np.errstate(divide="ignore"):
+        low, high = np.log(low), np.log(high)
+    dense, sparse = divided(squares, D)
+    forms, offsets = matrix(dense, A, b, D)
+    rows_powers = block(dense)
+    centre = balanced(forms, offsets, rows_powers.coef)
+    offsets = offsets - forms @ centre
+    rows, groups, row_terms, group_terms, rest = grouped(forms, offsets, rows_powers, D)
+    blocks = (row_terms, group_terms, block(sparse), block(pure))
+    compressed = incidences(blocks, size)
+    fields = (linear, square, low, high, *compressed, rows, groups, rest, *listed(sparse, centre))
+    whole = Squares(forms, offsets, rows_powers)
+    return Layout(kernel.Terms(*fields), centre, blocks, constant, whole)
+
+
+def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
+    """Squares of forms that are dense, and of forms that are not."""
+    dense: list[Term] = []
+    sparse: list[Term] = []
+    for t in squares:
+        assert t.square is not None
+        few = len(t.square.real) <= SPARSE and (t.square.real < D).all()
+        (sparse if few else dense).append(t)
+    return dense, sparse
+
+
+def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Array]:
+    """Forms (N, D) and offsets (N,) of squares (form − offset)²."""
+    whole, shifts = np.vstack([np.eye(D), A]), np.concatenate([np.zeros(D), b])
+    forms, offsets = [np.zeros((0, D))], [np.zeros(0)]
+    for t in dense:
+        assert t.square is not None
+        s = t.square
+        j, n = len(s.coef), t.coef.size
+        coef, real = s.coef.reshape(j, n), s.real.reshape(j, n)
+        F, c = np.zeros((n, D)), -np.broadcast_to(s.offset, t.coef.shape).ravel()
+        for one, where in zip(coef, real, strict=True):
+            F += one[:, None] * whole[where]
+            c = c - one * shifts[where]
+        forms.append(F)
+        offsets.append(c)
+    return np.concatenate(forms), np.concatenate(offsets)
+
+
+def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, Array]:
+    """Coordinates, coefficients, where each form begins, offsets of (form − offset)²."""
+    form, coef, counts, offsets = [np.zeros(0, np.int64)], [np.zeros(0)], [], [np.zeros(0)]
+    for t in sparse:
+        assert t.square is not None
+        s = t.square
+        j, n = len(s.coef), t.coef.size
+        a, real = s.coef.reshape(j, n), s.real.reshape(j, n)
+        form.append(real.T.ravel())
+        coef.append(a.T.ravel())
+        counts += [j] * n
+        offset = -np.broadcast_to(s.offset, t.coef.shape).ravel()
+        offsets.append(offset - (a * centre[real]).sum(axis=0))
+    at = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+    return np.concatenate(form).astype(np.int64), np.concatenate(coef), at, np.concatenate(offsets)
+
+
+def block(terms: Sequence[Term]) -> Block:
+    """Coefficients and powers of some terms, an element in each once."""
+    q = max((len(t.powers) for t in terms), default=0)
+    coefs, elements, exponents = [np.zeros(0)], [np.zeros((q, 0), np.int64)], [np.zeros((q, 0))]
+    for t in terms:
+        n = t.coef.size
+        element, exponent = np.zeros((q, n), np.int64), np.zeros((q, n))
+        for k, (i, e) in enumerate(t.powers):
+            element[k] = np.broadcast_to(i, t.coef.shape).ravel()
+            exponent[k] = e
+            for m in range(k):
+                same = (element[m] == element[k]) & (exponent[m] != 0.0)
+                exponent[m, same] += exponent[k, same]
+                exponent[k, same] = 0.0
+        coefs.append(t.coef.ravel())
+        elements.append(element)
+        exponents.append(exponent)
+    coef = np.concatenate(coefs)
+    return Block(coef, np.concatenate(elements, axis=1), np.concatenate(exponents, axis=1))
+
+
+def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
+    """About where Σ |weight| (form − offset)² is least: δ is counted from there."""
+    if not len(forms):
+        return np.zeros(forms.shape[1])
+    weight = np.abs(weight)
+    weight = weight / max(weight.max(initial=0.0), 1e-300)
+    G = (forms.T * weight) @ forms
+    diagonal = np.diag(G).copy()
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    G = G / scale[:, None] / scale + DIGITS * len(G) * np.eye(len(G))
+    return np.asarray(np.linalg.solve(G, forms.T @ (weight * offsets) / scale) / scale)
+
+
+def grouped(
+    forms: Array, offsets: Array, powers: Block, D: int
+) -> tuple[Array, Array, Block, Block, Array]:
+    """Rows as the kernel takes them, or as statistics of those with the same φ where this is less
+    work: rows, groups, the powers of each, and Σ c offset² of groups."""
+    n, shape, P = len(forms), room(D), padded(D)
+    q = len(powers.element)
+    none = Block(np.zeros(0), np.zeros((q, 0), np.int64), np.zeros((q, 0)))
+    if n:
+        found = np.unique(powers.keys, axis=0, return_index=True, return_inverse=True)
+        first, which = found[1], np.ravel(found[2])
+        if len(first) * D < n or len(first) == 1:
+            groups, rest = np.zeros((len(first), *shape)), np.zeros(len(first))
+            order = np.argsort(which, kind="stable")
+            for g, members in enumerate(np.split(order, np.cumsum(np.bincount(which))[:-1])):
+                F, c, w = forms[members], offsets[members], powers.coef[members]
+                groups[g, :D, :D], groups[g, :D, P] = (F.T * w) @ F, F.T @ (w * c)
+                rest[g] = w @ c**2
+            picked = Block(np.ones(len(first)), powers.element[:, first], powers.exponent[:, first])
+            return np.zeros((0, shape[1])), groups, none, picked, rest
+    rows = np.zeros((n, shape[1]))
+    rows[:, :D], rows[:, P] = forms, offsets
+    return rows, np.zeros((0, *shape)), powers, none, np.zeros(0)
+
+
+def incidences(blocks: Sequence[Block], size: int) -> tuple[Array, ...]:
+    """Coefficients, elements and exponents by term, and terms and slots by element."""
+    coef = np.concatenate([b.coef for b in blocks])
+    term, element, exponent = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    start = 0
+    for b in blocks:
+        k, t = np.nonzero(b.exponent.T)[::-1]
+        term.append(start + t)
+        element.append(b.element[k, t])
+        exponent.append(b.exponent[k, t])
+        start += b.coef.size
+    term_, element_, exponent_ = (np.concatenate(a) for a in (term, element, exponent))
+    element_at = np.searchsorted(term_, np.arange(start + 1))
+    order = np.argsort(element_, kind="stable")
+    by_element = element_[order]
+    values, code = np.unique(exponent_[order], return_inverse=True)
+    pairs, which = np.unique(by_element * len(values) + code.ravel(), return_inverse=True)
+    owner = pairs // max(len(values), 1)
+    slot_at = np.searchsorted(owner, np.arange(size + 1))
+    slot = which.ravel() - slot_at[by_element]
+    slot_exponent = values[pairs % max(len(values), 1)] if len(values) else np.zeros(0)
+    term_at = np.searchsorted(by_element, np.arange(size + 1))
+    integers = (np.ascontiguousarray(a, dtype=np.int64) for a in (element_, element_at))
+    by, at = integers
+    return (
+        coef, by, exponent_, at, term_[order].astype(np.int64), slot.astype(np.int64),
+        term_at.astype(np.int64), slot_exponent, slot_at.astype(np.int64),
+    )  # fmt: skip

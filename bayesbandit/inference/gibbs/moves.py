@@ -1,0 +1,140 @@
+"""Which joint steps help a Gibbs sampler of a layout to mix: `kernels.gibbs.orbits.Moves`.
+
+Around every variable that few others are like, such as a noise scale or a common prior scale:
+
+- with all elements of another variable at the speed that leaves their common terms as they are
+  (σ² with the precisions of a Student-t noise: parameter expansion, Liu and Wu 1999);
+- with the coefficients whose prior scale it is, all stretched about their prior means: the step of
+  the non-centred parametrisation, beside the centred one that a sweep takes anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from bayesbandit.inference.gibbs.layout import Layout
+from bayesbandit.kernels.gibbs.orbits import Moves
+
+FEW = 32  # elements that a variable may have for each to be moved about
+MOVES = 40  # moves
+LIFT_SIZE = 250_000  # numbers in a lift
+LOST = 1e-4  # of a log density, by rounding, that changes no step
+
+Array = np.ndarray
+Candidate = tuple[Array, bool]
+
+
+def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
+    """tried: `candidates`, of which the first that can be made are taken."""
+    parts: list[tuple[Array, ...]] = []
+    exact = not loses_digits(layout)
+    for speed, lifted in tried:
+        part = move(layout, speed, lifted) if exact or not lifted else None
+        if part is not None and len(parts) < MOVES:
+            parts.append(part)
+    columns = list(zip(*parts, strict=True)) if parts else [()] * 9
+    shifted, rate, term, along, slot, exponents, stretch, own, lift = columns
+    linear = np.array([float(r) * len(o) for r, o in zip(stretch, own, strict=True)])
+    return Moves(
+        joined(shifted, np.int64), joined(rate), ends(shifted), joined(term, np.int64),
+        joined(along), np.concatenate([np.zeros((0, 3), np.int64), *slot]), ends(term),
+        joined(exponents), ends(exponents), linear, np.array([float(r) for r in stretch]),
+        joined(own, np.int64), ends(own), joined(lift), ends(lift),
+    )  # fmt: skip
+
+
+def loses_digits(layout: Layout) -> bool:
+    """Whether means are so far from rewards, in sds of a known noise, that a change of the log
+    density along a stretch is less than its rounding."""
+    dense = layout.dense
+    known = (dense.powers.exponent == 0.0).all(axis=0)
+    far = np.abs(dense.powers.coef[known]) @ dense.offsets[known] ** 2
+    return bool(far * np.finfo(np.float64).eps > LOST)
+
+
+def joined(parts: tuple[Array, ...], dtype: type = np.float64) -> Array:
+    return np.concatenate([np.zeros(0, dtype), *(p.astype(dtype).ravel() for p in parts)])
+
+
+def ends(parts: tuple[Array, ...]) -> Array:
+    """Where each part begins when they stand one behind the other."""
+    return np.cumsum([0, *(p.size for p in parts)], dtype=np.int64)
+
+
+def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
+    """Speeds (P,) of the elements, and whether coefficients are to be stretched.
+
+    owner (P,): the number of the variable that each element belongs to.
+    """
+    t = layout.terms
+    of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
+    sizes = np.bincount(owner)
+    for i in np.flatnonzero(sizes[owner] <= FEW):
+        mine = t.element == i
+        if mine.sum() < 2:
+            continue
+        alone = np.zeros(len(owner))
+        alone[i] = 1.0
+        yield alone, True
+        shared = np.zeros(len(t.coef))
+        shared[of_term[mine]] = t.exponent[mine]
+        others = (shared[of_term] != 0.0) & ~mine
+        for v in np.unique(owner[t.element[others]]):
+            with_v = others & (owner[t.element] == v)
+            terms, elements = of_term[with_v], t.element[with_v]
+            lonely = len(np.unique(terms)) == len(terms) == len(np.unique(elements))
+            if v == owner[i] or not lonely or len(terms) < 2:
+                continue
+            speed = alone.copy()
+            speed[elements] = -shared[terms] / t.exponent[with_v]
+            yield speed, False
+            yield speed, True
+
+
+def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None:
+    """The parts of `Moves` that belong to one, None where there is nothing to lift."""
+    t, T = layout.terms, len(layout.terms.coef)
+    of_term = np.repeat(np.arange(T), np.diff(t.element_at))
+    along = np.bincount(of_term, t.exponent * speed[t.element], T)
+    along[np.abs(along) < 1e-12] = 0.0
+    first = len(t.rows) + len(t.groups)
+    sparse = along[first : first + len(t.offset)]
+    own, R, r = np.zeros(0, np.int64), np.zeros((layout.dim, 0)), 0.0
+    touched = along != 0.0
+    if lifted:
+        own = np.flatnonzero(sparse)
+        if len(own) < 2 or len(own) * layout.dim > LIFT_SIZE or np.ptp(sparse[own]) > 0.0:
+            return None
+        L = np.zeros((len(t.offset), layout.dim))
+        which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
+        np.add.at(L, (which, t.form), t.form_coef)
+        inverse = right_inverse(L[own])
+        if inverse is None:
+            return None
+        R, r = inverse, -0.5 * sparse[own[0]]
+        touched[:first] = True
+        touched[first : first + len(t.offset)] |= (np.abs(L @ R) > 0.0).any(axis=1)
+        touched[first + own] = False
+    term = np.flatnonzero(touched)
+    exponents = along[term, None] + r * np.arange(3.0)
+    distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
+    shifted = np.flatnonzero(speed)
+    return (
+        shifted, speed[shifted], term, along[term], slot.reshape(exponents.shape),
+        distinct, np.array(r), own, R,
+    )  # fmt: skip
+
+
+def right_inverse(L: Array) -> Array | None:
+    """R (D, p) with L R = I for forms L (p, D), by coordinates of their own where they have any."""
+    p, D = L.shape
+    single = (L != 0.0) & ((L != 0.0).sum(axis=0) == 1)
+    if single.any(axis=1).all():
+        R, at = np.zeros((D, p)), np.argmax(single * np.abs(L), axis=1)
+        R[at, np.arange(p)] = 1.0 / L[np.arange(p), at]
+        return R
+    if p > D or np.linalg.matrix_rank(L) < p:
+        return None
+    return np.asarray(np.linalg.pinv(L))

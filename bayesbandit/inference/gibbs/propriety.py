@@ -1,0 +1,253 @@
+"""Proves from rows at hand that a posterior is no distribution: noise that may vanish.
+
+Where squares (fδ − o)² v^−e are all 0 at one δ, the log density is flat along a ray u + t d,
+u = log v, on which v vanishes, but for what is linear in u. δ then has a room of exp(−½ Σ ρ t), ρ
+the rates of as many independent squares as there are, the fastest first, so that the integral is
+infinite if
+
+    a·d ≥ ½ Σ ρ.
+
+So rewards that some means fit exactly, under noise of any scale whose prior does not vanish at 0:
+n of them, of rank r, have a density of σ^−n σ^r. Where noise has tails of σ^ν, as Student-t noise,
+most rewards that are fitted exactly are enough: each of the m others costs σ^ν. What is checked is
+enough for an infinite integral, and not necessary: a posterior that passes may still be improper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+import numpy as np
+
+from bayesbandit.inference.gibbs.layout import Array, Block, Layout
+from bayesbandit.inference.gibbs.moves import Candidate
+from bayesbandit.kernels.gibbs.monomials import FURTHEST
+
+MANY = 64  # elements of which each is tried alone
+FEW = 5  # elements that are tried together
+PASSES = 5  # over what holds a ray up
+TRIES = 20  # weighted least squares, by which most rewards are fitted exactly
+LEAST = 1e-9  # rates are sums of a few declared exponents
+ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it is a difference of
+
+
+def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
+    """Elements that together take infinite mass to 0 or to ∞; none where that is not proved.
+
+    joint: moves of several elements that leave some of their terms as they are.
+    """
+    for ray in rays(layout, joint):
+        for tried in (ray, but_for_some(layout, ray)):
+            free = None if tried is None else eased(layout, tried)
+            if free is not None and improper(layout, free):
+                return np.flatnonzero(free)
+    return np.zeros(0, dtype=np.int64)
+
+
+def loses_digits(layout: Layout, theta: Array, u: Array) -> bool:
+    """Whether at θ (D,) and u (P,) the noise of more rows than D is below the rounding of their
+    means: it may go far, and not to 0, where its prior vanishes there, as a log-normal one does."""
+    forms, offsets, powers = layout.dense.forms, layout.dense.offsets, layout.dense.powers
+    size = np.abs(forms) @ np.abs(theta) + np.abs(offsets + forms @ layout.centre)
+    with np.errstate(divide="ignore"):
+        precision = np.log(-2.0 * powers.coef) + (powers.exponent * u[powers.element]).sum(axis=0)
+        lost = precision + 2.0 * np.log(np.finfo(np.float64).eps * size) > 0.0
+    furthest = np.abs(u) >= FURTHEST
+    lost |= (powers.exponent * furthest[powers.element]).any(axis=0)
+    return bool(lost.sum() > layout.dim)
+
+
+def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
+    """Directions d (P,) of u: of each element that may go far, of several together, at speeds at
+    which squares grow alike, and of joint moves."""
+    t, P, pure = layout.terms, len(layout.terms.linear), layout.powers[3]
+    single: list[Array] = []
+    alone = (pure.coef < 0.0) & ((pure.exponent != 0.0).sum(axis=0) == 1)
+    for sign, wall in ((-1.0, t.low), (1.0, t.high)):
+        stopped = np.zeros(P, dtype=np.bool_)
+        stopped[pure.element[:, alone][sign * pure.exponent[:, alone] > 0.0]] = True
+        free = ~stopped & ~np.isfinite(wall) & (t.square == 0.0) & (sign * t.linear > LEAST)
+        for i in np.flatnonzero(free)[:MANY]:
+            ray = np.zeros(P)
+            ray[i] = sign
+            yield ray
+            fast = max(
+                rates(b, ray).max(initial=0.0) for b in (layout.dense.powers, layout.powers[2])
+            )
+            if fast > 0.0 and len(single) < FEW:
+                single.append(ray / fast)
+    for size in range(2, len(single) + 1):
+        yield from (np.sum(some, axis=0) for some in combinations(single, size))
+    for speed, lifted in joint:
+        if not lifted:
+            yield from (-speed, speed)
+
+
+def eased(layout: Layout, ray: Array) -> Array | None:
+    """The ray, and with it other elements of the monomials that would hold it up, so that these
+    stay as they are: the auxiliary variable of a half-Cauchy scale. None where one has no other."""
+    t, pure, moved = layout.terms, layout.powers[3], ray.copy()
+    for _ in range(PASSES):
+        held = np.flatnonzero(rates(pure, moved) > LEAST * np.abs(moved).max())
+        if not held.size:
+            return moved
+        for k in held:
+            element, exponent = pure.element[:, k], pure.exponent[:, k]
+            free = np.flatnonzero((exponent != 0.0) & (moved[element] == 0.0))
+            if not free.size:
+                return None
+            speed = -float(exponent @ moved[element]) / exponent[free]
+            best = int(np.argmax(t.linear[element[free]] * speed))
+            moved[element[free[best]]] = speed[best]
+    return None
+
+
+def improper(layout: Layout, ray: Array) -> bool:
+    """Whether the integral along a ray is infinite."""
+    t, least = layout.terms, LEAST * np.abs(ray).max()
+    walled = ((ray < 0.0) & np.isfinite(t.low)) | ((ray > 0.0) & np.isfinite(t.high))
+    if walled.any() or (t.square[ray != 0.0] != 0.0).any():
+        return False
+    *_, sparse, pure = layout.powers
+    if (rates(pure, ray) > least).any():
+        return False
+    dense_rates, sparse_rates = rates(layout.dense.powers, ray), rates(sparse, ray)
+    gain = 2.0 * float(t.linear @ ray)
+    if not gain >= max(dense_rates.max(initial=0.0), sparse_rates.max(initial=0.0)) - least:
+        return False
+    fast = np.flatnonzero(sparse_rates > least)
+    if gain + least < own_coordinates(layout, fast, sparse_rates):
+        return False
+    if not gain > least:
+        return False
+    some = dense_rates > least
+    forms = np.vstack([layout.dense.forms[some], sparse_forms(layout, fast)])
+    offsets = np.concatenate([layout.dense.offsets[some], t.offset[fast]])
+    if not fits(forms, offsets, layout.centre):
+        return False
+    found = np.concatenate([dense_rates[some], sparse_rates[fast]])
+    return gain >= room(forms, found) - least
+
+
+def but_for_some(layout: Layout, ray: Array) -> Array | None:
+    """The ray, along which the squares that means fit least stay as they are, moved by variables of
+    their own; None where there are no such, or they cost more than the others gain."""
+    t, sparse = layout.terms, layout.powers[2]
+    rate = np.concatenate([rates(layout.dense.powers, ray), rates(sparse, ray)])
+    which = np.flatnonzero(rate > LEAST * np.abs(ray).max())
+    own, exponent = own_elements(layout, ray)
+    own, exponent = own[which], exponent[which]
+    speed = np.where(own >= 0, -rate[which] / exponent, 0.0)
+    cost = -t.linear[own] * speed
+    if not (own >= 0).any():
+        return None
+    least = float(cost[own >= 0].min())
+    most = int(min(max(t.linear @ ray, 0.0) / least, len(which))) if least > 0.0 else len(which)
+    n = len(layout.dense.offsets)
+    dense, few = which[which < n], which[which >= n] - n
+    forms = np.vstack([layout.dense.forms[dense], sparse_forms(layout, few)])
+    offsets = np.concatenate([layout.dense.offsets[dense], t.offset[few]])
+    left = ~mostly_fitted(forms, offsets, len(which) - most)
+    if not 0 < left.sum() <= most or (own[left] < 0).any():
+        return None
+    moved = ray.copy()
+    moved[own[left]] = speed[left]
+    return moved
+
+
+def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
+    """Of each square, dense and sparse, the element of u that a ray does not move and no other
+    square has, −1 if there is none, and its exponent there."""
+    blocks = layout.dense.powers, layout.powers[2]
+    count, parts = np.zeros(len(ray)), []
+    for powers in blocks:
+        np.add.at(count, powers.element[powers.exponent != 0.0], 1.0)
+    for powers in blocks:
+        own, found = np.full(powers.coef.size, -1), np.ones(powers.coef.size)
+        for element, exponent in zip(powers.element, powers.exponent, strict=True):
+            free = (exponent != 0.0) & (count[element] == 1.0) & (ray[element] == 0.0)
+            own, found = np.where(free, element, own), np.where(free, exponent, found)
+        parts.append((own, found))
+    (a, b), (c, d) = parts
+    return np.concatenate([a, c]), np.concatenate([b, d])
+
+
+def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
+    """Which forms δ = offsets hold, to rounding, where Σ |forms δ − offsets| is least; none (N,) as
+    soon as it does not look as if `enough` did. By iterated weighted least squares."""
+    N, D = forms.shape
+    weight, first, gap = np.ones(N), np.inf, np.abs(offsets)
+    enough = max(enough, D + 1)
+    if enough > N:
+        return np.zeros(N, dtype=np.bool_)
+    for k in range(TRIES):
+        F = forms * weight[:, None]
+        G = F.T @ forms
+        G[np.diag_indices(D)] += 1e-14 * max(np.trace(G), 1e-300)
+        gap = np.abs(forms @ np.linalg.solve(G, F.T @ offsets) - offsets)
+        far = float(np.partition(gap, enough - 1)[enough - 1])
+        first = far if k == 0 else first
+        if far <= 1e-12 * first or (k == 5 and far > 0.1 * first):
+            break
+        weight = 1.0 / np.maximum(gap, 0.1 * far)
+    near = gap <= 1e-6 * max(float(gap.max()), 1e-300)
+    if near.sum() < enough:
+        return np.zeros(N, dtype=np.bool_)
+    delta = np.linalg.lstsq(forms[near], offsets[near])[0]
+    return np.abs(forms @ delta - offsets) <= 1e-12 * (
+        np.abs(forms) @ np.abs(delta) + np.abs(offsets)
+    )
+
+
+def rates(powers: Block, ray: Array) -> Array:
+    """How fast log φ of each term rises along a ray, (N,); 0 where φ pushes nothing away."""
+    along = np.asarray((powers.exponent * ray[powers.element]).sum(axis=0))
+    return np.where(powers.coef < 0.0, along, 0.0)
+
+
+def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
+    """What `room` is at least: forms with a coordinate that no other of them has are independent,
+    and so are those of single ones."""
+    t = layout.terms
+    which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
+    mine = np.isin(which, fast)
+    form, coordinate = which[mine], t.form[mine]
+    counts = np.bincount(coordinate, minlength=layout.dim)
+    private = np.unique(form[counts[coordinate] == 1])
+    single = np.diff(t.form_at)[form] == 1
+    best = np.zeros(layout.dim)
+    np.maximum.at(best, coordinate[single], rate[form[single]])
+    return max(float(rate[private].sum()), float(best.sum()))
+
+
+def sparse_forms(layout: Layout, which: Array) -> Array:
+    """Some of the sparse forms, (N, D)."""
+    t, forms = layout.terms, np.zeros((len(which), layout.dim))
+    for k, i in enumerate(which):
+        part = slice(t.form_at[i], t.form_at[i + 1])
+        np.add.at(forms[k], t.form[part], t.form_coef[part])
+    return forms
+
+
+def fits(forms: Array, offsets: Array, centre: Array) -> bool:
+    """Whether forms δ = offsets has a solution, to rounding; a few of them are tried first."""
+    few = 2 * forms.shape[1] + 10
+    for part in (slice(few), slice(None)):
+        F, c = forms[part], offsets[part]
+        delta = np.linalg.lstsq(F, c)[0] if c.any() else np.zeros(F.shape[1])
+        size = np.abs(F) @ (np.abs(centre) + np.abs(delta)) + np.abs(c + F @ centre)
+        if not (np.abs(F @ delta - c) <= ROUNDING * F.shape[1] * size).all():
+            return False
+        if len(c) == len(offsets):
+            break
+    return True
+
+
+def room(forms: Array, rate: Array) -> float:
+    """The sum of the rates of as many independent forms as there are, the fastest first."""
+    total, rank = 0.0, 0
+    for level in np.unique(rate)[::-1]:
+        more = int(np.linalg.matrix_rank(forms[rate >= level]))
+        total, rank = total + float(level) * (more - rank), more
+    return total

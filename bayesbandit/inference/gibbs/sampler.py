@@ -1,0 +1,216 @@
+"""The Gibbs engine for conditionally Gaussian models, derived from the declaration.
+
+One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
+variable is positive, and the log density a sum of monomials of these, alone or times squares of
+what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
+half-Cauchy and the like are mixtures of such (`rewrite_mixtures`). Scalar noise with a diagonal
+scale mixture as prior is left to a kernel of its own (`kernel_bridge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.gibbs.blocks import ENGINE, Blocks, blocks
+from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.match_kernel import recognised
+from bayesbandit.inference.gibbs.scalar_noise import scalar_noise
+from bayesbandit.inference.gibbs.shrinkage import Shrinkage
+from bayesbandit.inference.gibbs.starting_point import better
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
+from bayesbandit.inference.graph_analysis.recognise import Form, close, features, trial
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+TUNE, TUNE_WARM = 500, 50
+TESTED = "rows tested"  # in a state: how many there were when the identity was tested
+ROWS = 5  # at which a map from contexts to features is read
+
+Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+
+Chain = Callable[..., tuple[Position, Position]]
+
+
+class Gibbs(GaussianBlock):
+    """A model whose Gaussian block and positive variables are drawn in turn.
+
+    names, shapes: the declared variables. block: those that are Gaussian given the rest.
+    auxiliary: to each variable that was mixed over, the declared one that it belongs to; neither
+    part of `names` nor of the draws. kernel: the sampler of scalar noise, where the model has it.
+    """
+
+    engine = ENGINE
+
+    def __init__(
+        self,
+        quadratic: Quadratic,
+        form: Form,
+        reading: Reading,
+        auxiliary: Mapping[str, str],
+        by_row: Sequence[str],
+        kernel: Shrinkage | None,
+    ) -> None:
+        super().__init__(quadratic, form)
+        self.reading, self.auxiliary, self.kernel = reading, dict(auxiliary), kernel
+        self.by_row, self.block = tuple(by_row), quadratic.names
+        values = quadratic.density.values
+        self.names = tuple(k for k in values if k not in auxiliary)
+        self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
+        self.shapes = {k: self.all_shapes[k] for k in self.names}
+
+    # ---- sampling --------------------------------------------------------------------------------
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
+        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None, generic: bool = False,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+
+        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
+        whose number of chains may differ; without it, random ones. generic: whether to sweep as
+        any model is swept also where there is a kernel. Rows on which the log density is not what
+        the sampler takes it for are refused.
+        """
+        rows = self.data(**data)
+        if tune is None:
+            tune = TUNE if start is None else TUNE_WARM
+        kept: list[Position] = []
+        last: list[Position] = []
+        with one_thread():
+            special = not generic and self._special(rows)
+            n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
+            due = not seen <= n < 2 * seen
+            whole = problem(self.reading, rows) if due or not special else None
+            if whole is not None:
+                whole.check_proper()
+            chain = self._chain(rows, whole, special)
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                state = (
+                    self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
+                )
+                if not special and whole is not None and (self.by_row or not start):
+                    state = dict(better(whole, state))
+                if i == 0 and whole is not None:
+                    self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
+                values, state = chain(state, draws, tune, rng)
+                kept.append(values)
+                last.append(state)
+            if whole is not None and due:
+                whole.check(last[0], np.random.default_rng(0))
+                if special:
+                    self._compare(whole, last[0])
+                seen = n
+            for state in last:
+                state[TESTED] = np.array(seen)
+        return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+    def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
+        """Refuses rows, by role, of which it is proved that they have no posterior."""
+        problem(self.reading, self.data(**data)).check_proper()
+
+    def _special(self, data: Data) -> bool:
+        """Whether these rows are for the kernel of scalar noise."""
+        kernel = self.kernel
+        return kernel is not None and not kernel.loses_digits(*self.mean_map(data), data)
+
+    def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
+        """What draws a chain from the posterior given these rows."""
+        if special:
+            assert self.kernel is not None
+            own = self.kernel.problem(*self.mean_map(data), data)
+            return partial(self.kernel.sample, own)
+        assert whole is not None
+        return partial(whole.sample, names=self.names)
+
+    def _compare(self, whole: Problem, state: Position) -> None:
+        """Refuses rows of which the kernel does not have what the log density says."""
+        assert self.kernel is not None
+        own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
+        precision, shift = self.kernel.natural(own, state)
+        theirs, about = whole.natural(whole.flat(state)[1])  # in δ = θ - centre
+        centre, unit = whole.layout.centre, 1 / np.sqrt(np.diag(theirs))
+        apart = unit * np.abs(shift - precision @ centre - about)  # in standard deviations
+        rounded = 1e-13 * unit * (np.abs(precision) @ np.abs(centre))  # of digits that cancel
+        scale = unit[:, None] * unit
+        if not (
+            close(scale * precision, scale * theirs, 1e-8)
+            and (apart <= 1e-8 * np.abs(unit * shift).max() + rounded).all()
+        ):
+            raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
+
+    def start(self, data: Data, rng: np.random.Generator) -> Position:
+        """Where a chain may begin: positive variables about 1, the block at 0."""
+        return {
+            k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
+            for k, shape in self.shapes_at(len(data[0])).items()
+        }
+
+    def resumed(self, state: Position, data: Data) -> Position:
+        """A copy of a state for these data: variables of rows that were not there begin at 1."""
+        state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
+        n = len(data[0])
+        for k in self.by_row:
+            value, state[k] = state[k], np.ones(n)
+            state[k][: min(n, len(value))] = value[:n]
+        return state
+
+    def mean_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
+        """The mean rewards A θ + b of rows: A (n, D), b (n,)."""
+        return self.linear_map(data[0], None if self.n_arms is None else data[3])
+
+    def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
+        """All variables' shapes with n rows."""
+        return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
+
+
+def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
+    """A stream for each chain, the same ones however often they are asked for."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return [
+        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i)) for i in range(chains)
+    ]
+
+
+def match(model: pm.Model) -> Gibbs | Refusal:
+    """The Gibbs engine for a built model, or why it has a variable that it cannot draw."""
+    try:
+        with COMPILE:
+            return derived(blocks(model))
+    except NotThisEngine as error:
+        return error.refusal
+
+
+def derived(apart: Blocks) -> Gibbs:
+    """The engine of a density whose variables are a block and positive ones."""
+    density, rng = apart.density, np.random.default_rng(0)
+    quadratic = Quadratic(density, ENGINE, given=apart.rest)
+    if quadratic.not_affine:
+        raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")
+    reading = Reading(density, apart.rest, ENGINE, apart.between)
+    own, n = density.own, len(density.own["x"])
+    weight, arm = own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, dtype=np.int64))
+    try:
+        whole = problem(reading, (own["x"], own["reward"], weight, arm))
+    except NotThisEngine as error:
+        raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
+    form = Form(
+        "statistics of conditional posteriors do not add up", False, features(quadratic),
+        None, trial(density, ROWS),
+    )  # fmt: skip
+    kernel, sigma2 = None, None
+    if not (apart.by_row or whole.layout.walled):
+        sigma2 = scalar_noise(reading)
+    if sigma2 is not None:
+        kernel = recognised(quadratic, sigma2, form.trial, rng)
+    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel)

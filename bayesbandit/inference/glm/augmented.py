@@ -1,0 +1,119 @@
+"""Gibbs sampling of generalised linear models: logistic, negative binomial and probit ones.
+
+Their likelihoods are mixtures of normals: by Pólya–Gamma variables, of any weights, or by latent
+normals, where weights are whole numbers (`kernels/glm`). Each sweep draws these, and all of θ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.inference.base import NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
+from bayesbandit.inference.glm.regression import Regression, regression
+from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.kernels.algebra.cholesky import factor, padded, room
+from bayesbandit.kernels.glm import sweeps
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+TUNE = 200
+REPEATS = 1000  # of a probit row, by its weight
+
+Sweep = Callable[[np.ndarray, np.ndarray, np.random.Generator], None]
+
+
+class Augmented:
+    """A generalised linear model whose likelihood is a mixture of normals.
+
+    names, shapes: the declared variables.
+    """
+
+    engine = ENGINE
+
+    def __init__(self, glm: Regression) -> None:
+        self.glm, self.block = glm, glm.block
+        self.names, self.shapes = glm.block.names, glm.block.shapes
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
+        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+
+        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
+        without it, chains begin at random about the mode.
+        """
+        rows = self.block.data(**data)
+        if tune is None:
+            tune = TUNE if start is None else TUNE_WARM
+        kept, last = [], []
+        with one_thread():
+            self.glm.check(rows)
+            A, b = self.block.linear_map(rows[0], None if self.block.n_arms is None else rows[3])
+            sweep = self._sweep(A, b, rows)
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                if start is None:
+                    theta = self.glm.near_mode(A, b, rows, rng)
+                else:
+                    theta = self.block.stacked(
+                        {k: v[None] for k, v in start[i % len(start)].items()}
+                    )[0]
+                found = np.empty((tune + draws, theta.size))
+                sweep(theta, found, rng)
+                kept.append(found[tune:])
+                last.append(self.block.split(theta))
+            self.glm.check(rows, A @ theta + b)
+        return SampledDraws(self.block.split(np.stack(kept)), state=last)
+
+    def _sweep(self, A: np.ndarray, b: np.ndarray, rows: Data) -> Sweep:
+        """What fills draws (S, D), from θ (D,) on, given these rows."""
+        _, reward, _, _ = rows
+        prior, weight, family = self.block.prior(), self.glm.weights(rows), self.glm.family
+        n, D = A.shape
+        P, M = padded(D), room(D)[1]
+        wide = np.zeros((n, M))
+        wide[:, :D] = A
+        joint = np.zeros((P, M))
+        joint[:D, :D], joint[:D, P] = prior.precision, prior.shift
+        padding = (np.arange(P) >= D).astype(np.float64)
+        if family.kind == PROBIT:
+            if (odd := (weight != np.floor(weight)) | (weight > REPEATS)).any():
+                reason = (
+                    "the likelihood of a probit reward is a mixture of normals where its weight is "
+                    f"a whole number, at most {REPEATS}; got {weight[odd][0]:g}"
+                )
+                raise self.block.quadratic.refusal(reason, of_rows=True)
+            joint[:D, :D] += (A.T * weight) @ A
+            factor(joint, padding, joint)
+            sign = np.where(reward > 0.5, 1.0, -1.0)
+            expands = not (b.any() or prior.shift.any())
+            latent = wide, b, sign, weight, joint, prior.precision, prior.shift, expands
+            return partial(sweeps.albert_chib, *latent)
+        shape, kappa = weight * family.number, weight * (reward - 0.5 * family.number)
+        if family.kind == NEGATIVE_BINOMIAL:
+            shape = weight * (reward + family.number)
+            kappa, b = 0.5 * weight * (reward - family.number), b - math.log(family.number)
+        wide[:, P], joint[:D, P] = -b, prior.shift + A.T @ kappa
+        return partial(sweeps.polya_gamma, wide, shape, joint, padding)
+
+
+def match(model: pm.Model) -> Augmented | Refusal:
+    """The sampler of a built model that is a generalised linear one, or why there is none."""
+    try:
+        glm = regression(model, ENGINE)
+    except NotThisEngine as error:
+        return error.refusal
+    if glm.family.kind == POISSON:
+        return Refusal(ENGINE, "a Poisson likelihood is no known mixture of normals")
+    return Augmented(glm)

@@ -1,0 +1,160 @@
+"""A declaration cut at its linear predictor: θ enters by this node, and by no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
+from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.graph_analysis.density import Density
+from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.operations import elementwise_name
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient
+from bayesbandit.inference.graph_analysis.recognise import DATA_ROW
+from bayesbandit.inference.graph_analysis.rewrites import merged
+from bayesbandit.inference.graph_analysis.rows import Rows
+
+UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
+
+
+class Cut:
+    """A mean reward and a likelihood as functions of η (n,), in the place of `node`."""
+
+    def __init__(self, density: Density, node: Variable, engine: str) -> None:
+        self.density, self.node = density, node
+        self.eta: Any = pt.tensor("eta", shape=(None,))
+        on_data = [term for term in density.terms if term.on_data]
+        whole = [density.mean, *(term.graph for term in on_data)]
+        graphs: Any = clone_replace(whole, [(node, self.eta)], rebuild_strict=False)
+        self.mean: Any = graphs[0]
+        self.terms: list[Any] = graphs[1:]
+        self.labels = [term.label for term in on_data]
+        self._check(engine)
+
+    def _check(self, engine: str) -> None:
+        """That rows are apart, that θ enters by η alone, and that all is analytic in it."""
+        inputs = self.density.inputs
+        names: dict[Any, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
+        names[self.eta] = ("eta",)
+        rows = Rows([self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW))
+        given = [("'mean_reward'", self.mean, {"eta"}, rows.apart)]
+        likely = {"reward", "weight", "eta"}
+        given += [
+            (label, g, likely, rows.mixed) for label, g in zip(self.labels, self.terms, strict=True)
+        ]
+        for label, graph, allowed, mixed in given:
+            if not set(self.density.values.values()).isdisjoint(ancestors([graph])):
+                raise refuse(engine, f"{label}: depends on more than the mean's linear predictor")
+            if more := Influence([graph], names).of(graph) - allowed:
+                what = " and ".join(sorted(more))
+                raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
+            if "weight" in inputs and graph is not self.mean:
+                power = Scaling([graph], {inputs["weight"]: 1.0}).of(graph)
+                if power not in (0.0, 1.0):
+                    raise refuse(engine, f"{label}: no power of a likelihood by its weight")
+            if why := mixed(graph):
+                raise refuse(engine, f"{label}: rows are not apart: {why}")
+            if why := Degrees([graph], {self.eta: 1.0}, analytic, positive=()).fault(graph, most=1):
+                raise refuse(engine, f"{label}: {why}")
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the likelihood depends on the weights."""
+        weight = self.density.inputs.get("weight")
+        return weight is not None and weight in set(ancestors(self.terms))
+
+    def total(self, eta: np.ndarray, data: Data) -> float:
+        """The log likelihood of rows at their η (n,)."""
+        [value] = self._total(eta, *self.density.arguments(data))
+        return float(value)
+
+    def slope(self, eta: float, reward: float) -> float:
+        """The derivative of a row's log likelihood by its η."""
+        d = self.density.n_features
+        data = np.ones((1, d)), np.array([reward]), np.ones(1), np.zeros(1, dtype=np.int64)
+        [slope] = self._slope(np.array([eta]), *self.density.arguments(data))
+        return float(np.ravel(slope)[0])
+
+    def means(self, eta: np.ndarray) -> np.ndarray:
+        """The mean rewards at η (n,)."""
+        [mean] = self._mean(eta)
+        return np.broadcast_to(mean, eta.shape)
+
+    @cached_property
+    def _sum(self) -> Any:
+        return pt.add(pt.constant(0.0), *[graph.sum() for graph in self.terms])
+
+    @cached_property
+    def _total(self) -> Compiled:
+        return self._compiled(self._sum)
+
+    @cached_property
+    def _slope(self) -> Compiled:
+        return self._compiled(gradient(self._sum, self.eta))
+
+    def _compiled(self, graph: Any) -> Compiled:
+        return Compiled([self.eta, *self.density.inputs.values()], [graph], PYTHON)
+
+    @cached_property
+    def _mean(self) -> Compiled:
+        return Compiled([self.eta], [self.mean], PYTHON)
+
+
+def with_shared_nodes(density: Density) -> Density:
+    """The same, with what the mean reward and the likelihood have in common as one node."""
+    *terms, mean = merged([*(term.graph for term in density.terms), density.mean])
+    whole = tuple(replace(t, graph=g) for t, g in zip(density.terms, terms, strict=True))
+    return replace(density, terms=whole, mean=mean)
+
+
+def predictor(density: Density, engine: str) -> Variable:
+    """The node of the mean reward's graph by which θ enters it, affine in θ."""
+    seeds = dict.fromkeys(density.values.values(), 1.0)
+    degrees = Degrees([density.mean], seeds)
+    if degrees.of(density.mean) <= 1:
+        raise refuse(engine, "the mean reward is linear, without a link")
+    found: list[Variable] = []
+    behind = [density.mean]
+    while behind:
+        v = behind.pop()
+        if degrees.of(v) == 0 or v in found:
+            continue
+        if degrees.of(v) <= 1:
+            found.append(v)
+        elif v.owner is not None:
+            behind.extend(v.owner.inputs)
+    nodes = {_below(v) for v in found}
+    if len(nodes) != 1:
+        raise refuse(engine, "'mean_reward': no function of one linear predictor")
+    [node] = nodes
+    if node.type.ndim != 1 or node in seeds:
+        raise refuse(engine, "'mean_reward': its linear predictor is not one number a row")
+    return node
+
+
+def _below(variable: Any) -> Variable:
+    """What an affine node multiplies by numbers alone."""
+    while elementwise_name(variable) in UNARY:
+        rest = [v for v in variable.owner.inputs if not _fixed(v)]
+        if len(rest) != 1 or rest[0].type.ndim != 1:
+            break
+        [variable] = rest
+    return variable
+
+
+def _fixed(variable: Variable) -> bool:
+    """Whether a node is computed of constants alone."""
+    roots = [v for v in ancestors([variable]) if v.owner is None]
+    return all(isinstance(v, Constant) for v in roots)
+
+
+def refuse(engine: str, reason: str) -> NotThisEngine:
+    return NotThisEngine(Refusal(engine, reason))

@@ -1,0 +1,302 @@
+"""A declared model's log density as graphs of explicit inputs: nothing shared, nothing mutated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from pytensor.compile.ops import ViewOp
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Apply
+from pytensor.graph.fg import Output
+from pytensor.graph.op import Op
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.type import RandomType
+from pytensor.xtensor import as_xtensor
+from pytensor.xtensor.basic import TensorFromXTensor
+
+from bayesbandit.declaring.declaration import DATA, ROLE
+from bayesbandit.inference.graph_analysis.rewrites import (
+    Graph,
+    by_rows,
+    floating,
+    lowered,
+    unchecked,
+)
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+@dataclass(frozen=True)
+class Term:
+    """One variable's or potential's log density; `label` is how a refusal names it."""
+
+    name: str
+    label: str
+    graph: Graph
+    given_mean: Graph  # the same, with `Density.given_mean` in the place of the mean reward
+    on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
+
+
+@dataclass(frozen=True)
+class Density:
+    """The terms of a log density, and the mean reward, as functions of values and data.
+
+    values: one input for each free variable, of known shape. linear: of those that sum to zero,
+    the matrix from the value, flat, to the declared variable, of `shapes`. inputs: x (n, d),
+    reward (n,), weight (n,), arm (n,), by role, each present only if the model has it. given_mean:
+    an input that stands for the mean reward. own: the model's own data, at the time it was read.
+    n_arms: K, where the declaration takes the arm.
+    """
+
+    terms: tuple[Term, ...]
+    mean: Graph
+    given_mean: Graph
+    values: dict[str, Graph]
+    inputs: dict[str, Graph]
+    own: dict[str, np.ndarray]
+    n_arms: int | None
+    linear: dict[str, np.ndarray] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def n_features(self) -> int:
+        """d, the width of a context."""
+        return self.own["x"].shape[1]
+
+    def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Those of the rows x (n, d), reward, weight, arm (n,) that the model has, as functions of
+        its `inputs` take them."""
+        by = dict(zip(DATA, data, strict=True))
+        return [by[role] for role in self.inputs]
+
+    def value(self, name: str, draws: np.ndarray) -> np.ndarray:
+        """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
+        if name not in self.linear:
+            return draws
+        flat = draws.reshape(len(draws), -1) @ self.linear[name]
+        return flat.reshape(len(draws), *self.values[name].type.shape)
+
+    def label(self, name: str) -> str:
+        """How a refusal names a free variable: its name and its distribution."""
+        return next(term.label for term in self.terms if term.name == name)
+
+
+def containers(model: pm.Model) -> dict[str, Any]:
+    """The model's data containers by role."""
+    found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
+    for role in ("x", "reward"):
+        if role not in found:
+            raise ValueError(f"the model has no data named {DATA[role]!r}")
+    return found
+
+
+class Mark(Op):
+    """The identity, which marks the mean reward where PyMC's rewrites leave it alone."""
+
+    __props__ = ()
+    view_map = {0: [0]}  # noqa: RUF012
+
+    def make_node(self, *inputs: Graph) -> Apply:
+        [x] = inputs
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
+        outputs[0][0] = inputs[0]
+
+    def infer_shape(self, *arguments: Any) -> Any:
+        return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
+
+
+def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
+    """The model as one graph, and the copies in it of the model's variables. Of its deterministic
+    quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
+
+    graph, copies = fgraph_from_model(model)
+    mean = copies[model["mean_reward"]]
+    for v in list(graph.outputs):
+        if isinstance(v.owner.op, ModelDeterministic) and v is not mean:
+            graph.remove_output(graph.outputs.index(v))
+            graph.replace(v, v.owner.inputs[0], reason="deterministic", import_missing=True)
+    return graph, copies
+
+
+def marked(model: pm.Model) -> pm.Model:
+    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    from pymc.model.fgraph import model_from_fgraph
+
+    graph, copies = graph_of(model)
+    MergeOptimizer().rewrite(graph)  # what is written twice, as the mean that is returned, is one
+    mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
+    mark = Mark()(mean)
+    for node, i in list(graph.clients[mean]):
+        if not isinstance(node.op, Output):
+            graph.change_node_input(node, i, mark, reason="mark", import_missing=True)
+    return model_from_fgraph(graph, mutate_fgraph=True)
+
+
+_READ: ContextVar[list[tuple[pm.Model, Density]] | None] = ContextVar("read", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Within it, a model is read once for all engines; its data must stay as they are."""
+    token = _READ.set([])
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+def read(model: pm.Model) -> Density:
+    """The model's log density: see `_read`; what was read before, within `read_once`."""
+    known = _READ.get()
+    if known is None:
+        return _read(model)
+    density = next((density for other, density in known if other is model), None)
+    if density is None:
+        density = _read(model)
+        known.append((model, density))
+    return density
+
+
+def _read(model: pm.Model) -> Density:
+    """The model's log density, in its variables' own (untransformed) values; those that sum to zero
+    by as many as are free.
+
+    All other shared values (fixed designs, lengths of dimensions) become constants.
+    """
+    from pymc.model.transform.conditioning import remove_value_transforms
+
+    order = [v.name for v in model.free_RVs]  # a copy of the model may have another
+    model = marked(model)
+    zero_sum = {v.name for v in model.free_RVs if is_zero_sum(model.rvs_to_transforms[v])}
+    bounded = [v for v in model.free_RVs if v.name not in zero_sum]
+    model = remove_value_transforms(model, bounded) if bounded else model
+    free = [model[name] for name in order]
+    found = containers(model)
+    own = {role: np.asarray(v.get_value()) for role, v in found.items()}
+    inputs = {role: _input(role, v) for role, v in found.items()}
+    shapes = lengths(model)
+    linear = {name: basis(model.rvs_to_transforms[model[name]], shapes[name]) for name in zero_sum}
+    declared = {name: shapes[name] for name in zero_sum}
+    for name in zero_sum:
+        shapes[name] = fewer(model.rvs_to_transforms[model[name]], shapes[name])
+    values = {v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free}
+    variables = [*free, *model.observed_RVs]
+    raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
+    raw += model.replace_rvs_by_values([model["mean_reward"]])
+    raw = [unchecked(g) if v is not None and v.name in zero_sum else g
+           for g, v in zip(raw, [*variables, *model.potentials, None], strict=True)]  # fmt: skip
+    raw = floating(raw)
+    swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
+    for v in free:
+        swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
+    for v in ancestors(raw):
+        if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
+            role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
+            constant = v.type.constant_type(v.type, v.get_value())
+            swap[v] = constant if role is None else _like(v, inputs[role])
+    graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
+    marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
+    m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
+    whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
+    cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
+    *whole, mean = lowered(list(whole))
+    cut = by_rows(lowered(list(cut))[:-1], mean, m, list(inputs.values()))
+    labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
+    labels += [f"potential '{p.name}'" for p in model.potentials]
+    names = [v.name for v in (*variables, *model.potentials)]
+    data = set(inputs.values())
+    terms = tuple(
+        Term(name, label, graph, given_mean, not data.isdisjoint(ancestors([graph])))
+        for name, label, graph, given_mean in zip(names, labels, whole, cut, strict=True)
+    )
+    n_arms = None
+    if "arm" in inputs:
+        n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
+    return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
+
+
+def is_zero_sum(transform: Any) -> bool:
+    """Whether a transform is that of a variable which sums to zero along some axes."""
+    return getattr(transform, "name", "") == "zerosum"
+
+
+def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the value of a variable of this shape that sums to zero."""
+    axes = {axis % len(shape) for axis in transform.zerosum_axes}
+    return tuple(k - (i in axes) for i, k in enumerate(shape))
+
+
+def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T z."""
+    few = fewer(transform, shape)
+    z = pt.tensor("z", shape=few)
+    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
+    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)
+
+
+def _input(role: str, container: SharedVariable) -> Graph:
+    """A container's replacement: the features are fixed in number, the rows are not."""
+    if role == "x":
+        return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
+    return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
+
+
+def _like(variable: Graph, tensor: Graph) -> Graph:
+    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
+    dims = getattr(variable.type, "dims", None)
+    return tensor if dims is None else as_xtensor(tensor, dims=dims)
+
+
+def _bare(variable: Graph) -> Graph:
+    """What a variable is a view of."""
+    views = (ViewOp, TensorFromXTensor)
+    while variable.owner is not None and isinstance(variable.owner.op, views):
+        variable = variable.owner.inputs[0]
+    return variable
+
+
+def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
+    """Shapes of the free variables, from their types and dimensions if these tell; of those with a
+    value for each row, as `but` names them, none."""
+    shapes, point = {}, None
+    for v in model.free_RVs:
+        shape: Sequence[int | None] = v.type.shape
+        dims = model.named_vars_to_dims.get(v.name)
+        if but is not None and but in (dims or ()):
+            continue
+        if None in shape and dims and all(model.coords.get(k) is not None for k in dims):
+            shape = [len(model.coords[k]) for k in dims]
+        if None in shape:
+            point = point or model.eval_rv_shapes()
+            shape = point[v.name]
+        shapes[v.name] = tuple(int(k) for k in shape if k is not None)
+    return shapes
+
+
+def distribution(variable: Graph) -> str:
+    """The name of a variable's distribution."""
+    if variable.owner is None:
+        return "unknown"
+    op: Any = getattr(variable.owner.op, "core_op", variable.owner.op)
+    name = getattr(op, "_print_name", (type(op).__name__,))[0]
+    return "CustomDist" if name.startswith("CustomDist") else name.removesuffix("RV")
+
+
+def row_dimension(model: pm.Model) -> str | None:
+    """The name of the dimension along which observations come."""
+    dims = model.named_vars_to_dims.get("x")
+    return dims[0] if dims else None

@@ -1,0 +1,297 @@
+"""A log density that is quadratic in a block of its variables, read off as natural parameters.
+
+In block variables θ (D,), all flattened in the order of their declaration,
+
+    log p = c + η'θ − ½ θ'Λθ,
+
+for the terms that depend on rows of data (the likelihood) and for all others (the prior) apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, Refusal
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import Density
+
+Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x (n, d), reward, weight, arm (n,)
+
+Given = Sequence[float | np.ndarray]  # values of the variables that the block is given
+
+PYTHON = "FAST_COMPILE"  # ready at once; a numba function takes seconds
+
+
+@dataclass(frozen=True)
+class Natural:
+    """Natural parameters of exp(c + η'θ − ½ θ'Λθ); those of independent parts add up.
+
+    precision: Λ (D, D). shift: η (D,). constant: c, the log density at θ = 0.
+    """
+
+    precision: np.ndarray
+    shift: np.ndarray
+    constant: float = 0.0
+
+    def __add__(self, other: Natural) -> Natural:
+        return Natural(
+            self.precision + other.precision,
+            self.shift + other.shift,
+            self.constant + other.constant,
+        )
+
+    def __call__(self, theta: np.ndarray) -> np.ndarray:
+        """The log density at θ (…, D): (…,)."""
+        quadratic = np.einsum("...i,ij,...j->...", theta, self.precision, theta)
+        return self.constant + theta @ self.shift - 0.5 * quadratic
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What each row says of θ: exp(c + Σ_i u_i A_i'θ − ½ p_i (A_i'θ)²).
+
+    map: A (n, D). precision: p (n,). shift: u (n,). constant: c.
+    A row is an observation u_i / p_i of A_i'θ, with precision p_i.
+    """
+
+    map: np.ndarray
+    precision: np.ndarray
+    shift: np.ndarray
+    constant: float
+
+    def natural(self) -> Natural:
+        """The rows together: Λ = A'diag(p)A, η = A'u."""
+        precision = (self.map.T * self.precision) @ self.map
+        return Natural(precision, self.map.T @ self.shift, self.constant)
+
+
+def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D]."""
+    return along(function, np.eye(dim))
+
+
+def along(
+    function: Callable[[np.ndarray], np.ndarray], directions: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes (m, …) along directions (m, D), and intercept, of an affine function of θ.
+
+    Where the intercept is so large that it would swamp the slopes, a second call takes longer
+    steps, by a power of two.
+    """
+    values = function(np.vstack([np.zeros((1, directions.shape[1])), directions]))
+    intercept, slopes, step = values[0], values[1:] - values[0], 1.0
+    most, least = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
+    if 8.0 * least < most < math.inf and least > 0.0:
+        step = 2.0 ** math.ceil(math.log2(most / least))
+        slopes = (function(step * directions) - intercept) / step
+    return slopes, intercept
+
+
+class Quadratic:
+    """The block of variables other than `given`, in which a log density is quadratic.
+
+    engine: in whose name a density that is not quadratic is refused. Functions are compiled when
+    they are first called.
+    """
+
+    def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
+        self.density, self.engine = density, engine
+        self.given = tuple(density.values[name] for name in given)
+        block = {k: v for k, v in density.values.items() if k not in given}
+        self.names = tuple(block)
+        self.shapes = {k: tuple(v.type.shape) for k, v in block.items()}
+        self.slices: dict[str, slice] = {}
+        stop = 0
+        for k, shape in self.shapes.items():
+            self.slices[k] = slice(stop, stop := stop + math.prod(shape))
+        self.dim = stop
+        seeds = dict.fromkeys(block.values(), 1.0)
+        degrees = Degrees([t.graph for t in density.terms] + [density.mean], seeds)
+        for term in density.terms:
+            if why := degrees.fault(term.graph):
+                raise self.refusal(f"{term.label}: {why}")
+        self.not_affine = degrees.fault(density.mean, most=1)
+        self._z = pt.tensor("z", shape=(self.dim,))
+        self._Z = pt.tensor("Z", shape=(None, self.dim))
+        self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
+
+    def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
+        """The engine's refusal, ready to be raised."""
+        return NotThisEngine(Refusal(self.engine, reason, of_rows))
+
+    def not_finite(self, value: float) -> NotFinite:
+        """That rows are impossible whatever the variables are, ready to be raised."""
+        terms = ", ".join(term.label for term in self.density.terms if term.on_data)
+        return NotFinite(f"{terms}: the log density of these rows is {value:g}, not finite")
+
+    @cached_property
+    def takes_weight(self) -> bool:
+        """Whether the log density depends on the weights."""
+        graphs = [term.graph for term in self.density.terms]
+        return self.density.inputs.get("weight") in set(ancestors(graphs))
+
+    def owner(self, index: int) -> str:
+        """The variable that a coordinate of θ belongs to."""
+        return next(name for name, s in self.slices.items() if s.start <= index < s.stop)
+
+    def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+        """θ (…, D) by variable, each (…, *shape)."""
+        lead = theta.shape[:-1]
+        return {k: theta[..., s].reshape(lead + self.shapes[k]) for k, s in self.slices.items()}
+
+    @cached_property
+    def _flat(self) -> list[Any]:
+        """The prior, the likelihood and the mean rewards, as functions of θ."""
+        on_data = [t.on_data for t in self.density.terms]
+        totals = [
+            _total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
+            for k in (False, True)
+        ]
+        return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
+
+    def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
+        """A function of some inputs, and of those data that the model has."""
+        return Compiled([*inputs, *self.density.inputs.values()], outputs, PYTHON)
+
+    @cached_property
+    def _gradients(self) -> Compiled:
+        outputs: list[Variable] = []
+        for total in self._flat[:2]:
+            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
+        return self._compiled([self._Z, *self.given], outputs)
+
+    @cached_property
+    def _means(self) -> Compiled:
+        return self._compiled([self._Z], [vectorize_graph(self._flat[2], {self._z: self._Z})])
+
+    @cached_property
+    def _curvature(self) -> Compiled:
+        m, cut = self.density.given_mean, self.through_mean
+        slope = gradient(cut, m)
+        return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])
+
+    @cached_property
+    def through_mean(self) -> Variable | None:
+        """The likelihood as a function of the mean rewards, if θ enters it by them alone: a row
+        then costs O(D) and not O(D²)."""
+        if self.not_affine or self.density.mean.type.ndim != 1:
+            return None
+        cut = _total([term.given_mean for term in self.density.terms if term.on_data])
+        if not set(self._parts).isdisjoint(ancestors([cut])):
+            return None
+        return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
+
+    def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
+        """Given values and those data that the model has, as compiled functions take them."""
+        rows = self.density.arguments(data)
+        return [*(np.asarray(v, dtype=np.float64) for v in given), *rows]
+
+    def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
+        """Natural parameters of the prior and of the likelihood."""
+        rest = self._arguments(data, given)
+        slopes, shift = affine(lambda Z: self._stacked(Z, rest), self.dim)
+        constants = self._gradients(np.zeros((1, self.dim)), *rest)[1::2]
+        parts = []
+        for k, constant in enumerate(constants):
+            H = slopes[:, k]
+            parts.append(Natural(-0.5 * (H + H.T), shift[k].copy(), float(constant.item())))
+        return parts[0], parts[1]
+
+    def prior(self, given: Given = ()) -> Natural:
+        """Natural parameters of the prior by itself, which no row enters."""
+        slopes, shift = affine(lambda Z: self.prior_slopes(Z, given), self.dim)
+        constant = float(self.prior_values(np.zeros((1, self.dim)), given)[0])
+        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant)
+
+    def prior_slopes(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
+        """Gradients (S, D) of the prior at Z (S, D)."""
+        slopes, _ = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
+        return np.broadcast_to(slopes, Z.shape)
+
+    def prior_values(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
+        """Log densities (S,) of the prior at Z (S, D)."""
+        _, values = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
+        return np.broadcast_to(values, len(Z))
+
+    @cached_property
+    def _prior_at(self) -> Compiled:
+        outputs = [gradient(self._flat[0], self._z), self._flat[0]]
+        graphs = vectorize_graph(outputs, {self._z: self._Z})
+        return Compiled([self._Z, *self.given], list(graphs), PYTHON)
+
+    def _stacked(self, Z: np.ndarray, rest: list[np.ndarray]) -> np.ndarray:
+        """Gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""
+        gradients = self._gradients(Z, *rest)[::2]
+        return np.stack([np.broadcast_to(g, Z.shape) for g in gradients], axis=1)
+
+    def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
+        found = self._gradients(Z, *self._arguments(data, given))
+        slopes = np.broadcast_to(found[0], Z.shape) + found[2]
+        return slopes, np.broadcast_to(found[1], len(Z)) + found[3]
+
+    def log_densities(
+        self, Z: np.ndarray, data: Data, given: Given = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Log densities of the prior and of the likelihood at Z (S, D): (S,) each."""
+        prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
+        return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
+
+    def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
+        """The whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows' mean
+        rewards, where these are all that they know of θ, and without gradients."""
+        rest = self._arguments(data, given)
+        if self.through_mean is None:
+            each = (self.log_densities(z[None], data, [np.asarray(g)[i] for g in given])
+                    for i, z in enumerate(Z))  # fmt: skip
+            return np.array([float(sum(v[0] for v in both)) for both in each])
+        [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
+        return np.broadcast_to(found, len(Z))
+
+    @cached_property
+    def _densities(self) -> Compiled:
+        m, through = self.density.given_mean, self.through_mean
+        many = {
+            v: pt.tensor(shape=(None, *v.type.shape), dtype=v.type.dtype) for v in (m, *self.given)
+        }
+        total = vectorize_graph(self._flat[0] + through, many | {self._z: self._Z})
+        return self._compiled([self._Z, *many.values()], [total])
+
+    def curvature(
+        self, m: np.ndarray, data: Data, given: Given = ()
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """The likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
+        rest = self._arguments(data, given)
+        slope, curvature, value = self._curvature(m, *rest)
+        return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
+
+    def linear_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
+        """The mean rewards A θ + b: A (n, D), b (n,)."""
+        A, b = affine(lambda Z: self.mean_reward(Z, data), self.dim)
+        return np.ascontiguousarray(A.T), b
+
+    def mean_reward(self, theta: np.ndarray, data: Data) -> np.ndarray:
+        """The mean rewards (S, n) under θ (S, D)."""
+        n = len(data[0])
+        [means] = self._means(theta, *self._arguments(data))
+        return np.broadcast_to(means, (len(theta), n))
+
+
+def _total(graphs: list[Any]) -> Any:
+    """The sum of all elements of some log densities."""
+    return pt.add(pt.constant(0.0), *[g.sum() for g in graphs])
+
+
+def gradient(graph: Any, variable: Variable) -> Any:
+    """The gradient, 0 where the graph does not depend on the variable."""
+    return pt.grad(graph, variable, disconnected_inputs="ignore")

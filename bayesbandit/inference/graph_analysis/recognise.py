@@ -1,0 +1,224 @@
+"""What a quadratic log density allows, proved from its graph.
+
+Which rows reach which terms (`rows`), what values depend on and how they scale (`influence`), of
+what degree they are (`structure`): statements about every row that may come. Numbers are read off
+only where the graph says that they are the same for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.rewriting.utils import rewrite_graph
+
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import Density
+from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic, gradient
+from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+
+TOLERANCE = 1e-9  # relative to the largest number compared
+MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
+DATA_ROW = Reach(ALONG, 0)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a model may be computed faster than by its gradients.
+
+    not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
+        streamed; "" where they do.
+    row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
+    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None; of a model over
+        arms, (C (K, d, D), a (K, D)), for each arm.
+    noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
+        that does not take weights, else None.
+    trial: a few of the model's own rows, by which numbers that are the same for all are read off.
+    by_weight: whether a row's precision is its weight times what does not depend on weights.
+    """
+
+    not_additive: str
+    row_wise: bool
+    features: tuple[np.ndarray, np.ndarray] | None
+    noise: float | None
+    trial: Data
+    by_weight: bool = False
+
+
+def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
+    """The form of a quadratic log density, at values of what it is given."""
+    density = quadratic.density
+    why, row_wise = not_additive(density), False
+    if not why and quadratic.through_mean is not None:
+        row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
+    rows = RowNoise(quadratic) if row_wise else None
+    return Form(
+        why,
+        row_wise,
+        features(quadratic),
+        rows.variance(given) if rows else None,
+        finite_trial(quadratic, given, not why),
+        rows is not None and rows.by_weight,
+    )
+
+
+def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
+    """Whether two arrays agree, relative to their largest number."""
+    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return False
+    largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
+    return bool(np.abs(a - b).max(initial=0.0) <= tolerance * largest)
+
+
+def trial(density: Density, n: int = 5, own: Mapping[str, np.ndarray] | None = None) -> Data:
+    """n rows of the model's own data, of as many arms as may be; random ones where it has none."""
+    own, K = density.own if own is None else own, density.n_arms or 1
+    if not len(own["x"]):
+        own = positive(density, n)
+    rows = np.arange(n) % len(own["x"])
+    weight = own["weight"][rows] if "weight" in own else np.ones(n)
+    arm = own["arm"][rows] if "arm" in own else np.arange(n) % K
+    return own["x"][rows].astype(float), own["reward"][rows].astype(float), weight, arm
+
+
+def positive(density: Density, n: int) -> dict[str, np.ndarray]:
+    """n random contexts and rewards that have logarithms."""
+    rng = np.random.default_rng(0)
+    return {
+        "x": np.exp(rng.normal(size=(n, density.n_features))), "reward": np.exp(rng.normal(size=n))
+    }  # fmt: skip
+
+
+def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
+    """`trial`, or where the log density is not finite there, at positive contexts and rewards; all
+    of the model's rows where they are not `apart` from each other."""
+    density, theta = quadratic.density, np.zeros((1, quadratic.dim))
+    own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
+    if not apart or np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
+        return own
+    other = trial(density, own=positive(density, len(own[0])))
+    return other if np.isfinite(quadratic.log_densities(theta, other, given)[1]).all() else own
+
+
+def part(data: Data, rows: slice) -> Data:
+    """Some of the rows."""
+    x, reward, weight, arm = data
+    return x[rows], reward[rows], weight[rows], arm[rows]
+
+
+def not_additive(density: Density) -> str:
+    """Why statistics of batches of rows do not add up; "" where they do, whatever the rows are."""
+    if why := _not_apart(density):
+        return f"the mean reward of a row depends on other rows: {why}"
+    if why := _mixed([term.graph for term in density.terms if term.on_data], density):
+        return f"the likelihood of rows together is not the product of theirs apart: {why}"
+    return ""
+
+
+def _not_apart(density: Density) -> str | None:
+    """The operation by which a row's mean reward is not of this row alone, if there is one."""
+    seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
+    return Rows([density.mean], seeds).apart(density.mean)
+
+
+def _mixed(graphs: list[Variable], density: Density) -> str | None:
+    """The operation that mixes the rows in one of these graphs, if there is one."""
+    seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
+    rows = Rows(graphs, seeds)
+    return next((why for g in graphs if (why := rows.mixed(g))), None)
+
+
+class RowNoise:
+    """How precise a row is, of a likelihood in which each row has its own mean reward alone.
+
+    In the row's mean reward m its log density is −½ p m² + u m + …. depends_on: the data that p may
+    depend on. by_weight: p is the weight times what does not depend on it. of_reward: u = p·reward.
+    """
+
+    def __init__(self, quadratic: Quadratic) -> None:
+        self.quadratic, density = quadratic, quadratic.density
+        cut: Any = quadratic.through_mean
+        m, inputs = density.given_mean, density.inputs
+        reward, weight = inputs["reward"], inputs.get("weight")
+        slope = gradient(cut, m)
+        both = {m: 1.0, reward: 1.0}
+        self.curvature, self.of_rewards = simplified(
+            gradient(slope.sum(), m), gradient(slope.sum(), reward)
+        )
+        names = {v: (role,) for role, v in inputs.items() if role != "reward"}
+        graphs = [self.curvature, self.of_rewards]
+        influence = Influence(graphs, names)
+        self.depends_on = frozenset().union(*map(influence.of, graphs))
+        self.by_weight = "weight" not in self.depends_on
+        if weight is not None and not self.by_weight:
+            scaling = Scaling(graphs, {weight: 1.0})
+            self.by_weight = all(scaling.of(g) == 1.0 for g in graphs)
+        self.linear = Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).of(slope) == 1.0
+
+    def variance(self, given: Given = ()) -> float | None:
+        """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm, at
+        values of what the log density is given; a declaration without use for weights is taken at
+        weight 1. None where it is another."""
+        if not (self.linear and self.by_weight) or self.depends_on - {"weight"}:
+            return None
+        own = self.quadratic.density.own["x"]
+        x = own[:1] if len(own) else np.ones((1, self.quadratic.density.n_features))
+        one = x.astype(float), np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64)
+        slope, curvature, _ = self.quadratic.curvature(np.zeros(1), one, given)
+        if not (np.isfinite(curvature[0]) and curvature[0] < 0.0 and close(slope, -curvature)):
+            return None
+        return float(-1.0 / curvature[0])
+
+
+def level_slope(quadratic: Quadratic, s: Variable) -> Any:
+    """s ∂/∂s of the log density of rows that each have a mean reward of their own, where it is the
+    reward: if that is as many times one number as there are rows, whatever these are; else None."""
+    inputs, through = quadratic.density.inputs, cast(Any, quadratic.through_mean)
+    [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
+    [slope] = simplified(s * gradient(cut, s))
+    names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
+    depends_on = Influence([slope], names).of(slope)
+    free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
+    if depends_on - set(free):
+        return None
+    scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
+    return slope if all(e == 0.0 for e in scalings) else None
+
+
+def simplified(*graphs: Any) -> list[Any]:
+    """Equal graphs, without what cancels."""
+    found: Any = rewrite_graph(list(graphs), include=("canonicalize",))
+    return list(found)
+
+
+def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
+    """(C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k + a_k)'θ
+    for every arm k. A mean of degree 1 in x and in θ is known from its values at the corners."""
+    density = quadratic.density
+    degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
+    d, K = density.n_features, density.n_arms or 1
+    if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MAP_SIZE:
+        return None
+    if _not_apart(density):
+        return None
+    slopes, offsets = [], []
+    for k in range(K):
+        A, b = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
+        if b.any() or not np.isfinite(A).all():
+            return None
+        slopes.append(A[1:] - A[0])
+        offsets.append(A[0])
+    if density.n_arms is None:
+        return slopes[0], offsets[0]
+    return np.stack(slopes), np.stack(offsets)
+
+
+def rows_at(x: np.ndarray, arm: int = 0) -> Data:
+    """Contexts (n, d) with nothing known of their rewards, all of one arm."""
+    n = len(x)
+    return x, np.zeros(n), np.ones(n), np.full(n, arm)

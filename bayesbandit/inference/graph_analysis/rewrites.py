@@ -1,0 +1,186 @@
+"""Rewrites that bring a log density's graph into the few forms that the analyses read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytensor.compile.builders import OpFromGraph
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.einsum import Einsum
+from pytensor.tensor.elemwise import Elemwise
+
+from bayesbandit.inference.graph_analysis.operations import (
+    elementwise_name,
+    number,
+    operands,
+    operation,
+)
+from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+
+EXPANDS = ("DimShuffle", "ExpandDims")
+
+Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
+
+
+def lowered(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
+    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
+        graphs = _rewritten(clone_replace(graphs, {}), include=("lower_xtensor",))
+    return unfolded(graphs)
+
+
+def unfolded(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs, with the inner graph of each function that has one in the place of a call.
+
+    What is proved of a graph must not depend on whether a part of it is folded into a function.
+    """
+    folded = [
+        v for v in ancestors(graphs) if v.owner is not None and _inner(v.owner.op) is not None
+    ]
+    if not folded:
+        return graphs
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD)
+
+
+def merged(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs in which what is computed twice is one node."""
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=MergeOptimizer())
+
+
+def floating(graphs: list[Graph]) -> list[Graph]:
+    """Some graphs in which whole numbers that meet floating ones are made floating before they do.
+
+    PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
+    """
+    return _rewritten(graphs, include=(), custom_rewrite=dfs_rewriter(_whole_to_floating))
+
+
+def unchecked(graph: Graph) -> Graph:
+    """The log density of a variable that sums to zero, without PyMC's check that it does."""
+    checks = [
+        v
+        for v in ancestors([graph])
+        if v.owner is not None
+        and isinstance(v.owner.op, CheckAndRaise)
+        and "mean(value" in v.owner.op.msg
+    ]
+    return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
+
+
+def guarded(graphs: list[Graph]) -> list[Graph]:
+    """Some log densities that are −∞, not an error, where a parameter is out of its bounds."""
+    from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
+
+    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=dfs_rewriter(guard))
+
+
+def _rewritten(graphs: list[Graph], **by: Any) -> list[Graph]:
+    """`rewrite_graph` of many graphs: in place."""
+    found: Any = rewrite_graph(graphs, **by)
+    return list(found)
+
+
+def _inner(op: Any) -> OpFromGraph | None:
+    """The function of a graph that an operation is, or applies along batches."""
+    core = op.core_op if isinstance(op, Blockwise) else op
+    return core if isinstance(core, OpFromGraph) else None
+
+
+@node_rewriter(None)
+def _unfold(_: Any, node: Apply) -> list[Graph] | None:
+    inner = _inner(node.op)
+    if inner is None:
+        return None
+    if isinstance(node.op, Einsum) and (product := _summed_product(node)) is not None:
+        return [product]
+    graph: Any = inner.fgraph
+    graph = graph.unfreeze() if hasattr(graph, "unfreeze") else graph  # not in older PyTensor
+    given = dict(zip(graph.inputs, node.inputs, strict=True))
+    if isinstance(node.op, Blockwise):
+        return list(vectorize_graph(graph.outputs, replace=given))
+    return list(clone_replace(graph.outputs, given, rebuild_strict=False))
+
+
+def _summed_product(node: Graph) -> Graph | None:
+    """An einsum of three and more arrays as a sum of their elementwise product, where that is no
+    larger than one of them; its own graph goes by reshapes of which less can be proved."""
+    inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    axes = max(names, key=len)
+    plain = output and "." not in inputs + output
+    once = all(len(set(own)) == len(own) and set(own) <= set(axes) for own in names)
+    if not plain or not once or len(names) < 3 or len(names) != len(node.inputs):
+        return None
+    order = [*output, *(name for name in axes if name not in output)]
+    total: Any = 1
+    for v, own in zip(node.inputs, names, strict=True):
+        total = total * v.dimshuffle([own.index(a) if a in own else "x" for a in order])
+    total = total.sum(axis=tuple(range(len(output), len(order))))
+    found = node.outputs[0].type
+    return total if total.type.dtype == found.dtype and total.type.ndim == found.ndim else None
+
+
+UNFOLD = dfs_rewriter(_unfold)
+
+
+@node_rewriter([Elemwise])
+def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
+    whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
+    switch = elementwise_name(node.outputs[0]) in ("Switch", "Cast")
+    found = node.outputs[0].type.dtype
+    if not found.startswith("float") or not any(whole) or switch:
+        return None
+    inputs = [v.astype(found) if is_whole else v
+              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    return list(node.op.make_node(*inputs).outputs)
+
+
+def by_rows(terms: list[Any], mean: Variable, m: Variable, inputs: Sequence[Variable]) -> list[Any]:
+    """Terms of a log density with m (n,) in the place of the number that the mean reward is, where
+    it is one; a term stays as it is where it is not proved that each row then has its own m.
+
+    Of the others, row i's value is of m_i alone, and for equal m the same as before.
+    """
+    if _number(mean) is None:
+        return terms
+    *shared, same = merged([*terms, mean])
+    scalar, seeds = _number(same), dict.fromkeys([*inputs, m], Reach(ALONG, 0))
+    found = []
+    for term, own in zip(terms, shared, strict=True):
+        spread = [v for v in ancestors([own]) if _expands(v) and scalar in ancestors([v])]
+        each = vectorize_graph([v.owner.inputs[0] for v in spread], {scalar: m}) if spread else []
+        new: Any = clone_replace(own, dict(zip(spread, each, strict=True)), rebuild_strict=False)
+        apart = spread and scalar not in ancestors([new])
+        found.append(new if apart and Rows([new], seeds).of(new).kind == ALONG else term)
+    return found
+
+
+def _number(mean: Variable) -> Any:
+    """The number that a mean reward is, spread over the rows by zeros; None of any other."""
+    if elementwise_name(mean) != "Add":
+        return None
+    for zeros, spread in (operands(mean), operands(mean)[::-1]):
+        if _expands(spread) and _is_zero(zeros):
+            return spread.owner.inputs[0]
+    return None
+
+
+def _expands(v: Any) -> bool:
+    """Whether a node is a number as an array of length 1."""
+    if v.owner is None or operation(v.owner)[1] not in EXPANDS:
+        return False
+    return v.type.ndim == 1 and v.owner.inputs[0].type.ndim == 0
+
+
+def _is_zero(v: Any) -> bool:
+    if elementwise_name(v) == "Second":
+        v = operands(v)[1]
+    return number(v) == 0.0

@@ -1,0 +1,178 @@
+"""The general engine: the no-U-turn sampler, by nutpie. Compiled once a model and shape.
+
+New rows are handed to the compiled density (`with_data`). A later run starts each chain at one of
+the last states of the run before. Step size and mass matrix are learned anew, because nutpie takes
+no initial ones: a warm start saves the way to the typical set, and part of the tuning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.declaring.declaration import DATA
+from bayesbandit.inference.base import COMPILE, Refusal, check_start
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.graph_analysis.density import containers, distribution, row_dimension
+from bayesbandit.inference.pymc_model.data import at_start, set_rows
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+ENGINE = "nuts"
+TUNE, TUNE_WARM = 600, 200
+TRIAL = 20  # sweeps of the first run, which takes a second longer than the others
+SIZED = ("x", "contexts"), ("reward", "rewards")  # which may be too large for a gradient
+STATS = {  # nutpie's names to ArviZ's
+    "logp": "lp", "diverging": "diverging", "energy": "energy", "energy_error": "energy_error",
+    "max_energy_error": "max_energy_error", "depth": "tree_depth",
+    "maxdepth_reached": "reached_max_treedepth", "n_steps": "n_steps", "step_size": "step_size",
+    "step_size_bar": "step_size_bar", "mean_tree_accept": "acceptance_rate",
+}  # fmt: skip
+
+log = logging.getLogger("bayesbandit")
+
+
+class Nuts:
+    """A model of continuous variables, and how to sample it."""
+
+    engine = ENGINE
+
+    def __init__(self, model: pm.Model) -> None:
+        self.model = model
+        self.names = tuple(str(v.name) for v in model.free_RVs)
+        row, dims = row_dimension(model), model.named_vars_to_dims
+        self.by_row = any(row in (dims.get(name) or ()) for name in self.names)
+        self._compiled: dict[int, Any] = {}  # by number of rows, where that shapes the variables
+
+    def prepare(self, name: str) -> None:
+        """Compile before the first draw is wanted: 5 to 30 seconds, said to the log "bayesbandit"
+        and to whoever sits at a terminal.
+
+        Not of a model whose variables are as many as the rows, which is compiled anew for every
+        number of rows. name: the model's.
+        """
+        if self.by_row:
+            log.info("%s by nuts has variables for each row: every refit compiles anew", name)
+            return
+        with COMPILE:
+            if self._compiled:
+                return
+            tell(f"compiling {name} for the no-U-turn sampler, once: it takes some seconds")
+            began = time.perf_counter()
+            own = {role: np.asarray(v.get_value()) for role, v in containers(self.model).items()}
+            self._with(own)
+            try:
+                self.sample(own, TRIAL, 1, TRIAL)
+            except RuntimeError as error:  # the rows mean nothing: a likelihood may exclude them
+                log.info("%s: no trial run: %s", name, error)
+            log.info("%s compiled in %.1f s", name, time.perf_counter() - began)
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
+        tune: int | None = None, seed: int = 0, start: np.ndarray | None = None,
+        cores: int | None = None, target_accept: float = 0.9,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws given rows x (n, d), reward, weight, arm (n,), by role.
+
+        start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
+        had other chains. States of variables that are as many as the rows fit no other number of
+        rows: the start is then a cold one, and so it is where nothing can be drawn from the state.
+        """
+        import nutpie
+
+        compiled = self._with(data)
+        if start is not None and start.shape[-1] == compiled.n_dim:
+            compiled = dataclasses.replace(compiled, initial_point_func=_one_of(start))
+        if tune is None:
+            tune = TUNE if start is None else TUNE_WARM
+        try:
+            tree = nutpie.sample(
+                compiled, draws=draws, tune=tune, chains=chains, cores=cores, seed=seed,
+                save_warmup=False, progress_bar=False, store_unconstrained=True,
+                target_accept=target_accept,
+            )  # fmt: skip
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # a panic of nutpie's is no Exception
+            if start is not None:
+                log.info("nuts: a cold start, since a warm one failed: %s", _first_line(error))
+                return self.sample(data, draws, chains, None, seed, None, cores, target_accept)
+            with COMPILE:
+                set_rows(self.model, data)
+                check_start(ENGINE, at_start(self.model))
+            sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in SIZED if data[k].size]
+            said = f" (of size up to: {', '.join(sizes)})"
+            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
+        stats, posterior = tree["sample_stats"], tree["posterior"]
+        return SampledDraws(
+            {name: np.asarray(posterior[name].values) for name in self.names},
+            state=np.array(stats["unconstrained_draw"].values[:, -1]),
+            divergences=int(stats["diverging"].values.sum()),
+            acceptance=float(stats["mean_tree_accept"].values.mean()),
+            stats={ours: np.asarray(stats[k].values) for k, ours in STATS.items() if k in stats},
+        )
+
+    def _with(self, data: Mapping[str, np.ndarray]) -> Any:
+        """The compiled model with these rows in place of its own."""
+        n = len(data["x"])
+        key = n if self.by_row else 0
+        rows = {DATA[role]: v for role, v in data.items() if DATA[role] in self.model.named_vars}
+        with COMPILE:
+            if key not in self._compiled:
+                if self.by_row:
+                    self._compiled.clear()
+                self._compiled[key] = self._compile(data)
+            compiled = self._compiled[key]
+        known = {v.name for v in compiled.shared_var_keys}
+        return compiled.with_data(**{k: v for k, v in rows.items() if k in known})
+
+    def _compile(self, data: Mapping[str, np.ndarray]) -> Any:
+        import nutpie
+
+        set_rows(self.model, data)
+        try:  # of the free variables only: those with a value for each row would be of fixed length
+            return nutpie.compile_pymc_model(self.model, var_names=list(self.names))
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            reason = f"nuts: nutpie cannot compile the model: {_first_line(error)}"
+            raise RuntimeError(reason) from error
+
+
+def match(model: pm.Model) -> Nuts | Refusal:
+    """The sampler of a built model, or why it cannot be sampled so."""
+    if not model.free_RVs:
+        return Refusal(ENGINE, "the model has no free variable")
+    for v in model.free_RVs:
+        if not str(v.dtype).startswith("float"):
+            return Refusal(ENGINE, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
+    return Nuts(model)
+
+
+def tell(message: str) -> None:
+    """A line for the log, and for a terminal if somebody sits there."""
+    log.info(message)
+    if sys.stderr.isatty() and not log.isEnabledFor(logging.INFO):
+        print(f"bayesbandit: {message}", file=sys.stderr)
+
+
+def _one_of(states: np.ndarray) -> Any:
+    """Initial points: one of some states, by the seed that nutpie gives each chain."""
+    states = np.ascontiguousarray(states, dtype=np.float64)
+
+    def initial(seed: Any = None) -> np.ndarray:
+        return states[np.random.default_rng(seed).integers(len(states))].copy()
+
+    return initial
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip() or "no message"
+    return f"{type(error).__name__}: {text.splitlines()[0]}"

@@ -1,0 +1,302 @@
+"""Which engine a declared model gets, and why not a faster one.
+
+    exact_gaussian → normal_inverse_gamma → conjugate → gibbs → nuts
+
+in this order, the first that fits. An engine asked for by name that does not fit is refused with
+its reason; `laplace` and `advi` are approximations and only ever asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pytensor.compile.ops import view_op
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.checks import integer, shown
+from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.inference.base import COMPILE, Engine, NotThisEngine, Refusal
+from bayesbandit.inference.draws import SampledDraws, check_draws
+from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.graph_analysis.density import (
+    containers,
+    lengths,
+    read_once,
+    row_dimension,
+)
+from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
+from bayesbandit.inference.graph_analysis.rewrites import lowered
+from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
+from bayesbandit.inference.lru import Kept
+from bayesbandit.inference.pymc_model.data import set_rows
+from bayesbandit.inference.pymc_model.digest import digest
+from bayesbandit.inference.pymc_model.impossible_rewards import blamed
+from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.outcomes import Outcomes
+from bayesbandit.inference.pymc_model.template import reads_rows, template
+from bayesbandit.inference.registry import candidates
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+KEPT_BYTES = 256_000_000  # bytes of their rows
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """An engine for a declared model of d features and K arms, ready for other rows of which the
+    declaration builds the same model (`digest`).
+
+    kind: the engine. method: what it made of the model. refusals: one for each faster engine.
+    built: the PyMC model that the method was derived from, made its digest then, and functions what
+    else it computes.
+    """
+
+    model: Declaration
+    n_features: int
+    n_arms: int | None
+    asked: str
+    kind: Engine
+    method: Any = field(repr=False)
+    refusals: tuple[Refusal, ...] = field(repr=False)
+    built: pm.Model = field(repr=False)
+    made: str | None = field(repr=False)
+    functions: Functions = field(repr=False)
+
+    @property
+    def closed_form(self) -> bool:
+        """Whether the posterior is known without draws."""
+        return self.kind.kind == "exact"
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+        return self.kind.name
+
+    @cached_property
+    def uses_weight(self) -> bool:
+        """Whether the weights enter the likelihood, where the declaration takes them."""
+        if hasattr(self.method, "quadratic"):
+            return bool(self.method.quadratic.takes_weight)
+        weight = containers(self.built).get("weight")
+        return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
+
+    @cached_property
+    def row_mixing(self) -> str:
+        """The operation by which the mean reward of a row depends on other rows; "" if it does not,
+        whatever they are."""
+        mean = lowered([self.built["mean_reward"]])[0]
+        seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
+        seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
+        return Rows([mean], seeds).apart(mean) or ""
+
+    @cached_property
+    def sized_by_rows(self) -> str:
+        """A variable of as many values as the rows make it, though it has not their dimension; ""
+        where there is none."""
+        row = row_dimension(self.built)
+        here, there = (
+            lengths(template(self.model, self.n_features, self.n_arms, more), row)
+            for more in (0, 3)
+        )
+        return next((name for name, shape in here.items() if there[name] != shape), "")
+
+    @cached_property
+    def reads_rows(self) -> str:
+        """How the declaration reads its rows while it is built; "" if it does not."""
+        return reads_rows(self.model, self.n_features, self.n_arms)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Mean rewards and deterministic quantities as functions of draws."""
+        return self.functions.outcomes
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        return self.functions.likelihood
+
+    def explain(self) -> str:
+        """The engine, what it costs, and one line for each faster one saying why not."""
+        lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
+        return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
+
+    def on(self, rows: Mapping[str, Any]) -> pm.Model:
+        """A copy of the built model with other rows, by role; weights are 1 unless given."""
+        from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
+
+        with COMPILE:
+            graph, _ = fgraph_from_model(self.built)
+            for v in graph.outputs:  # PyMC takes two deterministic quantities of one value for one
+                if isinstance(v.owner.op, ModelDeterministic):
+                    own = view_op(v.owner.inputs[0])
+                    graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
+            model = model_from_fgraph(graph, mutate_fgraph=True)
+            given = {k: v for k, v in rows.items() if v is not None}
+            set_rows(model, {"weight": np.ones(len(rows["x"]))} | given)
+        return model
+
+    def of_arms(self, n_arms: int) -> Plan:
+        """The plan for another number of arms; the declaration must still build what it did."""
+        now = digest(template(self.model, self.n_features, self.n_arms))
+        if now is None or now != self.made:
+            raise ValueError(
+                f"{self.model.name} builds another model than when the bandit was made: something "
+                "that it reads has changed, or cannot be seen"
+            )
+        return plan(self.model, self.n_features, n_arms, self.asked)
+
+    def without(self, refusal: Refusal) -> Plan:
+        """The next engine, of a plan that was free to choose, after one has refused these rows."""
+        return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
+
+    def sample(
+        self, data: Mapping[str, np.ndarray], draws: int, chains: int,
+        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
+    ) -> SampledDraws:  # fmt: skip
+        """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
+        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
+        with blamed(self, data):
+            found = self.method.sample(data, **knobs)
+        check_draws(found, self.built, self.engine, (chains, draws))
+        return found
+
+    def prepare(self) -> None:
+        """Compile now what would otherwise delay the first decisions."""
+        if not self.closed_form:
+            self.likelihood.prepare()
+        if prepare := getattr(self.method, "prepare", None):
+            prepare(self.model.name)
+
+    def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+        """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
+        of a model over arms, (S, n, K)."""
+        if not getattr(self.method, "affine", False):
+            return self.outcomes.mean_reward(draws, x)
+        A, b = self.method.linear_map(x)
+        return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows = None
+        if self.reads_rows:
+            rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, self.made)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
+        return self  # nothing in it changes
+
+
+def plan(
+    model: Declaration, n_features: int, n_arms: int | None = None, engine: str = "auto"
+) -> Plan:
+    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`, made
+    on rows that mean nothing.
+
+    engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
+    whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
+    """
+    d = integer(n_features, "n_features", 0)
+    if not model.takes_arm and n_arms is not None:
+        raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
+    if model.takes_arm:
+        if n_arms is None:
+            raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
+        n_arms = integer(n_arms, "n_arms", 1)
+    return planned(model, template(model, d, n_arms), engine)
+
+
+def planned(
+    model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
+) -> Plan:
+    """The plan for a model as it was built on some rows; `refusals`: of engines that are out.
+
+    Plans are kept by what was built, of which they are a proof: the declaration is run each time.
+    """
+    kinds, found = candidates(engine), digest(built)
+    out = tuple(refusal.engine for refusal in refusals)
+    key = found, model.name, kinds, engine, out
+    with COMPILE:
+        kept = None if found is None else _plans.get(key)
+        if kept is None:
+            kept = _plan(model, built, engine, refusals, found)
+            if found is None:
+                return kept
+            same = found, model.name, engine, kept.kind  # what was compiled is compiled once
+            before = _plans.get(same)
+            kept = kept if before is None else _of(before, model, kept.refusals)
+            _plans.keep(same, kept)
+        rest = kept.refusals[len(refusals) :]
+        if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
+            kept = _of(kept, model, (*refusals, *rest))
+        if not any(refusal.of_rows for refusal in rest):
+            _plans.keep(key, kept)
+        return kept
+
+
+def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
+    """The same plan of another declaration that builds the same, with its own refusals."""
+    other, known = object.__new__(Plan), dict(vars(plan))
+    if model is not plan.model:
+        for of_declaration in ("reads_rows", "sized_by_rows"):
+            known.pop(of_declaration, None)
+    vars(other).update(known | {"model": model, "refusals": refusals})
+    return other
+
+
+def _bytes(plan: Plan) -> int:
+    return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
+
+
+_plans: Kept[Plan] = Kept(64, KEPT_BYTES, _bytes)
+
+
+def _again(
+    model: Declaration, d: int, n_arms: int | None, engine: str,
+    rows: dict[str, np.ndarray] | None, before: str | None,
+) -> Plan:  # fmt: skip
+    """A stored plan, made again; its declaration must build what it did."""
+    built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
+    if digest(built) != before:
+        raise ValueError(f"{model.name} builds another model than when this was stored")
+    return planned(model, built, engine)
+
+
+def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
+    """The engine that a model gets, and one line for each faster one saying why not.
+
+    Of a model over arms, without `n_arms`, for two.
+    """
+    return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
+
+
+@read_once()
+def _plan(
+    model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...], made: str | None
+) -> Plan:
+    check_mean(built, asked)
+    check_random(built, asked)
+    d = built["x"].get_value(borrow=True).shape[1]
+    n_arms = len(built.coords["arm"]) if model.takes_arm else None
+    out = {refusal.engine for refusal in refusals}
+    for engine in candidates(asked):
+        if engine.name in out:
+            continue
+        found = engine.match(built)
+        if not isinstance(found, Refusal):
+            if engine.kind != "exact" and not callable(getattr(found, "sample", None)):
+                raise TypeError(
+                    f"{engine.name}: match must give a sampler, with a method `sample`, or a "
+                    f"Refusal; got {shown(found)}"
+                )
+            functions = Functions(built, engine.name)
+            return Plan(model, d, n_arms, asked, engine, found, refusals, built, made, functions)
+        refusals = (*refusals, found)
+    if len(refusals) == 1:
+        raise NotThisEngine(refusals[0])
+    reason = "no engine fits" if asked == "auto" else "no closed form fits"
+    raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))

@@ -1,0 +1,122 @@
+"""What a model computes from its free variables: mean rewards, and deterministic quantities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors
+from pytensor.xtensor import as_xtensor
+
+from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.runtime.memory import AT_ONCE
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+class Outcomes:
+    """Compiled functions of draws of the free variables (S, *shape), given by name.
+
+    names: the free variables. deterministic: the model's other quantities that no row enters, such
+    as the coefficients of a non-centred prior.
+    """
+
+    def __init__(self, model: pm.Model) -> None:
+        found, shapes, row = containers(model), lengths(model), row_dimension(model)
+        self.names, self.roles = tuple(shapes), tuple(found)
+        self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
+        values: dict[str, Any] = {
+            v.name: pt.tensor(
+                v.name,
+                dtype=v.dtype,
+                shape=tuple(
+                    None if row in dims and dim == row else k
+                    for k, dim in zip(shapes[v.name], _padded(dims, v.ndim), strict=True)
+                ),
+            )
+            for v in model.free_RVs
+            for dims in [model.named_vars_to_dims.get(v.name) or ()]
+        }
+        inputs = {role: pt.tensor(role, shape=v.type.shape) for role, v in found.items()}
+        swap: dict[Any, Any] = {v: _like(v, values[v.name]) for v in model.free_RVs}
+        for role, v in found.items():
+            x = inputs[role] if role != "arm" else pt.tensor("arm", shape=(None,), dtype=v.dtype)
+            inputs[role], swap[v] = x, _like(v, x)
+        rows = set(found.values())
+        free = [v for v in model.deterministics
+                if v.name != "mean_reward" and rows.isdisjoint(ancestors([v]))]  # fmt: skip
+        graphs: Any = [model["mean_reward"], *free]
+        graphs = clone_replace(graphs, swap, rebuild_strict=False)
+        graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]  # of pymc.dims
+        graphs = rewrite_graph(graphs, include=("lower_xtensor", "merge"))
+        self.deterministic = {
+            str(v.name): tuple(int(k) for k in shape)
+            for v, shape in zip(free, _shapes(free), strict=True)
+        }
+        many: dict[Any, Any] = {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
+                for v in values.values()}  # fmt: skip
+        batches: Any = vectorize_graph(graphs, many)
+        mean, *rest = batches
+        data = [inputs[role] for role in self.roles]
+        self._types = [v.dtype for v in values.values()]
+        with COMPILE:
+            self._mean = Compiled([*many.values(), *data], [mean], PYTHON)
+            self._rest = Compiled(list(many.values()), rest, PYTHON) if rest else None
+        self._width = sum(math.prod(shape) for shape in shapes.values())
+
+    def mean_reward(
+        self, draws: Mapping[str, np.ndarray], x: np.ndarray, arm: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n, K)."""
+        n, K = len(x), self.n_arms
+        if K is not None and arm is None:
+            means = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
+            return means.reshape(-1, n, K)
+        data = {"x": x, "reward": np.zeros(n), "weight": np.ones(n)}
+        if K is not None and arm is not None:
+            data["arm"] = np.asarray(arm, dtype=np.int32)
+        rows = [data[role] for role in self.roles]
+        S = len(next(iter(draws.values())))
+        step = max(1, AT_ONCE // max(1, n * self._width))
+        out = np.empty((S, n))
+        for s in range(0, S, step):
+            [out[s : s + step]] = self._mean(*self._of(draws, slice(s, s + step)), *rows)
+        return out
+
+    def rest(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The deterministic quantities by name, each (S, *shape)."""
+        if self._rest is None:
+            return {}
+        found = self._rest(*self._of(draws, slice(None)))
+        S = len(next(iter(draws.values())))
+        shapes = self.deterministic
+        return {k: np.broadcast_to(v, (S, *shapes[k])) for k, v in zip(shapes, found, strict=True)}
+
+    def _of(self, draws: Mapping[str, np.ndarray], part: slice) -> list[np.ndarray]:
+        return [np.asarray(draws[k][part], t) for k, t in zip(self.names, self._types, strict=True)]
+
+
+def _padded(dims: Any, ndim: int) -> tuple[Any, ...]:
+    return tuple(dims) if len(dims) == ndim else (None,) * ndim
+
+
+def _like(variable: Any, tensor: Any) -> Any:
+    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
+    dims = getattr(variable.type, "dims", None)
+    return tensor if dims is None else as_xtensor(tensor, dims=dims)
+
+
+def _shapes(variables: list[Any]) -> list[tuple[int, ...]]:
+    """The shapes of some quantities, from their types or else by computing them."""
+    known = [v.type.shape for v in variables]
+    if any(k is None for shape in known for k in shape):
+        known = [tuple(v.shape.eval(mode=PYTHON)) for v in variables]
+    return [tuple(int(k) for k in shape) for shape in known]

@@ -1,0 +1,100 @@
+"""The engines that there are, the fastest first: the toolkit's own, and those of others.
+
+To add one, write `match(built)`, which gives a method for a built PyMC model or a `Refusal`, and
+
+    register(Engine("mine", match, "what an effective draw costs"))
+
+A sampler's method has `sample(data, draws, chains, tune, seed, start) -> SampledDraws`
+(`base.Sampler`); more, such as conditionals in closed form, it may have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bayesbandit.checks import one_of
+from bayesbandit.inference import approximate, nuts
+from bayesbandit.inference.base import Engine, Method, Refusal
+from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
+from bayesbandit.inference.gibbs import sampler as gibbs
+from bayesbandit.inference.glm import augmented
+from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.density import read
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+def _gibbs(model: pm.Model) -> Method | Refusal:
+    """Of what is conditionally normal, or is so given the variables of an augmentation."""
+    found = gibbs.match(model)
+    if not isinstance(found, Refusal):
+        return found
+    other = augmented.match(model)
+    if not isinstance(other, Refusal):
+        return other
+    density = read(model)
+    degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
+    if degree < math.inf:
+        return found
+    why = f"{found.reason}; by Pólya–Gamma or Albert–Chib variables: {other.reason} ({AUGMENTED})"
+    return replace(found, reason=why)
+
+
+AUGMENTED = (
+    "these take a Bernoulli, binomial or negative binomial reward whose logit, probit or log mean "
+    "is linear, as x @ theta, without an offset, under normal priors of fixed scales"
+)
+ANY = ("auto", "exact")  # whichever fits
+CLOSED = "the fastest: a closed form, no draws"
+engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/engines.py` measures
+    Engine("exact_gaussian", gaussian.match, CLOSED, "exact"),
+    Engine("normal_inverse_gamma", normal_inverse_gamma.match, CLOSED, "exact"),
+    Engine("conjugate", conjugate.match, CLOSED, "exact"),
+    Engine(
+        "gibbs", _gibbs,
+        "compiled conditionals: more effective draws a second than by gradients, no tuning",
+        knobs=("tune",),
+    ),
+    Engine(
+        "nuts", nuts.match, "gradients of the log density, compiled in seconds",
+        knobs=("tune", "target_accept", "cores"), least_tune=1,
+    ),
+    Engine(
+        "laplace", approximate.match_laplace, "an approximation: a normal about the mode",
+        "approximation",
+    ),
+    Engine(
+        "advi", approximate.match_advi, "an approximation: independent normals", "approximation"
+    ),
+]  # fmt: skip
+
+
+def register(engine: Engine, before: str | None = None) -> Engine:
+    """One more engine, or another of its name; `before`: the engine that it precedes where any that
+    fits is looked for (None: it comes last of all)."""
+    if not isinstance(engine, Engine):
+        raise TypeError(f"an engine is an `Engine(name, match, cost)`; got {engine!r}")
+    if engine.name in ANY:
+        raise ValueError(f"{engine.name!r} is no name of an engine; it means any that fits")
+    others = [other for other in engines if other.name != engine.name]
+    names = [other.name for other in others]
+    place = len(others) if before is None else names.index(one_of(before, "before", names))
+    engines[:] = [*others[:place], engine, *others[place:]]
+    return engine
+
+
+def choices() -> tuple[str, ...]:
+    """What may be asked for."""
+    return (*ANY, *(engine.name for engine in engines))
+
+
+def candidates(asked: str) -> tuple[Engine, ...]:
+    """The engines that come into question, in this order."""
+    one_of(asked, "engine", choices())
+    kinds = {"auto": ("exact", "sampler"), "exact": ("exact",)}
+    if asked in kinds:
+        return tuple(engine for engine in engines if engine.kind in kinds[asked])
+    return tuple(engine for engine in engines if engine.name == asked)

@@ -1,0 +1,90 @@
+"""Which arm is best, and how often, where the arms' mean rewards are known by draws.
+
+A tie is split evenly, as if each arm broke it by a number of its own from [0, 1).
+"""
+
+from functools import cache
+
+import numpy as np
+
+from bayesbandit.runtime.compiling import njit
+
+
+@njit(cache=True)
+def shares(values, out):
+    """The share of joint draws (n, S, K) in which each arm is the best: out (n, K)."""
+    n, S, K = values.shape
+    out[:] = 0.0
+    for i in range(n):
+        for s in range(S):
+            best, ties = values[i, s, 0], 1
+            for k in range(1, K):
+                if values[i, s, k] > best:
+                    best, ties = values[i, s, k], 1
+                elif values[i, s, k] == best:
+                    ties += 1
+            for k in range(K):
+                if values[i, s, k] == best:
+                    out[i, k] += 1.0 / (ties * S)
+
+
+@njit(cache=True)
+def ranked(values, points, weights, out):
+    """P(arm is best) for arms drawn independently, each from its own S values (n, K, S): (n, K).
+
+    Exact for these empirical distributions, from one sort of all values. With c_k of arm k's values
+    below v and e_k equal to it, an arm that draws v beats arm k if its own tie-breaker u is the
+    larger: with probability (c_k + u e_k)/S. The product over k is a polynomial in u, and its
+    integral a sum over Gauss–Legendre points (m,) and weights on [0, 1].
+    """
+    n, K, S = values.shape
+    below, equal = np.empty(K), np.empty(K)
+    for i in range(n):
+        flat = values[i].copy().reshape(K * S)
+        order = np.argsort(flat)
+        below[:], out[i] = 0.0, 0.0
+        start = 0
+        while start < K * S:
+            stop, v = start + 1, flat[order[start]]
+            equal[:] = 0.0
+            equal[order[start] // S] = 1.0
+            while stop < K * S and flat[order[stop]] == v:
+                equal[order[stop] // S] += 1.0
+                stop += 1
+            alone = stop == start + 1
+            for a in range(K):
+                if equal[a] == 0.0:
+                    continue
+                chance = 0.0
+                for m in range(1 if alone else points.size):
+                    term = 1.0 if alone else weights[m]
+                    for k in range(K):
+                        if k != a:
+                            tied = 0.0 if alone else points[m] * equal[k]
+                            term *= (below[k] + tied) / S
+                    chance += term
+                out[i, a] += equal[a] / S * chance
+            for k in range(K):
+                below[k] += equal[k]
+            start = stop
+
+
+@cache
+def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes in (0, 1) and weights of Gauss and Legendre."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return 0.5 * (nodes + 1.0), 0.5 * weights
+
+
+def independent(values: np.ndarray) -> np.ndarray:
+    """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S)."""
+    out = np.empty(values.shape[:2])
+    ranked(np.ascontiguousarray(values), *quadrature((values.shape[1] + 1) // 2), out)
+    return np.minimum(out, 1.0)  # a sum of shares may be 1 and a rounding error
+
+
+def joint(values: np.ndarray) -> np.ndarray:
+    """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K)."""
+    out = np.empty((len(values), values.shape[2]))
+    shares(np.ascontiguousarray(values), out)
+    return np.minimum(out, 1.0)

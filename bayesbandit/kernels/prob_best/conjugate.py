@@ -1,0 +1,247 @@
+"""Probability that an arm is the best one, for K independent probabilities or rates.
+
+In the coordinate z = log v/(1 − v) of a Beta(a, b) and z = log v of a Gamma(a, b) the density is
+analytic and log-concave with exponential tails, however small the parameters are:
+
+    log f(z) = c + a z − (a + b) log(1 + eᶻ)        log f(z) = c + a z − b eᶻ
+
+and the order of the arms is that of their z. ∫ f_a Π_{k≠a} F_k is summed over panels from the top
+downwards, on whose Gauss nodes the distribution functions are 1 less the integrals of the densities
+so far, by the integrals of the nodes' Lagrange polynomials. An arm comes in where it begins, and
+panels are as long as the narrowest arm in allows; below the point that some arm surely exceeds
+nothing is left to sum. The absolute error is below 1e-9.
+"""
+
+import math
+
+import numpy as np
+
+from bayesbandit.kernels.rules import GAMMA
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
+
+N_NODES = 12
+SPAN, FEW = 3.6, 4  # length of a panel in standard deviations of the narrowest arm, of few arms
+SHORT = 2.8  # of more, whose product is steeper
+STEEP = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
+TOGETHER = 7.0  # and of the product of all arms, below their modes
+TOP = 24.0  # how far below its mode's an arm's log density is where it comes in
+NEGLIGIBLE = 1e-11
+SHARPEST = 1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gauss nodes and weights on (0, 1), and, of their Lagrange polynomials, ∫₀^{τ_i} ℓ_j at [j, i]
+    (n, n)."""
+    nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
+    tau = 0.5 * (1.0 + nodes)
+    V = np.polynomial.legendre.legvander(nodes, N_NODES - 1)  # P_m(x_i)
+    expansion = 0.5 * (2 * np.arange(N_NODES) + 1)[:, None] * (V * weights[:, None]).T
+    integral = np.polynomial.legendre.legint(np.eye(N_NODES), lbnd=-1.0)
+    at = np.polynomial.legendre.legvander(nodes, N_NODES) @ integral
+    return tau, 0.5 * weights, np.ascontiguousarray((0.5 * at @ expansion).T)
+
+
+TAU, WEIGHTS, INTEGRALS = _panel()
+
+# What is kept of an arm, one number each: a and b; the mode of the density of z and its standard
+# deviation there; the log density at the mode; where it comes in.
+A, B, MODE, SD, HEIGHT, BEGIN = range(6)
+SHAPE = 6
+
+
+@njit(cache=True, error_model="numpy")
+def stirling(x):
+    """log Γ(x) less (x − ½) log x − x + ½ log 2π, to rounding for every x > 0."""
+    if x < 16.0:
+        return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + HALF_LOG_2PI)
+    y = 1.0 / (x * x)
+    return (1 / 12 - y * (1 / 360 - y * (1 / 1260 - y * (1 / 1680 - y / 1188)))) / x
+
+
+@njit(cache=True, error_model="numpy")
+def fall(shape, z, family):
+    """The log density at z less that at the mode; no digits cancel."""
+    a, b, y = shape[A], shape[B], z - shape[MODE]
+    if family == GAMMA:
+        return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
+    if a > b:
+        a, b, y = b, a, -y
+    n = a + b
+    if y > 700.0:
+        return a * y - n * (y + math.log(a / n + b / n * math.exp(-y)))
+    return a * y - n * math.log1p(a / n * math.expm1(y))
+
+
+@njit(cache=True, error_model="numpy")
+def falls(shape, z, family):
+    """`fall` at each of z (n,)."""
+    out = np.empty(z.size)
+    for i in range(z.size):
+        out[i] = fall(shape, z[i], family)
+    return out
+
+
+@njit(cache=True, error_model="numpy")
+def slope(shape, z, family):
+    """The derivative of the log density at z."""
+    if family == GAMMA:
+        return shape[A] * -math.expm1(min(z - shape[MODE], 700.0))
+    e = math.exp(-abs(z))
+    p, q = (1.0 / (1.0 + e), e / (1.0 + e)) if z > 0.0 else (e / (1.0 + e), 1.0 / (1.0 + e))
+    return shape[A] * q - shape[B] * p
+
+
+@njit(cache=True, error_model="numpy")
+def reshape(shape, a, b, family):
+    """Fill in an arm of these parameters; of one that is sharper than z has digits, of as many
+    times less of both as make it so sharp."""
+    shape[MODE] = math.log(a / b)
+    sd = 1.0 / math.sqrt(a) if family == GAMMA else math.sqrt(1.0 / a + 1.0 / b)
+    shape[SD] = max(sd, SHARPEST * max(1.0, abs(shape[MODE])))
+    if sd < shape[SD]:
+        blunter = (sd / shape[SD]) ** 2
+        a, b = a * blunter, b * blunter
+    shape[A], shape[B] = a, b
+    rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
+    shape[HEIGHT] = -math.log(shape[SD]) - HALF_LOG_2PI - rest
+    u = math.sqrt(2.0 * TOP) * shape[SD]
+    u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
+    z = shape[MODE] + u
+    while fall(shape, z, family) > -TOP:
+        u *= 2.0
+        z = shape[MODE] + u
+    while fall(shape, z, family) < -TOP - 0.1:  # Newton's method, from above: it is concave
+        z -= (fall(shape, z, family) + TOP) / slope(shape, z, family)
+    shape[BEGIN] = z
+
+
+@njit(cache=True, error_model="numpy")
+def curvature(a, b, z, family):
+    """Minus the second derivative of the log density at z."""
+    if family == GAMMA:
+        return b * math.exp(z)
+    e = math.exp(-abs(z))
+    return (a + b) * e / ((1.0 + e) * (1.0 + e))
+
+
+@njit(cache=True, error_model="numpy")
+def length(shape, z, family, span):
+    """How long a panel from z downwards may be for an arm."""
+    a, b = shape[A], shape[B]
+    steep = max(abs(slope(shape, z, family)), 1e-300)
+    L = STEEP / steep
+    bent = curvature(a, b, z, family)
+    L = min(L, span / math.sqrt(max(bent, 1e-300)))
+    if family == GAMMA:
+        return L
+    L = min(L, max(span, 0.7 * z if z > 0.0 else -1.5 * z))  # log(1 + eᶻ) is singular at ±iπ
+    while True:
+        bent = 0.25 * (a + b) if z > 0.0 > z - L else curvature(a, b, z - L, family)
+        if L * math.sqrt(bent) <= span:
+            return L
+        L *= 0.7
+
+
+@njit(cache=True, error_model="numpy")
+def common(x, L, family, out):
+    """What all arms share on the nodes below x: log((1 + eᶻ)/(1 + eˣ)), or eᶻ/eˣ − 1; of x > 0 the
+    first plus x − z."""
+    if family == GAMMA or x <= 0.0:
+        p = 1.0 if family == GAMMA else math.exp(x) / (1.0 + math.exp(x))
+        for i in range(N_NODES):
+            down = math.expm1(-L * TAU[i])
+            out[i] = down if family == GAMMA else math.log1p(p * down)
+        return
+    e = math.exp(-x)
+    q = e / (1.0 + e)
+    for i in range(N_NODES):
+        y = L * TAU[i]
+        out[i] = math.log1p(q * math.expm1(y) if y < 30.0 else math.exp(y - x) / (1.0 + e))
+
+
+@njit(cache=True, error_model="numpy")
+def densities(shape, x, L, family, shared, f):
+    """The density of an arm on the nodes below x, times L: f (n,)."""
+    top = shape[HEIGHT] + fall(shape, x, family) + math.log(L)
+    if family == GAMMA:
+        linear, factor = -shape[A] * L, -shape[B] * math.exp(x)
+    else:
+        linear = shape[B] * L if x > 0.0 else -shape[A] * L
+        factor = -(shape[A] + shape[B])
+    for i in range(N_NODES):
+        f[i] = math.exp(top + linear * TAU[i] + factor * shared[i])
+
+
+@njit(cache=True, error_model="numpy")
+def panel(x, L, shapes, inside, end, family, work, out):
+    """Add ∫ f_a Π_{k≠a} F_k over [x − L, x] to out (K,), for the arms inside; end (K,): F_k at x,
+    then at x − L. work (K + 1, 2, n) is scratch."""
+    K = shapes.shape[0]
+    product, shared = work[K, 0], work[K, 1]
+    common(x, L, family, shared)
+    for i in range(N_NODES):
+        product[i] = WEIGHTS[i]
+    for k in range(K):
+        if inside[k]:
+            f, F, total = work[k, 0], work[k, 1], 0.0
+            densities(shapes[k], x, L, family, shared, f)
+            for i in range(N_NODES):
+                F[i] = end[k]
+                total += WEIGHTS[i] * f[i]
+            for j in range(N_NODES):
+                for i in range(N_NODES):
+                    F[i] -= INTEGRALS[j, i] * f[j]
+            end[k] = max(end[k] - total, 0.0)
+            for i in range(N_NODES):
+                f[i] *= product[i]
+                product[i] *= F[i]
+    for i in range(N_NODES):
+        product[i] = 1.0
+    for k in range(K - 1, -1, -1):
+        if inside[k]:
+            f, F, total = work[k, 0], work[k, 1], 0.0
+            for i in range(N_NODES):
+                total += f[i] * product[i]
+                product[i] *= F[i]
+            out[k] += total
+
+
+@njit(cache=True, error_model="numpy")
+def best(shapes, available, family, out):
+    """Fill out (K,) with P(arm is best) among the `available`; shapes (K, SHAPE)."""
+    K = shapes.shape[0]
+    scratch = np.empty((K + 1, 2, N_NODES)), np.ones(K), np.empty(K, np.bool_)
+    work, end, inside = borrowed(scratch)
+    shapes, out = borrowed(shapes), borrowed(out)
+    x, left, count = -np.inf, 1.0, 0
+    for k in range(K):
+        out[k] = 0.0
+        if available[k]:
+            x, count = max(x, shapes[k, BEGIN]), count + 1
+    span = SPAN if count <= FEW else SHORT
+    while left > NEGLIGIBLE:
+        L, follows, steep = np.inf, -np.inf, 1e-300
+        for k in range(K):
+            inside[k] = available[k] and shapes[k, BEGIN] >= x
+            if inside[k]:
+                L = min(L, length(shapes[k], x, family, span))
+                if x < shapes[k, MODE]:
+                    steep += slope(shapes[k], x, family)
+            elif available[k]:
+                follows = max(follows, shapes[k, BEGIN])
+        lower = min(max(x - min(L, TOGETHER / steep), follows), math.nextafter(x, -np.inf))
+        panel(x, x - lower, shapes, inside, end, family, work, out)
+        x, left = lower, 1.0
+        for k in range(K):
+            if inside[k]:
+                ended = x < shapes[k, MODE] and fall(shapes[k], x, family) < -TOP
+                left = 0.0 if ended else left * end[k]
+    total = 0.0
+    for k in range(K):
+        out[k] = max(out[k], 0.0)
+        total += out[k]
+    for k in range(K):
+        out[k] /= total
+    held(scratch)

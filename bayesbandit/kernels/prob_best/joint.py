@@ -1,0 +1,287 @@
+"""Arms that share coefficients, compared by joint draws: mean rewards m + a ε'F, one ε for all.
+
+A decision shifts S quasi-random points by a digital shift of its own, takes one of them at random,
+and the arm that is best under it. The share of its S points under which an arm is best is therefore
+the arm's exact probability given the shift, whether it is asked for or not. A shifted point is
+uniform, so that the share is Thompson sampling's probability on average over shifts, and no arm is
+impossible (Owen 1995; L'Ecuyer and Lemieux 2002).
+
+A point is kept by its cells: coordinate j is in [c/S, (c + 1)/S) for c = cells[j, s], and each j
+has a point in each of the S cells. The shift takes c to c ⊕ h, and to a place f within that cell.
+"""
+
+import math
+
+import numpy as np
+
+from bayesbandit.kernels.conjugate.families import seeded, uniform
+from bayesbandit.kernels.rules import (
+    ARM,
+    FLOOR,
+    KIND,
+    PARAM,
+    PROPENSITY,
+    REWARD,
+    TABULATED,
+    WEIGHT,
+    below,
+    is_short,
+    normal,
+    normal_cdf,
+    tail_at,
+)
+from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.runtime.compiling import njit
+
+EDGE = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
+BLOCK = 256  # points that are compared at a time
+TINY = 1e-140  # squares of what is below it underflow
+REACH = 9.0  # of normals: no point is beyond, as its cells are
+
+
+@njit(cache=True)
+def lower_quantile(u):
+    """Return Φ⁻¹(u) for 0 < u < ½, by Newton's method for log Φ: it is concave, so that no step
+    from below overshoots."""
+    z = -math.sqrt(-2.0 * math.log(u))
+    for _ in range(50):
+        p = normal_cdf(z)
+        step = math.log(u / p) * p * math.sqrt(2.0 * math.pi) * math.exp(0.5 * z * z)
+        z += step
+        if abs(step) < 1e-9:
+            break
+    return z
+
+
+@njit(cache=True)
+def normal_in(cell, within, normals):
+    """Return Φ⁻¹((cell + within)/S). normals (4, S): a cubic in each cell, highest power first."""
+    S = normals.shape[1]
+    if cell < EDGE:
+        return lower_quantile((cell + within) / S)
+    if cell >= S - EDGE:
+        return -lower_quantile((S - 1 - cell + 1.0 - within) / S)
+    z = normals[0, cell]
+    for power in range(1, 4):
+        z = z * within + normals[power, cell]
+    return z
+
+
+@njit(cache=True)
+def next_shift(state, S):
+    """Return a coordinate's shift: a mask for cells, a place within them, and the next state."""
+    u, state = uniform(state)
+    u = min(u, 1.0 - 2.0**-53)  # rounding may bring it to 1
+    mask = int(u * S)
+    return mask, u * S - mask, state
+
+
+@njit(cache=True)
+def width_at(z, log_width):
+    """Return the width of a point whose last normal is z. log_width (4, N): a cubic in each of N
+    steps from −REACH to REACH; (4, 0): 1."""
+    N = log_width.shape[1]
+    if N == 0:
+        return 1.0
+    along = (min(max(z, -REACH), REACH) + REACH) * (N / (2.0 * REACH))
+    step = min(int(along), N - 1)
+    value = log_width[0, step]
+    for power in range(1, 4):
+        value = value * (along - step) + log_width[power, step]
+    return math.exp(min(value, 200.0))
+
+
+@njit(cache=True)
+def put_points(seed, cells, normals, column, noise):
+    """Put the points of cells (P + 1, S), shifted by this seed, as normals into noise (P + 1, S).
+    column (S,): workspace."""
+    P, S = noise.shape
+    state = seeded(seed)
+    for j in range(P):
+        mask, within, state = next_shift(state, S)
+        for c in range(EDGE, S - EDGE):
+            z = normals[0, c]
+            for power in range(1, 4):
+                z = z * within + normals[power, c]
+            column[c] = z
+        for c in range(EDGE):
+            column[c] = normal_in(c, within, normals)
+            column[S - 1 - c] = normal_in(S - 1 - c, within, normals)
+        for s in range(S):
+            noise[j, s] = column[cells[j, s] ^ mask]
+
+
+@njit(cache=True)
+def put_point(seed, s, cells, normals, noise):
+    """`put_points`, of point s alone, into noise (P + 1,)."""
+    state = seeded(seed)
+    for j in range(noise.size):
+        mask, within, state = next_shift(state, cells.shape[1])
+        noise[j] = normal_in(cells[j, s] ^ mask, within, normals)
+
+
+@njit(cache=True)
+def product(a, b, out):
+    """a (n, D) times b (D, P) into out (n, P): each row by the same operations."""
+    for i in range(a.shape[0]):
+        out[i] = 0.0
+        for j in range(a.shape[1]):
+            for p in range(b.shape[1]):
+                out[i, p] += a[i, j] * b[j, p]
+
+
+@njit(cache=True)
+def put_scores(mean, factor, noise, a, out):
+    """Mean rewards out (A,) of arms with means (A,) and factors (P, A) under one draw ε (P,)."""
+    out[:] = 0.0
+    for j in range(factor.shape[0]):
+        for k in range(out.size):
+            out[k] += noise[j] * factor[j, k]
+    for k in range(out.size):
+        out[k] = mean[k] + a * out[k]
+
+
+@njit(cache=True)
+def best_in(scores):
+    """The largest score, and how many arms have it."""
+    best, ties = -np.inf, 0
+    for k in range(scores.size):
+        if scores[k] > best:
+            best, ties = scores[k], 1
+        elif scores[k] == best:
+            ties += 1
+    return best, ties
+
+
+@njit(cache=True)
+def nth(scores, best, n):
+    """The arm that is the n-th, from 0, to have this score."""
+    for k in range(scores.size):
+        if scores[k] == best:
+            if n == 0:
+                return k
+            n -= 1
+    return -1
+
+
+@njit(cache=True)
+def contenders(mean, factor, reach, kept):
+    """The arms, into `kept` (A,), that may be best under draws no longer than `reach`, and how many
+    they are: |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| beside the arm b of the largest mean, and arms tie
+    where rounding loses what is between them."""
+    b, count = 0, 0
+    for k in range(mean.size):
+        b = k if mean[k] > mean[b] else b
+    for k in range(mean.size):
+        apart2, size = 0.0, 0.0
+        for j in range(factor.shape[0]):
+            apart2 += (factor[j, k] - factor[j, b]) ** 2
+            size += abs(factor[j, k]) + abs(factor[j, b])
+        apart = np.sqrt(apart2) if apart2 > TINY**2 else min(size, TINY)
+        slack = 1e-9 * (abs(mean[b]) + abs(mean[k]) + reach * size)
+        if mean[b] - mean[k] <= (1.0 + 1e-9) * reach * apart + slack:
+            kept[count] = k
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def add_shares(mean, factor, noise, spread, start, scores, best, ties, out):
+    """Add to out (A,) the number of points under which each arm is best; a tie is split evenly.
+
+    They are BLOCK points of noise (P + 1, S) with these spreads (S,), from `start` on. scores
+    (A, BLOCK), best and ties (BLOCK,): workspace.
+    """
+    noise, spread, scores = borrowed(noise), borrowed(spread), borrowed(scores)
+    wide = spread[start : start + BLOCK]
+    best[:], ties[:] = -np.inf, 0
+    for k in range(mean.size):
+        score = scores[k]
+        score[:] = 0.0
+        for j in range(factor.shape[0]):
+            along, f = noise[j, start : start + BLOCK], factor[j, k]
+            for b in range(BLOCK):
+                score[b] += along[b] * f
+        for b in range(BLOCK):
+            score[b] = mean[k] + wide[b] * score[b]
+            best[b] = max(best[b], score[b])
+    for k in range(mean.size):
+        score, count = scores[k], 0
+        for b in range(BLOCK):
+            ties[b] += score[b] == best[b]
+            count += score[b] == best[b]
+        out[k] += count
+    for b in range(BLOCK):
+        if ties[b] > 1:
+            for k in range(mean.size):
+                if scores[k, b] == best[b]:
+                    out[k] -= 1.0 - 1.0 / ties[b]
+
+
+@njit(cache=True)
+def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out):
+    """Probabilities out (n, A) for means (n, A), factors (n, P, A), the seeds (n,) of the shifts,
+    spreads α and least probabilities (n,) or (1,).
+
+    cells (P + 1, S): of the points. normals, log_width: see `normal_in` and `width_at`.
+    """
+    n, P, A = factor.shape
+    S = cells.shape[1]
+    noise, column = np.empty((P + 1, S)), np.empty(S)
+    length2, spread, kept = np.empty(S), np.empty(S), np.empty(A, np.int64)
+    best, ties = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    for i in range(n):
+        put_points(seeds[i], cells, normals, column, noise)
+        at, reach = i if alpha.size > 1 else 0, 0.0
+        length2[:] = 0.0
+        for j in range(P):
+            for s in range(S):
+                length2[s] += noise[j, s] ** 2
+        for s in range(S):
+            spread[s] = alpha[at] * width_at(noise[P, s], log_width)
+            reach = max(reach, spread[s] * np.sqrt(length2[s]))
+        count = contenders(mean[i], factor[i], reach, kept)
+        m, F, shares = np.empty(count), np.empty((P, count)), np.zeros(count)
+        scores = np.empty((count, BLOCK))
+        for c in range(count):
+            m[c] = mean[i, kept[c]]
+            for j in range(P):
+                F[j, c] = factor[i, j, kept[c]]
+        for b in range(0, S, BLOCK):
+            add_shares(m, F, noise, spread, b, scores, best, ties, shares)
+        out[i] = 0.0
+        for c in range(count):
+            out[i, kept[c]] = min(shares[c] / S, 1.0)
+        for k in range(A):
+            out[i, k] = floor[at] + (1.0 - A * floor[at]) * out[i, k]
+
+
+@njit(cache=True)
+def choose_jointly(
+    rows, start, D, K, arms, mean, factor, seeds, cells, normals, log_width, alpha, floor, stream
+):
+    """Decide for rows (n, width) from `start` on among the arms of these numbers (A,), until the
+    stream runs short; the next row to do. It fills `seeds`; else see `shares_of`."""
+    rows, stream, A, P = borrowed(rows), borrowed(stream), arms.size, factor.shape[1]
+    scores, noise = np.empty(A), np.empty(P + 1)
+    for i in range(start, rows.shape[0]):
+        if is_short(stream, K):
+            stream[-1] += i - start
+            held((scores, noise))
+            return i
+        at, seeds[i] = i if alpha.size > 1 else 0, normal(stream)
+        if floor[at] > 0.0 and normal_cdf(normal(stream)) < A * floor[at]:
+            arm = below(A, stream)
+        else:
+            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, borrowed(noise))
+            spread = alpha[at] * width_at(noise[P], log_width)
+            put_scores(mean[i], factor[i], borrowed(noise), spread, borrowed(scores))
+            best, ties = best_in(borrowed(scores))
+            arm = nth(borrowed(scores), best, below(ties, stream) if ties > 1 else 0)
+        tail = rows[i, tail_at(D, K) :]
+        tail[ARM], tail[KIND] = arms[arm], TABULATED
+        tail[PARAM], tail[FLOOR] = alpha[at], floor[at]
+        tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
+    stream[-1] += rows.shape[0] - start
+    held((scores, noise))
+    return rows.shape[0]

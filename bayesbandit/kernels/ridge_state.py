@@ -1,0 +1,108 @@
+"""What stands where in the row of numbers of one arm, and in the settings that all arms share.
+
+A row holds, after a head of scalars, θ and b = X'Wr (D each), P and G = X'WX (D × D each), and for
+cross-validation each fold's (n, Σwr², b, G). Where P's largest and smallest directions differ by
+more than float64 can tell in one matrix, a root R of P = R'R stands in its place (ROOTED).
+"""
+
+from typing import Any
+
+from bayesbandit.runtime.compiling import interpreted, njit
+
+# The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
+# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
+# shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
+# the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
+# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`; whether R stands for P.
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
+    range(14)
+)
+HEAD = 16  # a whole number of cache lines
+
+# The settings shared by all arms, one array: columns, penalised columns, variance rule, its number
+# (the known σ², or the rows that a prior of σ² stands for), floor, normal-inverse-gamma shape and
+# scale, normalise weights to mean 1 (0 or 1), schedule (m > 0: every m rows; −g: at growth by g),
+# number of folds, then the λ grid, largest first. Where no column is penalised alike, but
+# θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
+D_, PENALISED, RULE, NUMBER, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
+GRID = 10
+
+RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
+
+
+@njit(cache=True)
+def stride(D):
+    """Length of a stored row: D filled up to whole cache lines with zeros."""
+    return (D + 7) // 8 * 8
+
+
+def core_width(D: int) -> int:
+    """Numbers that an arm's head, θ, b and P take: what `moments` reads, at the front."""
+    return HEAD + (2 + D) * int(interpreted(stride)(D))
+
+
+def arm_width(D: int, folds: int) -> int:
+    """Numbers that one arm takes."""
+    whole: Any = interpreted(stride)
+    return int(whole(core_width(D) + D * whole(D) + folds * (2 + D + D * D)))
+
+
+@njit(cache=True)
+def theta_of(arm, D):
+    return arm[HEAD : HEAD + D]
+
+
+@njit(cache=True)
+def b_of(arm, D):
+    start = HEAD + stride(D)
+    return arm[start : start + D]
+
+
+@njit(cache=True)
+def P_of(arm, D):
+    """P row after row, each filled up with zeros to the stride."""
+    M = stride(D)
+    start = HEAD + 2 * M
+    return arm[start : start + D * M]
+
+
+@njit(cache=True)
+def G_of(arm, D):
+    """G row after row, each filled up with zeros to the stride."""
+    M = stride(D)
+    start = HEAD + (2 + D) * M
+    return arm[start : start + D * M]
+
+
+@njit(cache=True)
+def matrix(flat, D):
+    """P or G as (D, stride)."""
+    return flat.reshape(D, stride(D))
+
+
+@njit(cache=True)
+def fold_of(arm, D, f):
+    """A fold's own statistics: [n, Σwr², b, G] as one slice."""
+    size = 2 + D + D * D
+    start = HEAD + (2 + 2 * D) * stride(D) + f * size
+    return arm[start : start + size]
+
+
+@njit(cache=True)
+def folds_of(arm, D, K):
+    """All K folds' statistics, a row each."""
+    size = 2 + D + D * D
+    start = HEAD + (2 + 2 * D) * stride(D)
+    return arm[start : start + K * size].reshape(K, size)
+
+
+@njit(cache=True)
+def has_prior(settings):
+    """Whether the settings end with Λ, Λm and m'Λm."""
+    return settings[FOLDS] == 0 and settings.size > GRID + 1
+
+
+@njit(cache=True)
+def is_shifted(settings):
+    """Whether there is an unpenalised intercept, which takes up any shift of the rewards."""
+    return settings[PENALISED] == settings[D_] - 1 and not has_prior(settings)

@@ -1,0 +1,43 @@
+"""Arrays that a kernel reads and writes without counting who holds them.
+
+Numba counts the holders of an array at every slice and call, by two atomic operations each: half of
+the time of a round. The caller of a kernel holds its arrays all along, so that a kernel may borrow
+them; what it allocates itself it must name in `held` behind its last use.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+from bayesbandit.runtime.compiling import njit
+
+
+def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """An array without a holder, or a tuple of them; anything else as it is."""
+    if isinstance(kind, types.Array):
+        view = context.make_array(kind)(context, builder, value)
+        view.meminfo = view.meminfo.type(None)
+        view.parent = view.parent.type(None)
+        return view._getvalue()
+    for i, part in enumerate(getattr(kind, "types", ())):
+        alone = _alone(context, builder, part, builder.extract_value(value, i))
+        value = builder.insert_value(value, alone, i)
+    return value
+
+
+@intrinsic
+def uncounted(context: Any, held: Any) -> Any:
+    """`_alone`, in compiled code."""
+    return held(held), lambda c, builder, signature, args: _alone(c, builder, held, args[0])
+
+
+@njit(cache=True)
+def borrowed(array):
+    """The same array, or tuple of arrays, whose slices nobody counts."""
+    return uncounted(array)  # type: ignore[call-arg]  # numba puts the context in
+
+
+@njit(cache=True)
+def held(array):
+    """Does nothing: up to here an array, or a tuple of them, is alive of which a part is lent."""

@@ -1,0 +1,165 @@
+"""Where compiled code is kept, on machines where neither the package nor the home can be written.
+
+Numba keeps it beside the source or in the home's cache, PyTensor in the home; without either they
+refuse to start, as in a container that is read-only. A folder of our own among the temporary files
+takes their place, and if there is none, nothing is kept.
+
+Where a folder of compiled code came with an image and cannot be written, it is read (`Shipped`):
+numba would look elsewhere, and compile again. Code that cannot be kept is said once in a process.
+
+Numba gives the code of each signature of a function a file, and keeps their names in an index. Two
+processes that save at once may write the same file under two signatures: here they take turns.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from bayesbandit.runtime import locks
+
+PACKAGE = Path(__file__).parents[1]
+READ = "UserProvidedCacheLocator", "InTreeCacheLocator"  # of NUMBA_CACHE_DIR, beside the source
+
+
+def settle() -> None:
+    """See to it that numba can start, and PyTensor, should it be used."""
+    import numba
+    from numba.misc.appdirs import AppDirs
+
+    take_turns()
+    read_what_is_shipped()
+    package, home = PACKAGE / "kernels", Path(AppDirs("numba", False).user_cache_dir)
+    config: Any = numba.config
+    if not (config.CACHE_DIR or is_writable(package / "__pycache__") or is_writable(home)):
+        folder = temporary()
+        if folder is None:
+            keep_nothing()
+        else:
+            config.CACHE_DIR = str(folder / "numba")
+    flags = os.environ.get("PYTENSOR_FLAGS", "")
+    stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
+    if stuck and (folder := temporary()) is not None:
+        own = f"base_compiledir={folder / 'pytensor'}"
+        os.environ["PYTENSOR_FLAGS"] = f"{flags},{own}" if flags else own
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or it with those above it."""
+    while not folder.exists():
+        if folder == folder.parent:
+            return False
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def temporary() -> Path | None:
+    """A folder among the temporary files that is ours alone: code that is kept there is run."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    try:
+        folder = Path(tempfile.gettempdir()) / f"bayesbandit-{user}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    own = not hasattr(os, "getuid") or (
+        found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) & 0o077 == 0
+    )
+    return folder if own and stat.S_ISDIR(found.st_mode) and is_writable(folder) else None
+
+
+def take_turns() -> None:
+    """One process at a time saves the code of a function."""
+    from numba.core.caching import IndexDataCacheFile
+
+    if hasattr(IndexDataCacheFile.save, "__wrapped__"):
+        return
+    kind: Any = IndexDataCacheFile
+    save = kind.save
+
+    @wraps(save)
+    def alone(self: Any, key: Any, data: Any) -> None:
+        with locks.turn(Path(self._index_path).parent):
+            save(self, key, data)
+
+    kind.save = alone
+
+
+def read_what_is_shipped() -> None:
+    """Let numba read the code of our kernels from folders that it cannot write."""
+    from numba.core import caching
+
+    kind: Any = caching.FunctionCache._impl_class
+    kinds: list[Any] = kind._locator_classes  # PyTensor adds to it, too
+    if not any(getattr(one, "shipped", False) for one in kinds):
+        kinds[:0] = [shipped(one) for one in kinds if one.__name__.lstrip("_") in READ]
+
+
+def shipped(base: Any) -> Any:
+    """Return a class that finds compiled code where this one of numba's does, but that cannot be
+    written."""
+
+    import numba
+
+    class Shipped(base):
+        shipped = True
+
+        @classmethod
+        def from_function(cls, function: Any, file: str) -> Any:
+            config: Any = numba.config
+            asked = config.CACHE_DIR or "User" not in base.__name__
+            if not asked or PACKAGE not in Path(file).parents:
+                return None
+            found = cls(function, file)
+            folder = Path(found.get_cache_path())
+            if not folder.is_dir() or is_writable(folder):
+                return None
+            names = folder.glob(f"{Path(file).stem}.{function.__qualname__}-*.nbi")
+            return found if any(names) else None
+
+        def ensure_cache_path(self) -> None:
+            """It is there."""
+
+    return Shipped
+
+
+def forgiving(save: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that saves compiled code, and says it once where that is not possible."""
+
+    def saved(signature: Any, data: Any) -> None:
+        try:
+            save(signature, data)
+        except OSError as error:
+            complain(str(error))
+
+    return saved
+
+
+told: list[str] = []  # why code is not kept, where that has been said
+
+
+def complain(why: str) -> None:
+    """Say once in a process that compiled code is not kept."""
+    if not told:
+        told.append(why)
+        logging.getLogger("bayesbandit").warning(
+            "compiled kernels are not kept, and each process compiles its own (%s): set "
+            "NUMBA_CACHE_DIR to a folder that can be written", why,
+        )  # fmt: skip
+
+
+def keep_nothing() -> None:
+    """Compile anew in each process."""
+    complain("no folder can be written")
+    from numba.core import dispatcher
+    from numba.np.ufunc import ufuncbuilder
+
+    kinds: tuple[Any, ...] = dispatcher.Dispatcher, ufuncbuilder.UFuncDispatcher
+    for kind in kinds:
+        kind.enable_caching = lambda self: None

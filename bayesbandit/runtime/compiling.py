@@ -1,0 +1,178 @@
+"""How kernels are compiled: alone where Python calls them, as a part where another kernel does.
+
+Numba makes machine code, wrappers for Python and C and a file of every function, also of one that
+only ever runs inside another kernel, where all of it is done again. A `Part` is left as LLVM's
+input: the kernel around it is optimised once, as a whole. That is a third of the time in which a
+bandit compiles. No result depends on it: LLVM keeps the order of operations (no `fastmath`).
+
+What a bandit cannot reach is not compiled for it. A constant of a kernel's module that is True
+stands for something that may happen; `without` gives the kernel in which it does not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
+
+from bayesbandit.runtime.caches import forgiving
+
+UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class Part(JITCodeLibrary):
+    """The code of a function that other kernels take in, without machine code of its own."""
+
+    @property
+    def codegen(self) -> Any:
+        """A code generator that knows no variables of this library: it has no addresses."""
+        return SimpleNamespace(set_env=lambda name, environment: None)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is nothing that Python could call."""
+        self._ensure_finalized()
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the kernel that takes it in."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):
+    """Numba's compiler, which writes into a `Part`."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
+        super().__init__(typing, target, Part(target.codegen(), "part"), *settings)
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function for Python, whose `part` is what other kernels call."""
+
+    @cached_property
+    def part(self) -> Any:
+        """The same function, compiled for other kernels alone."""
+        return CPUDispatcher(
+            self.py_func, targetoptions=self.targetoptions | UNWRAPPED, pipeline_class=PartCompiler
+        )
+
+    def enable_caching(self: Any) -> None:
+        """Keep what is compiled; where that fails, say so and go on."""
+        CPUDispatcher.enable_caching(self)
+        self._cache.save_overload = forgiving(self._cache.save_overload)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the type of a call in a kernel."""
+        return self.part.get_call_template(args, kws)
+
+    def get_overload(self, signature: Any) -> Any:
+        """Return what a call in a kernel runs."""
+        return self.part.get_overload(signature)
+
+
+CALLED = {  # of numba's classes, which are not its public interface
+    JITCodeLibrary: ("_ensure_finalized", "_finalize_dynamic_globals", "_optimize_final_module",
+                     "_finalize_final_module"),
+    CPUDispatcher: ("get_call_template", "get_overload"),
+}  # fmt: skip
+KNOWN = all(callable(getattr(kind, name, None)) for kind, names in CALLED.items() for name in names)
+if not KNOWN:
+    logging.getLogger("bayesbandit").warning("with this numba kernels take longer to compile")
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function, as `numba.njit` does with these options, and as a part of others."""
+    cache = options.pop("cache")
+    config: Any = numba.config
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        if not KNOWN or config.DISABLE_JIT:
+            return numba.njit(cache=cache, **options)(function)
+        kernel = Kernel(
+            function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}
+        )
+        if cache:
+            kernel.enable_caching()
+        return kernel
+
+    return compiled
+
+
+@cache
+def switches(kernel: Any) -> frozenset[str]:
+    """Return the names of the constants that are True in a kernel, or in those that it calls."""
+    found = set()
+    for name in kernel.py_func.__code__.co_names:
+        value = kernel.py_func.__globals__.get(name)
+        if value is True:
+            found.add(name)
+        elif isinstance(value, Kernel):
+            found |= switches(value)
+    return frozenset(found)
+
+
+def without(kernel: Any, *names: str) -> Any:
+    """Return a kernel in which these constants, of its module and of those that it calls, are
+    False; the kernel itself where it reaches none of them."""
+    reached = switches(kernel).intersection(names) if isinstance(kernel, Kernel) else None
+    return _without(kernel, tuple(sorted(reached))) if reached else kernel
+
+
+@cache
+def _without(kernel: Any, names: tuple[str, ...]) -> Any:
+    function, around = kernel.py_func, kernel.py_func.__globals__
+    called = {n: v for n in function.__code__.co_names if isinstance(v := around.get(n), Kernel)}
+    twins = {name: without(other, *names) for name, other in called.items()}
+    twin = FunctionType(
+        function.__code__, {**around, **dict.fromkeys(names, False), **twins},
+        function.__name__, function.__defaults__,
+    )  # fmt: skip
+    # its file in the cache
+    twin.__qualname__ = "_".join((function.__qualname__, "without", *names))
+    twin.__doc__ = function.__doc__
+    options = {k: v for k, v in kernel.targetoptions.items() if k not in ("nopython", *UNWRAPPED)}
+    return njit(cache=True, **options)(twin)
+
+
+@cache
+def interpreted(kernel: Any) -> Callable[..., Any]:
+    """Return a kernel as Python runs it, with those that it calls: for what is done once, and takes
+    longer to compile than to do. Not of one that calls itself, or that lends arrays."""
+    function: FunctionType = kernel.py_func
+    called = function.__globals__
+    names = {
+        name: interpreted(called[name])
+        for name in function.__code__.co_names
+        if hasattr(called.get(name), "py_func")
+    }
+    return FunctionType(
+        function.__code__, {**called, **names}, function.__name__, function.__defaults__
+    )
+
+
+def kept() -> tuple[Path | None, int, int]:
+    """Return the folder that holds the compiled kernels of this process, with how many files and
+    how many bytes; None where none are kept."""
+    modules = [module for name, module in [*sys.modules.items()] if name.startswith("bayesbandit.")]
+    kernels = [value for m in modules for value in vars(m).values() if isinstance(value, Kernel)]
+    folders = {path for kernel in kernels if (path := kernel.stats.cache_path) is not None}
+    files = [file for folder in folders for file in Path(folder).glob("*.nb[ic]")]
+    if not files:
+        return None, 0, 0
+    return (
+        Path(os.path.commonpath([file.parent for file in files])),
+        len(files),
+        sum(file.stat().st_size for file in files),
+    )

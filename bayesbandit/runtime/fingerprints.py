@@ -1,0 +1,211 @@
+"""Code of one's own: what tells it from other code of the same name."""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.runtime import user_modules
+from bayesbandit.runtime.user_modules import installed
+
+
+def does(code: CodeType) -> tuple[Any, ...]:
+    """What code does, wherever it stands."""
+    constants = tuple(map(_constant, code.co_consts))
+    names = code.co_names, code.co_varnames, code.co_freevars
+    counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
+    return code.co_code, constants, names, counts, code.co_exceptiontable
+
+
+def _constant(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, CodeType):
+        return does(value)
+    if isinstance(value, frozenset):  # whose order differs from process to process
+        return "set", *sorted(map(repr, value))
+    return type(value).__name__, repr(value)
+
+
+def names(code: CodeType) -> Iterator[str]:
+    """The names that code and the functions in it refer to."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names(constant)
+
+
+def imported(code: CodeType) -> Iterator[str]:
+    """The modules that code and the functions in it import when they run."""
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from imported(constant)
+
+
+def fingerprint(*values: Any) -> str:
+    """What tells functions, classes and objects that are the user's from others of the same name:
+    their code, and what it refers to. "" of values that are all of installed packages."""
+    said, own = _walked(values)
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if own else ""
+
+
+def texts(*values: Any) -> dict[str, str]:
+    """The modules of the user's in which the code of these values stands, and those that they
+    import, with what tells their texts from others."""
+    return user_modules.reached(sorted(_walked(values)[1]))
+
+
+def packages(*values: Any) -> list[str]:
+    """Names and versions of the installed packages that functions and classes are of, and the
+    classes of objects; the toolkit and Python are none."""
+    return user_modules.packages(map(_home, values))
+
+
+def _home(value: Any) -> str:
+    """The module of a function or a class, or of an object's class."""
+    value = value.func if isinstance(value, partial) else value
+    if isinstance(getattr(type(value), "__wrapped__", None), property):
+        value = value.__wrapped__
+    if isinstance(value, FunctionType | type):
+        return value.__module__ or ""
+    return str(getattr(value, "__dict__", {}).get("__module__", type(value).__module__))
+
+
+def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
+    """What values say of themselves and of all that they refer to, and the modules that are the
+    user's among those in which it stands."""
+    found: list[Any] = []
+    own: set[str] = set()
+    seen: dict[Any, Any] = {}
+    left = list(values)[::-1]
+    while left:
+        value = left.pop()
+        key = value if isinstance(value, _Named) else id(value)
+        if key in seen:
+            continue
+        more = _parts(value, found, own)
+        if more:
+            seen[key] = value  # kept alive, so that its number stays its own
+            left += reversed(more)
+    return found, own
+
+
+def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
+    """What a value consists of; what it says of itself is added to `found`, and the module that it
+    stands in to `own`, where it is the user's."""
+    match value:
+        case FunctionType() | type():
+            home = value.__module__ or ""
+            found.append(value.__qualname__)
+            if installed(home):
+                return _inner(value)
+            own.add(home)
+            return _function(value, found) if isinstance(value, FunctionType) else _class(value)
+        case ModuleType():
+            found.append(value.__name__)
+            return [_Named(name) for name in user_modules.own(value.__name__)]
+        case _Named():
+            own.add(str(value))
+            found.append(user_modules.says(value))
+            return [_Named(name) for name in sorted({*user_modules.imports(value)})]
+        case partial():
+            return [value.func, value.args, value.keywords]
+        case MethodType() | staticmethod() | classmethod():
+            return [value.__func__, getattr(value, "__self__", None)]
+        case property():
+            return [value.fget, value.fset, value.fdel]
+    more = _content(value, found)
+    if not installed(type(value).__module__ or ""):
+        return [*(more or []), type(value), object.__getstate__(value)]
+    if more is None and is_dataclass(value):
+        return [type(value), object.__getstate__(value), *_inner(value)]
+    if more is None and not (more := _inner(value)):
+        found.append(_said(value))
+    return more or []
+
+
+def _content(value: Any, found: list[Any]) -> list[Any] | None:
+    """What plain values and collections hold; None of others."""
+    match value:
+        case Mapping():
+            found.append(len(value))
+            return [*value, *value.values()]
+        case tuple() | list():
+            found.append(len(value))
+            return [*value]
+        case set() | frozenset():
+            found.append(sorted(map(_said, value)))
+        case np.ndarray():
+            found.append((value.shape, value.dtype.str, value.tobytes()))
+        case None | int() | float() | complex() | str() | bytes():
+            found.append(_said(value))
+        case _:
+            return None
+    return []
+
+
+def _function(value: FunctionType, found: list[Any]) -> list[Any]:
+    """What a function of the user's refers to."""
+    found.append(does(value.__code__))
+    near = sorted(set(names(value.__code__)) & set(value.__globals__))
+    around = [value.__globals__[name] for name in near]
+    whole = [*imported(value.__code__)]
+    if any(isinstance(v, np.ufunc) and v.__name__.endswith(" (vectorized)") for v in around):
+        whole.append(value.__module__ or "")  # a ufunc does not show the function behind it
+    read = [_Named(own) for name in whole for own in user_modules.own(name)]
+    cells = [v for cell in value.__closure__ or () for v in _held(cell)]
+    defaults = [*(value.__defaults__ or ()), value.__kwdefaults__]
+    return [*around, *read, *cells, *defaults, vars(value)]
+
+
+def _class(value: type) -> list[Any]:
+    """What a class of the user's consists of."""
+    kept = {k: v for k, v in vars(value).items() if k not in HIDDEN}
+    return [*kept, *kept.values(), *value.__bases__, type(value)]
+
+
+def _inner(value: Any) -> list[Any]:
+    """What stands behind an object or a function of an installed package: the functions that it
+    calls, and how."""
+    attributes = getattr(value, "__dict__", {})
+    found = [attributes[name] for name in INNER if name in attributes]
+    if isinstance(getattr(type(value), "__wrapped__", None), property):
+        found.append(value.__wrapped__)
+    cells = getattr(value, "__closure__", None) or ()
+    return found + [v for cell in cells for v in _held(cell) if callable(v)]
+
+
+class _Named(str):
+    """A module of the user's, by its name: all that its text says counts."""
+
+    __slots__ = ()
+
+
+HIDDEN = (
+    *("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__module__", "_abc_impl"),
+    *("__static_attributes__", "__slotnames__"),  # in another order in each process; made by copies
+)
+# where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties
+INNER = (
+    *("__wrapped__", "py_func", "pyfunc", "func", "args", "keywords", "targetoptions"),
+    *("class_type", "jit_methods", "jit_props", "jit_static_methods"),
+)
+
+
+def _said(value: Any) -> str:
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def _held(cell: Any) -> list[Any]:
+    """What a cell holds; nothing, where its variable has no value so far."""
+    try:
+        return [cell.cell_contents]
+    except ValueError:
+        return []

@@ -1,0 +1,87 @@
+"""Python files and packages of one's own: loaded by path, and found by their entry points."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bayesbandit.runtime import user_modules
+
+_loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has been run
+
+
+def module_of(path: Path, prefix: str) -> ModuleType:
+    """A file as a module, named by its path behind a prefix; run once, and again after a change."""
+    path = path.expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    name, text = f"{prefix}{path}", path.read_bytes()
+    before = _loaded.get(name)
+    if before is not None and before[0] == text and sys.modules.get(name) is before[1]:
+        return before[1]
+    spec = spec_from_file_location(name, path)
+    if spec is None:
+        raise ImportError(f"{path} cannot be loaded as Python")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # as dataclasses and the like want it
+    user_modules.keep(name, text)
+    try:
+        exec(compile(text, str(path), "exec"), vars(module))
+    except Exception as error:
+        del sys.modules[name]
+        raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
+    _loaded[name] = text, module
+    return module
+
+
+def said(error: Exception) -> str:
+    """An error with its kind."""
+    return f"{type(error).__name__}: {error}"
+
+
+def plugins(kind: str) -> dict[str, list[EntryPoint]]:
+    """What installed packages offer as `bayesbandit.<kind>` (models, studies or players), by name;
+    not loaded. Several of a name, where several packages offer it."""
+    found: dict[str, list[EntryPoint]] = {}
+    points = entry_points(group=f"bayesbandit.{kind}")
+    for point in sorted(points, key=lambda point: (point.name, offer(point))):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def plugin(kind: str, name: str) -> Any:
+    """What the one package that offers this name gives."""
+    points = plugins(kind).get(name, [])
+    if not points:
+        raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
+    if len(points) > 1:
+        by = " and by ".join(map(offer, points))
+        raise ValueError(
+            f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
+            "while both are installed"
+        )
+    try:
+        return points[0].load()
+    except Exception as error:  # a package's own code raises what it likes
+        raise ImportError(
+            f"{name!r} of bayesbandit.{kind}, offered by {offer(points[0])}, cannot be loaded: "
+            f"{said(error)}"
+        ) from error
+
+
+def hides(kind: str, name: str, found: object) -> None:
+    """Warns where what is found under a name hides what packages offer under it."""
+    if points := plugins(kind).get(name):
+        by = " and ".join(map(offer, points))
+        warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
+
+
+def offer(point: EntryPoint) -> str:
+    """The package that offers something, and where it stands in there."""
+    package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
+    return f"{package} ({point.value})"

@@ -1,0 +1,104 @@
+"""Propensities by a regression of arm on context (paper, Algorithm 2)."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import Name
+from bayesbandit.history import History, Layout
+from bayesbandit.inference.base import one_thread
+from bayesbandit.kernels.reweighted import shares
+from bayesbandit.policies import Policy
+from bayesbandit.weighting.base import measured
+
+ACCURACY = 1e-4  # of the gradient, in coordinates in which the curvature is about 1
+WIDE = 100  # columns, above which it pays to leave out what the rows do not span
+
+
+class Estimated:
+    """Multinomial logistic regression of arm on standardised context, penalty ½ ‖coefficients‖²."""
+
+    def __init__(self) -> None:
+        self.arms: tuple[Name, ...] = ()
+        self.coef = np.empty((0, 0))  # (arms, d), the constant's column last
+
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+        pass
+
+    def learn(self, history: History) -> None:
+        names, x = history.names(), history.x
+        code = np.array([names.index(name) for name in names])  # an arm that came back is one arm
+        played = code[history.played()]
+        present = np.flatnonzero(np.bincount(played))
+        if len(present) < 2:
+            return
+        centre, width = measured(x)
+        with one_thread():
+            fit = logistic((x - centre) / width, np.searchsorted(present, played))
+        coef = fit[:, :-1] / width
+        self.arms = tuple(names[k] for k in present)
+        self.coef = np.column_stack([coef, fit[:, -1] - coef @ centre])
+
+    def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
+        if arm not in self.arms:
+            return None
+        out = np.empty(len(rows))
+        shares(rows[:, : layout.n_features], self.coef, self.arms.index(arm), out)
+        return out
+
+    def arrays(self, layout: Layout) -> dict[str, np.ndarray]:
+        place = [self.arms.index(arm) if arm in self.arms else -1 for arm in layout.arms]
+        return {"logits": self.coef, "place": np.array(place)}
+
+    def fork(self) -> Estimated:
+        return copy(self)
+
+    def state(self) -> dict[str, Any]:
+        return {"arms": list(self.arms), "coef": self.coef}
+
+    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        self.arms, self.coef = tuple(state["arms"]), state["coef"]
+
+
+def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """Logits (A, d + 1), the constant's last, at which A ≥ 2 labels 0, 1, … (n,) at x (n, d) have
+    the largest penalised likelihood: scikit-learn's `LogisticRegression` at C = 1, whose first
+    logit is 0 where A = 2.
+
+    L-BFGS in the coordinates v = w L, where L Lᵀ = ¼ XᵀX + I is about the curvature at w = 0: few
+    steps, though columns be correlated. Of more columns than rows nothing counts but the space
+    that the rows span, in whose coordinates they are as many as the rows.
+    """
+    from scipy.linalg import cholesky, qr, solve_triangular
+    from scipy.optimize import minimize
+
+    n, d = x.shape
+    if n < d and d > WIDE:
+        span, within = qr(x.T, mode="economic")
+        fit = logistic(within.T, label)
+        return np.column_stack([fit[:, :-1] @ span.T, fit[:, -1]])
+    A = 1 + label.max()
+    free = A if A > 2 else 1
+    X = np.column_stack([x, np.ones(n)])
+    L = cholesky(0.25 * X.T @ X + np.eye(d + 1), lower=True)
+    back = solve_triangular(L, np.eye(d + 1), lower=True)
+    Z = back @ X.T
+    penalty = back[:, :d] @ back[:, :d].T
+    logit, sums = np.zeros((A, n)), np.eye(A)[label].T @ Z.T
+
+    def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
+        v = v.reshape(free, d + 1)
+        np.matmul(v, Z, out=logit[-free:])
+        most = logit.max(axis=0)
+        odds = np.exp(logit - most)
+        total, shrunk = odds.sum(axis=0), v @ penalty
+        value = (most + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
+        return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
+
+    until: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
+    found = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=until)
+    return np.vstack([np.zeros((A - free, d + 1)), found.x.reshape(free, d + 1) @ back])

@@ -1,0 +1,126 @@
+"""The paper's bandits by name: what each is made of."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.cli.players import BANDITS
+from tests import oracle
+from tests.cases import few
+from tests.players import PRESETS, anatomy, world
+
+RIDGE, REACHING = bb.Ridge(2.0), bb.Ridge(2.0, prior_rows=16.0)
+MADE_OF = {
+    "LinTS": (RIDGE, bb.Thompson(0.5), bb.Unweighted()),
+    "LinUCB": (REACHING, bb.UCB(0.5), bb.Unweighted()),
+    "BLTS": (RIDGE, bb.Thompson(0.5), bb.InversePropensity(0.1, "decision")),
+    "BLUCB": (REACHING, bb.UCB(0.5), bb.InversePropensity(0.1, "estimated")),
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF)
+def test_a_preset_is_a_model_a_policy_and_a_balance(name, rng):
+    model, policy, balance = MADE_OF[name]
+    x, reward = world(rng, 60)
+    preset = getattr(bb, name)(["a", "b", "c"], 3, alpha=0.5, ridge=2.0, seed=4)
+    assert (preset.policy, preset.balance, preset.model) == (policy, balance, model)
+    by_hand = bb.Bandit(["a", "b", "c"], model, policy, balance, n_features=3, seed=4)
+    np.testing.assert_array_equal(preset.play(x, reward), by_hand.play(x, reward))
+    assert anatomy(preset) == anatomy(by_hand)
+
+
+def test_greedy(rng):
+    assert bb.LinGreedy(2, 1).policy == bb.Greedy()
+    assert bb.LinGreedy(2, 1, epsilon=0.2).policy == bb.EpsilonGreedy(0.2)
+    x, reward = world(rng, 60)
+    runs = [
+        make(3, 3).play(x, reward)[0] for make in (bb.LinGreedy, lambda *a: bb.LinUCB(*a, alpha=0))
+    ]
+    np.testing.assert_array_equal(*runs)
+
+
+@pytest.mark.parametrize("name", MADE_OF)
+def test_the_contract(name):
+    """Names, order and defaults of arguments that others rely on."""
+    parameters = inspect.signature(getattr(bb, name)).parameters
+    common = ["arms", "n_features", "alpha", "ridge", "variance", "intercept", "seed"]
+    defaults = [inspect.Parameter.empty, None, 1.0, 1.0, "empirical_bayes", True, 0]
+    assert list(parameters)[:7] == common
+    assert [parameters[p].default for p in common] == defaults
+    if name.startswith("B"):
+        assert parameters["clip"].default == 0.1
+        assert "propensity" in parameters
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_settings_reach_the_model_and_the_bandit(name):
+    settings = {"floor": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}
+    settings |= {"refit_every": 7, "prior_rows": 3.0}
+    bandit = PRESETS[name](
+        2, 3, ridge="cv", variance="nig", intercept="unpenalised", history=5, **settings
+    )
+    assert bandit.model == bb.Ridge("cv", "nig", "unpenalised", **settings)
+    assert bandit.history.limit == (5 if bandit.reweighting is None else None)
+    with pytest.raises(TypeError, match="nonsense"):
+        PRESETS[name](2, 3, nonsense=1)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_they_learn(name):
+    """Regret well below that of uniform arms, in a plain linear world."""
+    x, reward = world(np.random.default_rng(1), 600)
+    chosen, _ = PRESETS[name](3, 3).play(x, reward)
+    got = reward[np.arange(600), chosen]
+    best = reward.max(axis=1)
+    assert (best - got)[100:].mean() < 0.35 * (best - reward.mean(axis=1))[100:].mean()
+
+
+def test_balanced_by_the_clip_of_the_preset(rng):
+    x, reward = world(rng, 80)
+    bandit = bb.BLTS(3, 3, clip=0.3, normalize=True)
+    _, p = bandit.play(x, reward)
+    mine = bandit.history.arm == 1
+    w = 1 / np.maximum(0.3, p[mine])
+    theta = oracle.sklearn_ridge(x[mine], reward[mine, 1], w / w.mean(), 1.0)
+    np.testing.assert_allclose(bandit.posterior(1).location, theta, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_it_prints_as_its_settings(name):
+    text = repr(PRESETS[name](["a", "b"], 2))
+    assert text.startswith("Bandit(2 arms, Ridge(ridge=1.0")
+    assert "0x" not in text
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
+    preset = getattr(bb, name)
+    with pytest.raises(TypeError, match=rf"^{name} has no setting 'sed'; did you mean 'seed'\?"):
+        preset(2, 1, sed=3)
+
+
+@pytest.mark.parametrize("name", sorted(set(BANDITS) - {"BayesianLassoTS", "BayesianLassoUCB"}))
+def test_a_preset_takes_what_it_says_it_takes(name):
+    """Each setting that the refusal lists, at the value that the model has anyway."""
+    make = BANDITS[name]
+    with pytest.raises(TypeError) as refusal:
+        make(2, 3, nonsense=1)
+    model = make(2, 3).spec
+    for setting in str(refusal.value).split("there are ")[1].split(", "):
+        if hasattr(model, setting):
+            make(2, 3, **{setting: getattr(model, setting)})
+
+
+@few("[LinTS]")
+@pytest.mark.parametrize("name", sorted(set(BANDITS) - {"BayesianLassoTS", "BayesianLassoUCB"}))
+def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
+    x = rng.normal(size=(40, 2))
+    free, floored = (BANDITS[name](3, 2, seed=1, min_probability=g) for g in (0.0, 0.1))
+    for bandit in (free, floored):
+        bandit.update(x, np.arange(40) % 3, (x[:, 0] > 0) * 1.0, propensity=np.full(40, 1 / 3))
+    p, q = (bandit.choose(x).probabilities for bandit in (free, floored))
+    np.testing.assert_allclose(q, 0.1 + 0.7 * p, atol=1e-9)
+    with pytest.raises(ValueError, match="min_probability must be"):
+        BANDITS[name](3, 2, min_probability=0.5)

@@ -1,0 +1,207 @@
+"""Bandits whose belief is sampled: impossible rewards, draws that mix badly, compilation."""
+
+import logging
+import warnings
+
+import numpy as np
+import nutpie
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
+from bayesbandit.inference.plan import Plan, plan
+from tests.beliefs.by_draws import believed, state_of
+from tests.cases import few
+from tests.players import anatomy
+
+POISSON, LOGISTIC = bb.load_model("poisson"), bb.load_model("logistic")
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature")))
+def counts(x, reward, weight, arm, theta):
+    mu = pm.math.exp((x * theta[arm]).sum(axis=-1))
+    pm.Potential("fit", weight * pm.logp(pm.Poisson.dist(mu), reward))
+    return mu
+
+
+def quick(model, **settings):
+    return bb.Bandit(2, model, bb.Thompson(), n_features=2, engine="laplace", draws=10, seed=3,
+                     **settings)  # fmt: skip
+
+
+# ---- rewards that are impossible -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("balance", [bb.Unweighted(), bb.InversePropensity(propensity="estimated")],
+                         ids=["unweighted", "estimated"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "bad"),
+    [
+        (LOGISTIC, 0.5),
+        (counts, -1),
+        pytest.param(POISSON, -1, marks=pytest.mark.slow),
+        pytest.param(POISSON, 2.5, marks=pytest.mark.slow),
+        pytest.param(LOGISTIC, 2, marks=pytest.mark.slow),
+    ],
+    ids=lambda v: getattr(v, "name", v),
+)
+@few("0.5-unweighted")
+def test_an_impossible_reward_is_refused_and_changes_nothing(model, bad, balance, rng):
+    bandit, twin = quick(model, balance=balance), quick(model, balance=balance)
+    x = rng.normal(size=(6, 2))
+    for b in (bandit, twin):
+        for row in x:
+            b.observe(b.choose(row), 1.0)
+    complaint = rf"{model.name} gives a reward of {bad:g} the likelihood 0.*: row "
+    one, batch = bandit.choose(x[0]), bandit.choose(x)
+    twin.choose(x[0]), twin.choose(x)
+    before = anatomy(bandit)
+    with pytest.raises(ValueError, match=complaint + "0"):
+        bandit.observe(one, bad)
+    with pytest.raises(ValueError, match=complaint + "4"):
+        bandit.observe(batch, [1, 0, 1, 1, bad, bad])
+    with pytest.raises(ValueError, match=complaint + "2"):
+        bandit.update(x[:4], [0, 1, 1, 0], [1, 0, bad, 1])
+    assert anatomy(bandit) == before
+    for b in (bandit, twin):
+        b.observe(b.choose(x[1]), 1.0)
+    np.testing.assert_array_equal(bandit.choose(x).probabilities, twin.choose(x).probabilities)
+
+
+@pytest.mark.parametrize("engine", ["laplace", "nuts"])
+@pytest.mark.parametrize(("model", "bad"), [(POISSON, -1), (POISSON, 2.5), (LOGISTIC, 0.5)])
+def test_a_fit_is_refused_before_the_engine_starts(model, bad, engine, monkeypatch, rng):
+    monkeypatch.setattr(Plan, "sample", None)
+    reward = np.array([0.0, 1.0, bad, 1.0])
+    complaint = "takes whole numbers; got" if bad % 1 else "poisson gives a reward of -1 .*: row 2"
+    with pytest.raises(ValueError, match=complaint):
+        bb.fit(model, rng.normal(size=(4, 2)), reward, engine=engine)
+
+
+# ---- draws that mix badly ------------------------------------------------------------------------
+
+
+def autocorrelated(rho, rng, size=400):
+    draws, noise = np.empty((size, 3)), rng.normal(size=(size, 3))
+    draws[0] = noise[0]
+    for i in range(1, size):
+        draws[i] = rho * draws[i - 1] + np.sqrt(1 - rho**2) * noise[i]
+    return draws
+
+
+@pytest.mark.slow
+def test_one_chain_is_judged_by_its_own_halves(rng):
+    """An AR(1) of ρ has S(1 − ρ)/(1 + ρ) effective draws: few of .99, enough of .5."""
+    poor = [mixed_badly(autocorrelated(0.99, rng)) for _ in range(50)]
+    good = [mixed_badly(autocorrelated(0.5, rng)) for _ in range(50)]
+    assert sum(p is not None for p in poor) >= 45
+    assert not any(good)
+    assert mixed_badly(np.ones((400, 2))) is None  # what does not vary
+    assert mixed_badly(rng.normal(size=(20, 2)) + np.arange(20)[:, None]) is None  # too few to say
+    step = rng.normal(size=(400, 2)) + 5 * (np.arange(400) > 200)[:, None]
+    assert "mean reward" in mixed_badly(step)
+
+
+def renewed(belief, n, rng):
+    """n rounds of each arm, one at a time, with all draws renewed as they are due."""
+    for _ in range(n):
+        x = rng.normal(size=(2, 3))
+        belief.update(x, np.arange(2), x[:, 0])
+        for k in range(2):
+            belief.current(k)
+
+
+@few("[0.5-1-None]")
+@pytest.mark.parametrize(
+    ("rho", "divergences", "complaint"),
+    [(0.999, None, "the effective sample size of a mean reward is"),
+     (0.0, 40, "40 of 400 trajectories diverged"), (0.5, 1, None)],
+)  # fmt: skip
+def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, monkeypatch, rng):
+    def sample(self, data, draws, chains, seed, tune=None, start=None):
+        theta = autocorrelated(rho, np.random.default_rng(seed), draws)
+        values = {"theta": theta[None], "sigma2": np.ones((1, draws))}
+        return SampledDraws(values, state=None, divergences=divergences)
+
+    monkeypatch.setattr(Plan, "sample", sample)
+    belief = believed(bb.load_model("laplace"), 2)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        renewed(belief, 70, rng)
+    found = [str(w.message) for w in found if w.category is PoorDiagnostics]
+    if complaint is None:
+        assert not found
+        return
+    assert len(found) == 1
+    assert found[0].startswith("laplace by gibbs, arm number 0, 17 rounds: " + complaint)
+    assert "draws=1600" in found[0]
+
+
+def test_watching_changes_no_draw(monkeypatch, rng):
+    states = []
+    for watched in (True, False):
+        if not watched:
+            monkeypatch.setattr("bayesbandit.beliefs.sampled.diagnostics.FROM", 10**9)
+        belief = believed(bb.load_model("laplace"), 2)
+        renewed(belief, 40, np.random.default_rng(0))
+        states.append(state_of(belief))
+    assert states[0] == states[1]
+
+
+# ---- compilation ---------------------------------------------------------------------------------
+
+
+class Stub:
+    """What nutpie makes of a model, without the making."""
+
+    n_dim = 3
+    shared_var_keys = ()
+
+    def with_data(self, **_):
+        return self
+
+
+def stubbed(monkeypatch, method):
+    """Compilations of a sampler from now on, none of them real; its trial run fails."""
+    made = []
+
+    def refused(*_, **__):
+        raise ValueError("these rows mean nothing")
+
+    monkeypatch.setattr(method, "_compiled", {})
+    monkeypatch.setattr(nutpie, "compile_pymc_model", lambda *_, **__: made.append(1) or Stub())
+    monkeypatch.setattr(nutpie, "sample", refused)
+    return made
+
+
+def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsys):
+    made = stubbed(monkeypatch, plan(POISSON, 3).method)
+    with caplog.at_level(logging.INFO, logger="bayesbandit"):
+        bandit = bb.Bandit(2, POISSON, bb.Thompson(), n_features=3)
+    assert made == [1]
+    assert "compiling poisson for the no-U-turn sampler, once" in caplog.text
+    bandit.choose(np.ones(3))
+    bandit.copy().choose(np.ones(3))
+    bb.Bandit(5, POISSON, bb.Thompson(), n_features=3)
+    assert made == [1]
+    assert capsys.readouterr().err == ""
+
+
+def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
+    stubbed(monkeypatch, plan(POISSON, 3).method)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    bb.Bandit(2, POISSON, bb.Thompson(), n_features=3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("bayesbandit: compiling poisson for the no-U-turn sampler")
+
+
+@pytest.mark.slow
+def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatch, caplog):
+    model = bb.load_model("student_t_mixture")
+    made = stubbed(monkeypatch, plan(model, 3, engine="nuts").method)
+    with caplog.at_level(logging.INFO, logger="bayesbandit"):
+        bb.Bandit(2, model, bb.Thompson(), n_features=3, engine="nuts")
+    assert made == []
+    assert "student_t_mixture by nuts has variables for each row" in caplog.text

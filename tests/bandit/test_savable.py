@@ -1,0 +1,150 @@
+"""Settings of one's own classes come back from a file as they were, or it says what it lacks."""
+
+import warnings
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import Enum, Flag, IntEnum, StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandit.storage import settings
+
+
+@dataclass(frozen=True, eq=False)
+class Inner:
+    power: float = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Even:
+    """A policy and a balance of any settings."""
+
+    setting: Any = None
+    alpha: Any = None
+    inner: Any = field(default_factory=Inner)
+
+    def probabilities(self, belief, x, t=1):
+        K = belief.moments(x)[0].shape[1]
+        return np.full((len(x), K), 1.0 / K)
+
+    def weights(self, history, belief):
+        return np.ones(len(history))
+
+
+Mode = StrEnum("Mode", "EVEN BEST")
+Size = IntEnum("Size", "SMALL LARGE")
+Place = Enum("Place", {"HERE": (1, 2.0), "THERE": None})
+Days = Flag("Days", "MONDAY TUESDAY")
+
+
+class Metres(float): ...
+
+
+class Pair(NamedTuple):
+    one: int = 1
+    other: int = 2
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """For these tests alone."""
+    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
+    for kind in (Inner, Even, Mode, Size, Place, Days):
+        bb.savable(kind)
+
+
+def made(policy=None, balance=None):
+    bandit = bb.Bandit(2, bb.Ridge(), policy or Even(), balance, n_features=1, seed=0)
+    bandit.update([[1.0], [2.0]], [0, 1], [1.0, 0.0], [0.5, 0.5])
+    return bandit
+
+
+SETTINGS = {
+    "nothing": None,
+    "a number": 1,
+    "not a number": float("nan"),
+    "infinite": float("inf"),
+    "NumPy's number": np.float64(0.25),
+    "text": "kind",
+    "a tuple": (1, (2.0, "a")),
+    "a list": [1, [2.0], (3,)],
+    "a table": {0: 10.0, "a": [1.0], (1, 2): None},
+    "an array": np.arange(6.0).reshape(2, 3),
+    "whole numbers": np.array([], dtype=np.int32),
+    "a part": Inner(power=3.0),
+    "a word of several": Mode.BEST,
+    "a number of several": Size.LARGE,
+    "one of several": Place.HERE,
+    "some of several": Days.MONDAY | Days.TUESDAY,
+    "a table of several": {Mode.EVEN: [Place.THERE]},
+}
+
+
+def equal(one, other):
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    if isinstance(one, Inner):
+        return one.power == other.power
+    return type(one) in (type(other), np.float64) and (one == other or one != one)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("part", ["policy", "balance"])
+def test_settings_come_back(name, part, tmp_path):
+    setting = SETTINGS[name]
+    bandit = made(**{part: Even(setting)})
+    bandit.save(tmp_path / "bandit")
+    found = getattr(bb.Bandit.load(tmp_path / "bandit"), part)
+    assert equal(setting, found.setting)
+    assert found.inner.power == 2.0
+    again = bb.Bandit.load(tmp_path / "bandit", **{part: Even(setting)})
+    assert equal(setting, getattr(again, part).setting)
+
+
+@pytest.mark.parametrize("part", ["policy", "balance"])
+def test_what_a_file_does_not_hold_is_asked_for(part, tmp_path):
+    bandit = made(**{part: Even(setting=lambda t: 0.5)})
+    bandit.save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match=rf"setting of the {part} .*Even was a function"):
+        bb.Bandit.load(tmp_path / "bandit")
+    given = Even(setting=lambda t: 0.5)
+    assert getattr(bb.Bandit.load(tmp_path / "bandit", **{part: given}), part) is given
+
+
+@pytest.mark.parametrize("kind", [StrEnum, IntEnum, Metres, Pair, OrderedDict])
+def test_what_is_also_a_plain_value_is_not_taken_for_one(kind, tmp_path):
+    """Settings come back as what they were, or are asked for, of classes that are not savable."""
+    setting = kind("Other", "A B")["B"] if issubclass(kind, Enum) else kind()
+    made(Even(setting)).save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match=r"setting of the policy .*was a .*@bb\.savable before"):
+        bb.Bandit.load(tmp_path / "bandit")
+    assert bb.Bandit.load(tmp_path / "bandit", policy=Even(setting)).policy.setting is setting
+
+
+def test_other_settings_than_the_files_are_refused(tmp_path):
+    made(balance=Even(np.arange(3.0))).save(tmp_path / "bandit")
+    with pytest.raises(ValueError, match="of other settings than"):
+        bb.Bandit.load(tmp_path / "bandit", balance=Even(np.arange(4.0)))
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(("kind", "method"), [(Even, "weights"), (Inner, "power")])
+def test_code_that_has_changed_since_is_said(kind, method, given, tmp_path, monkeypatch):
+    """Of the balance's class, and of a class that is one of its settings."""
+    made(balance=Even((Inner(3.0),))).save(tmp_path / "bandit")
+    again = {"balance": Even((Inner(3.0),))} if given else {}
+    with warnings.catch_warnings(action="error"):
+        bb.Bandit.load(tmp_path / "bandit", **again)
+    monkeypatch.setattr(kind, method, lambda self, history, belief: 1.0 + history.reward)
+    with pytest.warns(UserWarning, match=rf"the code of the balance, .*{kind.__name__}, has ch"):
+        bb.Bandit.load(tmp_path / "bandit", **again)
+
+
+@pytest.mark.parametrize("name", ["kind", "foreign", "code"])
+def test_names_that_files_use(name):
+    kind = dataclass(type("Own", (), {"__annotations__": {name: str}, name: ""}))
+    with pytest.raises(ValueError, match=f"files have another use for a field '{name}'"):
+        bb.savable(kind)

@@ -1,0 +1,222 @@
+"""Bandits that take rows of a table, by an encoder."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandit.storage import saving
+from tests.bandit.test_hostile_files import rewrite
+from tests.cases import slow_but
+from tests.players import anatomy
+
+RNG = np.random.default_rng(0)
+N = 60
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.normal(40, 9, N),
+        "country": RNG.choice(["DE", "FR", "IT"], N),
+        "member": RNG.random(N) < 0.5,
+    }
+)
+ARMS = ["a", "b", "c"]
+REWARD = RNG.normal(size=(N, 3))
+ENCODER = bb.Encoder.fit(FRAME)
+X = ENCODER.transform(FRAME)
+FORMULA = bb.Encoder.formula("~ age * country", FRAME)
+
+
+def pair(encoder=ENCODER, **settings):
+    """A bandit with the encoder, and one without it."""
+    d = len(encoder.features)
+    return bb.LinTS(ARMS, encoder=encoder, **settings), bb.LinTS(ARMS, d, **settings)
+
+
+def same(one, other):
+    assert np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+
+
+def rows(i):
+    """One row, as each of the kinds that rows may be."""
+    return (
+        FRAME.iloc[i].to_dict(),
+        FRAME.iloc[i],
+        pl.DataFrame(FRAME.to_dict("list")).row(i, named=True),
+    )
+
+
+@pytest.mark.parametrize("encoder", [ENCODER, FORMULA], ids=["fit", "formula"])
+def test_rows_are_their_contexts(encoder):
+    """Round by round, in a batch and in a run, as without an encoder on its contexts."""
+    one, other = pair(encoder)
+    x = encoder.transform(FRAME)
+    for i in range(9):
+        decision, expected = one.choose(rows(i)[i % 3]), other.choose(x[i])
+        same(decision.rows, expected.rows)
+        assert decision.arm == expected.arm
+        one.observe(decision, REWARD[i, 0])
+        other.observe(expected, REWARD[i, 0])
+    decision, expected = one.choose(FRAME), other.choose(x)
+    same(decision.rows, expected.rows)
+    one.observe(decision, REWARD[:, 1])
+    other.observe(expected, REWARD[:, 1])
+    one.update(FRAME, ["a"] * N, REWARD[:, 2])
+    other.update(x, ["a"] * N, REWARD[:, 2])
+    one.update(rows(3)[0], "b", 1.0)
+    other.update(x[3], "b", 1.0)
+    for got, expected in zip(one.play(FRAME, REWARD), other.play(x, REWARD), strict=True):
+        same(got, expected)
+    same(one.probabilities(FRAME), other.probabilities(x))
+    assert list(one.greedy(FRAME[::-1])) == list(other.greedy(x[::-1]))
+    assert one.choose(rows(0)[0], arms=["b"]).arm == "b"
+    same(one.posterior("a").mean(FRAME), other.posterior("a").mean(x))
+    same(one.posterior("a").sd(rows(2)[0]), other.posterior("a").sd(x[2]))
+
+
+def test_columns_are_found_by_name():
+    one, two = (bb.LinTS(ARMS, encoder=ENCODER) for _ in range(2))
+    same(one.choose(FRAME).rows, two.choose(FRAME[FRAME.columns[::-1]]).rows)
+    same(one.choose(FRAME).rows, two.choose(pl.DataFrame(FRAME.to_dict("list"))).rows)
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "message"),
+    [
+        (X, TypeError, "knows columns by name, and got an array"),
+        (X[0], TypeError, "knows columns by name, and got an array"),
+        ([1.0] * X.shape[1], TypeError, "knows columns by name, and got a list"),
+        (FRAME.drop(columns="age"), ValueError, "lacks the column 'age'"),
+        (FRAME.assign(size=1), ValueError, "unknown column 'size'"),
+        (FRAME.iloc[:0], ValueError, "at least one row"),
+        (FRAME.assign(age=np.inf), ValueError, "infinite or beyond"),
+        (None, ValueError, "must have 5 features; got none"),
+    ],
+)
+def test_a_bad_table_changes_nothing(x, error, message):
+    bandit = bb.LinTS(ARMS, encoder=ENCODER)
+    bandit.play(FRAME, REWARD)
+    before = anatomy(bandit)
+    with pytest.raises(error, match=message):
+        bandit.choose(x)
+    assert anatomy(bandit) == before
+
+
+@pytest.mark.parametrize("x", [FRAME, FRAME[["age"]], FRAME.iloc[0], FRAME.iloc[0].to_dict()])
+def test_without_an_encoder_a_table_is_refused(x):
+    bandit = bb.LinTS(ARMS, 1)
+    for ask in (bandit.choose, bandit.probabilities, bandit.greedy):
+        with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+            ask(x)
+    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+        bandit.update(x, ["a"], [1.0])
+    with pytest.raises(ValueError, match=r"encoder=bb.Encoder.fit\(frame\)"):
+        bandit.play(x, np.ones((1, 3)))
+    assert bandit.t == len(bandit.history) == 0
+
+
+def test_the_length_of_a_context_is_known_once():
+    assert bb.LinTS(ARMS, 5, encoder=ENCODER).n_features == 5
+    with pytest.raises(ValueError, match="n_features is 4, and the encoder makes 5 features"):
+        bb.LinTS(ARMS, 4, encoder=ENCODER)
+    with pytest.raises(TypeError, match="needs n_features, the length of a context, or an encoder"):
+        bb.LinTS(ARMS)
+    with pytest.raises(TypeError, match=r"encoder must be a bb\.Encoder"):
+        bb.LinTS(ARMS, encoder=FRAME)
+    assert "Encoder(3 columns → 5 features)" in repr(bb.LinTS(ARMS, encoder=ENCODER))
+
+
+LATER = ("ForestTS", "PolicyTreeTS", "SuperLinUCB", "BootstrapRidgeTS", "ILTCB")
+
+
+@pytest.mark.parametrize("name", slow_but(["LinUCB", "BLTS"], ["LinUCB", "BLTS", *LATER]))
+def test_every_preset_takes_one(name):
+    one, other = getattr(bb, name)(ARMS, encoder=ENCODER), getattr(bb, name)(ARMS, 5)
+    clicks = (REWARD > 0).astype(float)
+    for got, expected in zip(one.play(FRAME, clicks), other.play(X, clicks), strict=True):
+        same(got, expected)
+    same(one.choose(FRAME.iloc[0]).rows, other.choose(X[0]).rows)
+
+
+def test_features_have_names_in_what_is_told():
+    bandit = bb.LinTS(ARMS, encoder=ENCODER)
+    bandit.play(FRAME, REWARD)
+    columns = list(bandit.history.to_frame().columns)
+    assert columns == [*ENCODER.features, "arm", "reward", "propensity", "weight"]
+    tree = bandit.posterior("a").to_datatree(chains=1, draws=5)
+    assert list(tree["posterior"].coords["feature"].values) == list(ENCODER.features)
+    bandit.add_arm("d")
+    assert list(bandit.history.to_frame().columns) == columns
+
+
+def test_a_feature_may_be_called_as_a_column_of_the_rounds():
+    frame = pd.DataFrame({"reward": [1.0, 2, 3, 5], "arm": ["x", "y", "x", "y"]})
+    bandit = bb.LinTS(2, encoder=bb.Encoder.fit(frame))
+    bandit.play(frame, np.ones((4, 2)))
+    found = bandit.history.to_frame()
+    assert list(found.columns[:2]) == ["reward (context)", "arm=y"]
+    assert (found["reward"] == 1.0).all()
+
+
+@pytest.mark.parametrize("encoder", [ENCODER, FORMULA], ids=["fit", "formula"])
+def test_it_is_saved_with_the_bandit(encoder, tmp_path):
+    bandit = bb.BLTS(ARMS, encoder=encoder)
+    bandit.play(FRAME, REWARD)
+    bandit.save(tmp_path / "b")
+    loaded = bb.Bandit.load(tmp_path / "b")
+    assert loaded.encoder == encoder
+    others = loaded, bandit.copy(), copy.copy(bandit), pickle.loads(pickle.dumps(bandit))
+    expected = bandit.choose(FRAME).rows
+    for other in others:
+        assert other.encoder == encoder
+        same(other.choose(FRAME).rows, expected)
+
+
+def test_files_of_before_are_read(tmp_path):
+    path = tmp_path / "b"
+    bandit = bb.LinTS(ARMS, 5)
+    bandit.play(X, REWARD)
+    bandit.save(path)
+    meta, arrays = saving.read(path)
+    del meta["encoder"]
+    rewrite(path, meta | {"version": 4}, arrays)
+    loaded = bb.Bandit.load(path)
+    assert loaded.encoder is None
+    same(loaded.choose(X).rows, bandit.choose(X).rows)
+
+
+def at(*path, value):
+    def change(meta):
+        part = meta["encoder"]
+        for key in path[:-1]:
+            part = part[key]
+        part[path[-1]] = value
+
+    return change
+
+
+HOSTILE = {
+    "another length": lambda meta: meta.__setitem__("encoder", FORMULA.to_dict() | {}),
+    "a list": lambda meta: meta.__setitem__("encoder", [1]),
+    "empty": lambda meta: meta.__setitem__("encoder", {}),
+    "a scale": at("columns", 0, "scale", value=0.0),
+    "a mean": at("columns", 0, "mean", value=7.0),
+    "a kind": at("columns", 0, "kind", value="__import__"),
+    "a digest": at("digest", value=""),
+    "n_features": lambda meta: meta.__setitem__("n_features", 4),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_crafted_encoders_are_refused(case, tmp_path):
+    path = tmp_path / "b"
+    bandit = bb.LinTS(ARMS, encoder=bb.Encoder.fit(FRAME.drop(columns="country")))
+    bandit.save(path)
+    meta, arrays = saving.read(path)
+    HOSTILE[case](meta)
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match=r"encoder|n_features"):
+        bb.Bandit.load(path)

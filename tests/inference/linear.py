@@ -1,0 +1,330 @@
+"""Many ways of declaring a linear-Gaussian reward model."""
+
+import numpy as np
+import pymc as pm
+import pymc.dims as pmd
+import pytensor.tensor as pt
+from pytensor.xtensor import as_xtensor
+
+from tests.inference.declared import rows
+
+D, K, N, SIGMA = 3, 4, 30, 0.7
+RHO = 0.5 ** np.abs(np.subtract.outer(range(D), range(D)))  # a covariance that is not diagonal
+BASIS = np.random.default_rng(7).normal(size=(D, 5))
+
+
+def observe(mu, reward, weight, name="reward"):
+    pm.Normal(name, mu, SIGMA / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+def ridge(x, reward, weight):
+    return observe(x @ pm.Normal("theta", 0, 2, dims="feature"), reward, weight)
+
+
+def intercept(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    return observe(pm.Normal("alpha", 1, 3) + x @ theta, reward, weight)
+
+
+def no_weights(x, reward, weight):
+    mu = pt.dot(x, pm.Normal("theta", 0, 1, dims="feature"))
+    pm.Normal("reward", mu, SIGMA, observed=reward)
+    return mu
+
+
+def precision_form(x, reward, weight):
+    theta = pm.Normal("theta", 0, tau=4, dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, tau=weight / SIGMA**2, observed=reward)
+    return mu
+
+
+def centred_elsewhere(x, reward, weight):
+    return observe(x @ pm.Normal("theta", np.arange(D), 1, dims="feature"), reward, weight)
+
+
+def scaled_features(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    return observe((x * np.array([1.0, 10.0, 0.1])) @ theta, reward, weight)
+
+
+def squares_of_features(x, reward, weight):
+    z = pt.concatenate([x, x**2, pt.abs(x[:, :1])], axis=1)
+    return observe(z @ pm.Normal("theta", 0, 1, shape=2 * D + 1), reward, weight)
+
+
+def fixed_design(x, reward, weight):
+    basis = pm.Data("basis", BASIS)
+    return observe(x @ basis @ pm.Normal("theta", 0, 1, shape=5), reward, weight)
+
+
+def offset(x, reward, weight):
+    return observe(5.0 + x @ pm.Normal("theta", 0, 1, dims="feature"), reward, weight)
+
+
+def mv_cov(x, reward, weight):
+    theta = pm.MvNormal("theta", np.ones(D), cov=RHO, dims="feature")
+    return observe(x @ theta, reward, weight)
+
+
+def mv_chol(x, reward, weight):
+    theta = pm.MvNormal("theta", np.zeros(D), chol=np.linalg.cholesky(RHO), dims="feature")
+    return observe(x @ theta, reward, weight)
+
+
+def mv_tau(x, reward, weight):
+    theta = pm.MvNormal("theta", np.zeros(D), tau=np.linalg.inv(RHO), dims="feature")
+    return observe(x @ theta, reward, weight)
+
+
+def matrix_normal(x, reward, weight):
+    B = pm.MatrixNormal("B", mu=np.zeros((D, 2)), rowcov=RHO, colcov=np.eye(2), shape=(D, 2))
+    return observe((x @ B).sum(axis=1), reward, weight)
+
+
+def random_walk(x, reward, weight):
+    theta = pm.GaussianRandomWalk(
+        "theta", mu=0.1, sigma=0.3, init_dist=pm.Normal.dist(0, 1), shape=D
+    )
+    return observe(x @ theta, reward, weight)
+
+
+def autoregression(x, reward, weight):
+    theta = pm.AR("theta", rho=[0.5], sigma=1.0, init_dist=pm.Normal.dist(0, 1), shape=D)
+    return observe(x @ theta, reward, weight)
+
+
+def gaussian_process(x, reward, weight):
+    knots = np.linspace(-2, 2, 5)
+    K_uu = np.exp(-0.5 * np.subtract.outer(knots, knots) ** 2)
+    value = pm.MvNormal("value", np.zeros(5), cov=K_uu)
+    kernel = pt.exp(-0.5 * (x[:, 0][:, None] - knots) ** 2)
+    return observe(kernel @ pt.linalg.solve(pt.as_tensor(K_uu), value), reward, weight)
+
+
+def hierarchical_mean(x, reward, weight):
+    centre = pm.Normal("centre", 0, 1)
+    return observe(x @ pm.Normal("theta", centre, 0.5, dims="feature"), reward, weight)
+
+
+def non_centred(x, reward, weight):
+    centre, z = pm.Normal("centre", 1, 1), pm.Normal("z", 0, 1, dims="feature")
+    theta = pm.Deterministic("theta", centre + 0.5 * z, dims="feature")
+    return observe(x @ theta, reward, weight)
+
+
+def stacked_scalars(x, reward, weight):
+    theta = pt.stack([pm.Normal(f"theta{j}", j, 1 + j) for j in range(D)])
+    return observe(x @ theta, reward, weight)
+
+
+def joined(x, reward, weight):
+    theta = pt.concatenate([pm.Normal("a", 0, 1, shape=1), pm.Normal("b", 0, 3, shape=2)])
+    return observe(x @ theta, reward, weight)
+
+
+def set_subtensor(x, reward, weight):
+    theta = pt.zeros(D)[:2].set(pm.Normal("theta", 0, 1, shape=2))
+    return observe(x @ theta, reward, weight)
+
+
+def tensordot(x, reward, weight):
+    return observe(pt.tensordot(x, pm.Normal("theta", 0, 1, shape=D), 1), reward, weight)
+
+
+def einsum(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, shape=D)
+    return observe(pt.einsum("nd,d->n", x, theta), reward, weight)
+
+
+def cumulative(x, reward, weight):
+    return observe(x @ pt.cumsum(pm.Normal("step", 0, 1, dims="feature")), reward, weight)
+
+
+def power_two(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = x @ theta
+    pm.Potential("likelihood", -0.5 * (weight * (reward - mu) ** 2 / SIGMA**2).sum())
+    return mu
+
+
+def weights_by_potential(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Potential("likelihood", weight * pm.logp(pm.Normal.dist(mu, SIGMA), reward))
+    return mu
+
+
+def weights_by_custom(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+
+    def logp(value, mu, weight):
+        return weight * pm.logp(pm.Normal.dist(mu, SIGMA), value)
+
+    pm.CustomDist("reward", mu, weight, logp=logp, observed=reward)
+    return mu
+
+
+def custom_by_draws(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.CustomDist(
+        "reward",
+        mu,
+        dist=lambda mu, size: mu + pm.Normal.dist(0, SIGMA, size=size),
+        observed=reward,
+    )
+    return mu
+
+
+def two_likelihoods(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    pm.Normal("pilot", BASIS.T @ theta, 2.0, observed=np.arange(5.0))
+    return observe(x @ theta, reward, weight)
+
+
+def noise_by_context(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Normal("reward", mu, pt.exp(0.5 * x[:, 0]) / pt.sqrt(weight), observed=reward)
+    return mu
+
+
+def joint_noise(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    cov = 0.3 + pt.diag(SIGMA**2 / weight)
+    pm.MvNormal("reward", mu, cov=cov, observed=reward)
+    return mu
+
+
+def improper(x, reward, weight):
+    return observe(pm.Flat("alpha") + x @ pm.Flat("theta", dims="feature"), reward, weight)
+
+
+def zellner(x, reward, weight):
+    theta = pm.MvNormal("theta", np.zeros(D), tau=x.T @ x / 10, dims="feature")
+    return observe(x @ theta, reward, weight)
+
+
+def averaged(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Potential("likelihood", pt.mean(pm.logp(pm.Normal.dist(mu, SIGMA), reward)))
+    return mu
+
+
+def centred_contexts(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    return observe((x - x.mean(axis=0)) @ theta, reward, weight)
+
+
+def logarithms(x, reward, weight):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = pt.log(x) @ theta
+    pm.Normal("reward", mu, SIGMA, observed=pt.log(reward))
+    return pt.exp(mu + SIGMA**2 / 2)
+
+
+def named_dimensions(x, reward, weight):
+    x, reward = as_xtensor(x, dims=("row", "feature")), as_xtensor(reward, dims=("row",))
+    mu = x.dot(pmd.Normal("theta", 0, 1, dims="feature"), dim="feature")
+    sigma = SIGMA / pmd.math.sqrt(as_xtensor(weight, dims=("row",)))
+    pmd.Normal("reward", mu, sigma, observed=reward)
+    return mu
+
+
+def arms(x, reward, weight, arm):
+    theta = pm.Normal("theta", 0, 1, dims=("arm", "feature"))
+    return observe((x * theta[arm]).sum(axis=1), reward, weight)
+
+
+def arms_share_a_mean(x, reward, weight, arm):
+    centre = pm.Normal("centre", 0, 1, dims="feature")
+    theta = pm.Normal("theta", centre, 0.4, dims=("arm", "feature"))
+    return observe((x * theta[arm]).sum(axis=1), reward, weight)
+
+
+def arms_off_centre(x, reward, weight, arm):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    alpha, z = pm.Normal("alpha", 0, 2), pm.Normal("z", 0, 1, dims="arm")
+    return observe(alpha + 0.3 * z[arm] + x @ theta, reward, weight)
+
+
+def zero_sum(x, reward, weight):
+    theta = pm.ZeroSumNormal("theta", 1.5, dims="feature")
+    return observe(pm.Normal("alpha", 1, 2) + x @ theta, reward, weight)
+
+
+def log_rewards(x, reward, weight):
+    """Of |reward| + 1, so that it has a logarithm."""
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    seen = pt.log(1 + pt.abs(reward))
+    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=seen)
+    return mu
+
+
+def clipped(x, reward, weight):
+    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+    pm.Normal("reward", mu, SIGMA / pt.sqrt(weight), observed=pt.clip(reward, -1, 1))
+    return mu
+
+
+def noise_by_arm(x, reward, weight, arm):
+    theta = pm.Normal("theta", 0, 1, dims=("arm", "feature"))
+    mu = (x * theta[arm]).sum(axis=1)
+    sigma = pt.as_tensor([0.5, 2.0, 1.0, 3.0])[arm]
+    pm.Normal("reward", mu, sigma / pt.sqrt(weight), observed=reward)
+    return mu
+
+
+def features(f):
+    """Prior mean and covariance, and columns A(x, arm), of a declaration with noise SIGMA²/w."""
+    m, S = {
+        ridge: (np.zeros(D), 4 * np.eye(D)),
+        intercept: (np.array([0, 0, 0, 1]), np.diag([1, 1, 1, 9])),
+        no_weights: (np.zeros(D), np.eye(D)),
+        precision_form: (np.zeros(D), np.eye(D) / 4),
+        centred_elsewhere: (np.arange(D), np.eye(D)),
+        scaled_features: (np.zeros(D), np.eye(D)),
+        fixed_design: (np.zeros(5), np.eye(5)),
+        mv_cov: (np.ones(D), RHO),
+        mv_chol: (np.zeros(D), RHO),
+        mv_tau: (np.zeros(D), RHO),
+        hierarchical_mean: (np.zeros(4), np.eye(4)),
+        arms: (np.zeros(K * D), np.eye(K * D)),
+        arms_share_a_mean: (np.zeros(D + K * D), np.eye(D + K * D)),
+    }[f]
+    columns = {
+        intercept: lambda x, a: np.column_stack([x, np.ones(len(x))]),
+        scaled_features: lambda x, a: x * [1, 10, 0.1],
+        fixed_design: lambda x, a: x @ BASIS,
+        hierarchical_mean: lambda x, a: np.column_stack([np.zeros(len(x)), x]),
+        arms: lambda x, a: np.einsum("nk,nd->nkd", np.eye(K)[a], x).reshape(len(x), -1),
+    }
+    columns[arms_share_a_mean] = lambda x, a: np.hstack([np.zeros_like(x), columns[arms](x, a)])
+    if f is hierarchical_mean:
+        S = np.block([[np.ones((1, 1)), np.ones((1, D))], [np.ones((D, 1)), 1 + np.eye(D) / 4]])
+    if f is arms_share_a_mean:
+        S = np.kron(np.block([[1, np.ones((1, K))], [np.ones((K, 1)), 1 + 0.16 * np.eye(K)]]),
+                    np.eye(D))  # fmt: skip
+    return m, S, columns.get(f, lambda x, a: x)
+
+
+STREAMED = [
+    *(ridge, intercept, no_weights, precision_form, centred_elsewhere, scaled_features),
+    *(squares_of_features, fixed_design, offset, mv_cov, mv_chol, mv_tau, matrix_normal),
+    *(random_walk, autoregression, gaussian_process, hierarchical_mean, non_centred),
+    *(stacked_scalars, joined, set_subtensor, tensordot, einsum, cumulative, power_two),
+    *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
+    *(noise_by_context, improper, logarithms, named_dimensions),
+    *(arms, arms_share_a_mean, arms_off_centre),
+]
+IN_BATCH = [joint_noise, zellner, averaged, centred_contexts]
+INDEPENDENT = [
+    *(ridge, intercept, no_weights, precision_form, centred_elsewhere, scaled_features),
+    *(fixed_design, mv_cov, mv_chol, mv_tau, hierarchical_mean, arms, arms_share_a_mean),
+]
+
+
+def data_of(declare):
+    data = rows(n=N, d=D, arms=K if "arm" in declare.__name__ else None)
+    if declare is logarithms:
+        data = data | {"x": np.exp(data["x"]), "reward": np.exp(data["reward"])}
+    return data

@@ -1,0 +1,302 @@
+"""Declarations that are unusual and sound are answered; others get a sentence with the way out."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.model import RewardModel
+from tests.cases import few
+
+THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+ONE = bb.Prior("Normal", mu=0, sigma=1)
+
+
+def rows(n=12, d=3):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d))
+    return x, x[:, 0] + rng.normal(size=n)
+
+
+def moments(posterior, name):
+    mean, covariance = posterior.coefficients[name]
+    return np.atleast_1d(mean), np.atleast_2d(covariance)
+
+
+# ---- answered ------------------------------------------------------------------------------------
+
+
+def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
+    def apart(x, reward, theta):
+        pm.Normal("reward", 0, 1, observed=reward)
+        return x @ theta
+
+    x, reward = rows()
+    posterior = bb.fit(RewardModel(apart, {"theta": THETA}), x, reward)
+    mean, covariance = moments(posterior, "theta")
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-12)
+    assert posterior.engine == "exact_gaussian"
+
+
+@pytest.mark.slow
+def test_rewards_may_be_observed_twice():
+    """Of variances 1 and 4: as one of precision 1.25."""
+
+    def twice(x, reward, theta):
+        pm.Normal("once", x @ theta, 1, observed=reward)
+        pm.Normal("again", x @ theta, 2, observed=reward)
+        return x @ theta
+
+    x, reward = rows()
+    mean, covariance = moments(bb.fit(RewardModel(twice, {"theta": THETA}), x, reward), "theta")
+    expected = np.linalg.inv(np.eye(3) + 1.25 * x.T @ x)
+    np.testing.assert_allclose(covariance, expected, atol=1e-12)
+    np.testing.assert_allclose(mean, 1.25 * expected @ x.T @ reward, atol=1e-12)
+
+
+def test_wins_may_be_made_of_rewards():
+    def wins(x, reward, p):
+        pm.Bernoulli("reward", p, observed=pt.gt(reward, 0.5))
+        return p
+
+    x, reward = rows()
+    model = RewardModel(wins, {"p": bb.Prior("Beta", alpha=2, beta=1)})
+    won = int((reward > 0.5).sum())
+    mean, _ = moments(bb.fit(model, x, reward), "p")
+    assert mean[0] == pytest.approx((2 + won) / (3 + len(reward)), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
+    """29 cents are 100 · 0.29 = 28.999999999999996: a cast makes 28 of them."""
+
+    def cents(x, reward, theta):
+        pm.Poisson("reward", pm.math.exp(x @ theta), observed=100 * reward)
+        return pm.math.exp(x @ theta) / 100
+
+    def rounded(x, reward, theta):
+        pm.Poisson("reward", pm.math.exp(x @ theta), observed=pm.math.round(100 * reward))
+        return pm.math.exp(x @ theta) / 100
+
+    exact, safe = (RewardModel(f, {"theta": THETA}) for f in (cents, rounded))
+    x, _ = rows(2)
+    with pytest.raises(ValueError, match=r"0.29 makes it 28\.9+6: observed=pm\.math\.round"):
+        exact.build(x, [0.25, 0.29])
+    with pytest.raises(
+        ValueError, match=r"'reward' takes whole numbers; .* 0\.255 makes it 25\.5$"
+    ):
+        exact.build(x, [0.25, 0.255])
+    exact.build(x, [0.25, 0.75])
+    built = safe.build(x, [0.25, 0.29])
+    assert built.rvs_to_values[built["reward"]].eval().tolist() == [25, 29]
+    doors = [Likelihood(template(m, 3, None)) for m in (exact, safe)]
+    row = {"x": x[:1], "reward": np.array([0.29]), "weight": np.ones(1)}
+    with pytest.raises(ValueError, match="cents: 'reward' takes whole numbers"):
+        doors[0].check("cents", row)
+    doors[1].check("rounded", row)
+    with pytest.raises(ValueError, match=r"reward of -1 .*allows rewards ≥ "):
+        doors[1].check("rounded", {**row, "reward": np.array([-1.0])})
+
+
+@pytest.mark.slow
+def test_a_gaussian_process_of_a_fixed_centre_plays():
+    def smooth(x, reward):
+        gp = pm.gp.HSGP(m=[6], L=[4.0], cov_func=pm.gp.cov.ExpQuad(1, ls=1.0))
+        gp._X_center = np.zeros(1)
+        phi, root = gp.prior_linearized(x[:, :1])
+        mu = phi @ (pm.Normal("b", 0, 1, shape=6) * root)
+        pm.Normal("reward", mu, 0.5, observed=reward)
+        return mu
+
+    model = RewardModel(smooth, {})
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0)
+    x, reward = rows()
+    bandit.update(x, [0] * len(x), reward)
+    posterior = bb.fit(model, x, reward)
+    mean, sd = bandit.belief.moments(x)
+    np.testing.assert_allclose(mean[:, 0], posterior.mean(x), atol=1e-9)
+    np.testing.assert_allclose(sd[:, 0], posterior.sd(x), atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("columns", [slice(None, 1), slice(1, 2)])
+@few("columns1")
+def test_one_column_times_a_vector(columns):
+    def column(x, reward, theta):
+        mu = (x[:, columns] * theta).sum(axis=1)
+        pm.StudentT("reward", nu=4, mu=mu, sigma=1, observed=reward)
+        return mu
+
+    model = RewardModel(column, {"theta": THETA})
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, engine="laplace", draws=10, seed=0)
+    x, reward = rows()
+    bandit.update(x, [0, 1] * 6, reward)
+    assert np.isfinite(bandit.choose(x).mean).all()
+
+
+def test_one_number_for_all_contexts_streams():
+    """m ~ N(0, 1), rewards N(m, 1): m | rewards ~ N(Σr/(n + 1), 1/(n + 1))."""
+
+    def level(x, reward, m):
+        pm.Normal("reward", m, 1, observed=reward)
+        return m
+
+    bandit = bb.Bandit(2, RewardModel(level, {"m": ONE}), bb.Thompson(), n_features=0, seed=0)
+    assert bandit.belief.streams
+    for r in (1.0, 3.0):
+        bandit.update(np.empty((1, 0)), [0], [r])
+    mean, sd = bandit.belief.moments(np.empty((1, 0)))
+    np.testing.assert_allclose([mean[0, 0], sd[0, 0]], [4 / 3, 1 / np.sqrt(3)], atol=1e-12)
+
+
+def test_a_penalty_of_the_level_is_no_row_of_it():
+    """exp(−m²/2) is there once, however many rows there are."""
+
+    def penalised(x, reward, m):
+        pm.Potential("once", -0.5 * m**2)
+        pm.Potential("each", -0.5 * (reward - m) ** 2)
+        return m
+
+    x, reward = rows()
+    posterior = bb.fit(RewardModel(penalised, {"m": ONE}), x, reward)
+    assert posterior.coefficients["m"][0] == pytest.approx(reward.sum() / (len(reward) + 2))
+
+
+def test_a_mean_that_is_a_number():
+    def fixed(x, reward, m):
+        pm.Normal("reward", m, 1, observed=reward)
+        return 3.0
+
+    x, reward = rows()
+    posterior = bb.fit(RewardModel(fixed, {"m": ONE}), x, reward)
+    assert posterior.mean(x).tolist() == [3.0] * len(x)
+    assert posterior.coefficients["m"][0] == pytest.approx(reward.sum() / (len(reward) + 1))
+
+
+# ---- a sentence with the way out -----------------------------------------------------------------
+
+
+def unobserved(x, reward, theta):
+    pm.Normal("reward", x @ theta, 1)
+    return x @ theta
+
+
+def of_zeros(x, reward, theta):
+    pm.Normal("reward", x @ theta, 1, observed=np.zeros(12))
+    return x @ theta
+
+
+def in_the_mean(x, reward, theta):
+    pm.Normal("reward", reward - x @ theta, 1, observed=np.zeros(12))
+    return x @ theta
+
+
+def penalty(x, reward, theta):
+    pm.Potential("reward", -((x @ theta) ** 2))
+    return x @ theta
+
+
+@pytest.mark.parametrize("function", [unobserved, of_zeros, penalty])
+def test_rewards_must_be_observed(function):
+    words = f"{function.__name__} declares no likelihood of the rewards: .*observed=reward"
+    with pytest.raises(ValueError, match=words):
+        RewardModel(function, {"theta": THETA}).explain(3)
+    with pytest.raises(ValueError, match=words):
+        bb.fit(RewardModel(function, {"theta": THETA}), *rows())
+
+
+def test_what_is_observed_goes_with_the_rows():
+    model = RewardModel(in_the_mean, {"theta": THETA})
+    x, reward = rows()
+    assert bb.fit(model, x, reward).engine == "exact_gaussian"
+    with pytest.raises(ValueError, match=r"'reward' has 12 observed values .*, as 0 \* reward"):
+        model.explain(3)
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "weight", "observed_reward", "mean_reward", "feature", "row"]
+)
+def test_names_that_are_taken_are_said(name):
+    def clash(x, reward, theta):
+        mu = x @ theta + pm.Normal(name, 0, 1)
+        pm.Normal("r", mu, 1, observed=reward)
+        return mu
+
+    with pytest.raises(ValueError, match=f"clash: .* called '{name}': x, .*mean_reward, feature"):
+        RewardModel(clash, {"theta": THETA}).build(*rows())
+
+
+def test_a_prior_is_told_the_names_that_are_taken():
+    def clash(x, reward, theta, arm_index=1):
+        return x @ theta
+
+    with pytest.raises(TypeError, match=r"prior 'arm_index' is a name of .*; taken are x, reward"):
+        RewardModel(clash, {"theta": THETA, "arm_index": ONE})
+
+
+@pytest.mark.slow
+def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
+    def poisson(x, reward, theta):
+        mu = pm.math.exp(x @ theta)
+        pm.Poisson("reward", mu, observed=reward)
+        return mu
+
+    said = RewardModel(poisson, {"theta": THETA}).explain(2)
+    assert "a Poisson likelihood is no known mixture of normals (these take a Bernoulli" in said
+    lasso = bb.Prior("Laplace", mu=0, b=1, dims="feature")
+    said = bb.load_model("logistic").with_priors(theta=lasso).explain(2)
+    assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Laplace" in said
+    assert "under normal priors of fixed scales" in said
+
+
+@few("[3]")
+@pytest.mark.parametrize("times", [2, 3])
+def test_rewards_may_be_observed_several_times(times):
+    """Also where PyMC makes something of them, as whole numbers: as with powers of p."""
+
+    def often(reward, p):
+        for i in range(times):
+            pm.Bernoulli(f"r{i}", p, observed=reward)
+        return p
+
+    def levels(x, reward, theta):
+        for i in range(times):
+            pm.Normal(f"r{i}", x @ theta, 1, observed=reward)
+        return x @ theta
+
+    won = np.array([1.0, 0.0, 1.0])
+    model = RewardModel(
+        lambda x, reward, p: often(reward, p), {"p": bb.Prior("Beta", alpha=1, beta=1)}
+    )
+    mean, _ = moments(bb.fit(model, None, won), "p")
+    np.testing.assert_allclose(mean, (1 + 2 * times) / (2 + 3 * times), rtol=1e-12)
+    x, reward = rows()
+    mean, covariance = moments(bb.fit(RewardModel(levels, {"theta": THETA}), x, reward), "theta")
+    np.testing.assert_allclose(covariance, np.linalg.inv(np.eye(3) + times * x.T @ x), atol=1e-12)
+
+
+RANDOM = {
+    "the rewards": (lambda r, z, mu: r, "depends on 'r', which is observed"),
+    "more than the rewards": (lambda r, z, mu: mu + pt.sqr(r), "depends on 'r', which is observed"),
+    "what is observed beside": (lambda r, z, mu: mu + z, "depends on 'z', which is observed"),
+    "a draw": (lambda r, z, mu: mu + pm.Normal.dist(0, 1), "draws random numbers"),
+    "a distribution": (lambda r, z, mu: pm.Normal.dist(mu, 1), "draws random numbers"),
+}
+
+
+@pytest.mark.parametrize("of", RANDOM)
+def test_a_mean_that_is_drawn_at_random_is_refused(of):
+    """A posterior would be of one draw, and say nothing of it."""
+    returned, words = RANDOM[of]
+
+    def declared(x, reward, theta):
+        z = pm.Normal("z", 0, 1, observed=0 * reward)
+        r = pm.Normal("r", x @ theta, 1, observed=reward)
+        return returned(r, z, x @ theta)
+
+    with pytest.raises(ValueError, match=f"declared must return the mean reward; .*{words}"):
+        RewardModel(declared, {"theta": THETA}).explain(n_features=3)

@@ -1,0 +1,391 @@
+"""Probabilities and rates in closed form: what is recognised, what is refused, what is answered."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+import bayesbandit as bb
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.plan import plan
+from bayesbandit.model import RewardModel
+from tests.cases import few, slow_but
+
+P, RATE = bb.Prior("Beta", alpha=2.0, beta=3.0), bb.Prior("Gamma", alpha=2.0, beta=3.0)
+REWARD = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+COUNTS = np.array([0.0, 3.0, 1.0, 7.0, 2.0, 2.0])
+WEIGHT = np.array([1.0, 2.0, 0.5, 1.0, 0.25, 3.0])
+X = np.ones((6, 1))
+
+
+def powered(of, p, reward, weight):
+    """Rewards whose likelihoods are raised to their weights."""
+
+    def log_likelihood(value, p, weight):
+        return weight * pm.logp(of(p), value)
+
+    pm.CustomDist("reward", p, weight, logp=log_likelihood, observed=reward, dims="row")
+
+
+@bb.reward_model(p=P)
+def bernoulli(x, reward, p):
+    pm.Bernoulli("reward", p, observed=reward)
+    return p
+
+
+@bb.reward_model(p=P)
+def binomial(x, reward, p):
+    pm.Binomial("reward", 1, p, observed=reward)
+    return p + 0 * p
+
+
+@bb.reward_model(p=P)
+def weighted_bernoulli(x, reward, weight, p):
+    powered(pm.Bernoulli.dist, p, reward, weight)
+    return p
+
+
+@bb.reward_model(p=P)
+def by_row(x, reward, p):
+    each = p * pt.ones_like(reward)
+    pm.Bernoulli("reward", p, observed=reward)
+    return each
+
+
+@bb.reward_model(rate=RATE)
+def poisson(x, reward, rate):
+    pm.Poisson("reward", rate, observed=reward)
+    return rate
+
+
+@bb.reward_model(rate=RATE)
+def weighted_poisson(x, reward, weight, rate):
+    powered(pm.Poisson.dist, rate, reward, weight)
+    return rate
+
+
+@bb.reward_model(rate=RATE)
+def exponential_rewards_of_counts(x, reward, rate):
+    pm.CustomDist(
+        "reward", rate, logp=lambda value, rate: value * pt.log(rate) - rate, observed=reward
+    )
+    return rate
+
+
+BETAS = {
+    "Beta": (bernoulli, 2.0, 3.0),
+    "of whole numbers": (bernoulli.with_priors(p=bb.Prior("Beta", alpha=2, beta=3)), 2.0, 3.0),
+    "Uniform": (bernoulli.with_priors(p=bb.Prior("Uniform", lower=0, upper=1)), 1.0, 1.0),
+    "Binomial of one": (binomial, 2.0, 3.0),
+    "a mean for each row": (by_row, 2.0, 3.0),
+    "weighted": (weighted_bernoulli, 2.0, 3.0),
+    "gallery": (bb.load_model("beta_bernoulli"), 1.0, 1.0),
+}
+GAMMAS = {
+    "Gamma": (poisson, 2.0, 3.0),
+    "Exponential": (poisson.with_priors(rate=bb.Prior("Exponential", lam=0.5)), 1.0, 0.5),
+    "by mean and sd": (poisson.with_priors(rate=bb.Prior("Gamma", mu=2.0, sigma=0.5)), 16.0, 8.0),
+    "weighted": (weighted_poisson, 2.0, 3.0),
+    "gallery": (bb.load_model("gamma_poisson"), 1.0, 1.0),
+    "a density of its own": (exponential_rewards_of_counts, 2.0, 3.0),
+}
+
+
+def posterior(model, reward):
+    weight = WEIGHT if model.takes_weight else None
+    found = bb.fit(model, X, reward, weight)
+    assert found.engine == "conjugate"
+    return found, np.ones(6) if weight is None else weight
+
+
+@few("[weighted]")
+@pytest.mark.parametrize("name", slow_but(("Beta", "weighted", "gallery"), BETAS))
+def test_a_probability_is_beta(name):
+    model, a, b = BETAS[name]
+    found, w = posterior(model, REWARD)
+    expected = stats.beta(a + w @ REWARD, b + w @ (1 - REWARD))
+    np.testing.assert_allclose(found.mean(X), expected.mean(), rtol=1e-12)
+    np.testing.assert_allclose(found.sd(X), expected.std(), rtol=1e-12)
+    draws = found.draw(X, 4000, np.random.default_rng(0))
+    assert (draws == draws[:, :1]).all()
+    assert stats.kstest(draws[:, 0], expected.cdf).pvalue > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", slow_but(("Gamma", "weighted", "gallery"), GAMMAS))
+@few("Gamma")
+def test_a_rate_is_gamma(name):
+    model, a, b = GAMMAS[name]
+    found, w = posterior(model, COUNTS)
+    expected = stats.gamma(a + w @ COUNTS, scale=1 / (b + w.sum()))
+    np.testing.assert_allclose(found.mean(X), expected.mean(), rtol=1e-7)
+    np.testing.assert_allclose(found.sd(X), expected.std(), rtol=1e-7)
+    draws = found.samples(4000, np.random.default_rng(0))["rate"]
+    assert stats.kstest(draws, expected.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", ["Beta", "Uniform", "weighted", "of whole numbers"])
+@few("Beta", "weighted")
+def test_the_evidence_of_a_probability_is_an_integral(name):
+    model, a, b = BETAS[name]
+    found, w = posterior(model, REWARD)
+
+    def density(p):
+        return stats.beta(a, b).pdf(p) * np.prod(stats.bernoulli(p).pmf(REWARD) ** w)
+
+    assert np.isclose(found.log_evidence, np.log(quad(density, 0, 1)[0]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["Gamma", "Exponential", "weighted"])
+@few("Gamma")
+def test_the_evidence_of_a_rate_is_an_integral(name):
+    model, a, b = GAMMAS[name]
+    found, w = posterior(model, COUNTS)
+
+    def density(rate):
+        return stats.gamma(a, scale=1 / b).pdf(rate) * np.prod(stats.poisson(rate).pmf(COUNTS) ** w)
+
+    evidence = quad(density, 0, 30, points=[1, 2, 4], epsabs=0)[0]
+    assert np.isclose(found.log_evidence, np.log(evidence), rtol=1e-7)  # PyMC's 1/3 is short
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "reward"),
+    [(bernoulli, REWARD), (poisson, COUNTS)],
+)
+def test_a_tree_and_its_coefficients(model, reward):
+    found = bb.fit(model, X, reward, seed=0)
+    [name] = found.coefficients
+    mean, sd = found.coefficients[name]
+    values = found.to_datatree()["posterior"][name].to_numpy()
+    assert values.shape == (4, 1000)
+    assert abs(values.mean() - mean) < 5 * sd / np.sqrt(4000)
+    assert bb.fit(model, None, reward).mean(np.empty((2, 0))).tolist() == [mean, mean]
+
+
+@pytest.mark.slow
+def test_rewards_without_a_likelihood_are_refused():
+    for model in (bernoulli, bb.load_model("beta_bernoulli")):
+        for bad in (-1.0, 2.0):
+            with pytest.raises(ValueError, match="likelihood 0"):
+                bb.fit(model, X, [bad, 0, 1, 1, 0, 0])
+        with pytest.raises(ValueError, match="whole numbers"):
+            bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
+    for model in (poisson, bb.load_model("gamma_poisson")):
+        with pytest.raises(ValueError, match="likelihood 0"):
+            bb.fit(model, X, [-1, 0, 1, 1, 0, 0])
+        with pytest.raises(ValueError, match="whole numbers"):
+            bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
+
+
+def test_an_improper_prior_needs_rows():
+    """HalfFlat on a rate: of no reward there is no posterior, of one there is."""
+    model = poisson.with_priors(rate=bb.Prior("HalfFlat"))
+    found = bb.fit(model, X, COUNTS)
+    assert found.engine == "conjugate"
+    np.testing.assert_allclose(found.mean(X), 16 / 6)
+    assert not plan(model, 1).method.streams
+    with pytest.raises(NotThisEngine, match="improper"):
+        plan(model, 1).method.posterior(X[:0], COUNTS[:0])
+
+
+# ---- what is not conjugate ----------------------------------------------------------------------
+
+
+def declared(function, **priors):
+    """A declaration of `function(p, reward)` that returns the mean reward."""
+
+    def one(x, reward, p):
+        return function(p, reward)
+
+    return RewardModel(one, priors or {"p": P})
+
+
+def rewards(p, reward, of=pm.Bernoulli):
+    of("reward", p, observed=reward)
+
+
+def returns(mean):
+    def declare(p, reward):
+        rewards(p, reward)
+        return mean(p, reward)
+
+    return declare
+
+
+def observes(f):
+    def declare(p, reward):
+        rewards(f(p), reward)
+        return p
+
+    return declare
+
+
+def potential(p, reward):
+    pm.Potential("more", pt.log(p))
+    rewards(p, reward)
+    return p
+
+
+def two_variables(p, reward):
+    rewards(p * pm.Beta("q", 1, 1), reward)
+    return p
+
+
+def by_position(p, reward):
+    pm.Bernoulli("reward", pt.switch(pt.arange(reward.shape[0]) > 2, p, p / 2), observed=reward)
+    return p
+
+
+def below_one(rate, reward):
+    """Rewards that have a likelihood where the rate is < 1."""
+    pm.CustomDist(
+        "reward", rate, observed=reward,
+        logp=lambda v, rate: pt.switch(pt.le(pt.log1p(-rate), 0), v * pt.log(rate), -np.inf),
+    )  # fmt: skip
+    return rate
+
+
+def of_the_mean_weight(p, reward):
+    mean = reward.mean()
+    pm.CustomDist(
+        "reward", p, logp=lambda v, p: v * pt.log(p) / mean + (1 - v) * pt.log1p(-p),
+        observed=reward,
+    )  # fmt: skip
+    return p
+
+
+def truncated():
+    return pm.Truncated("p", pm.Beta.dist(2, 3), lower=0.2)
+
+
+def own_prior(make):
+    """A declaration that makes its variable itself."""
+
+    def one(x, reward):
+        p = make()
+        rewards(p, reward)
+        return p
+
+    return RewardModel(one, {})
+
+
+REFUSED = {
+    "twice the variable": (declared(returns(lambda p, r: 2 * p)), "is not 'p' itself"),
+    "less than the variable": (declared(returns(lambda p, r: 1 - p)), "is not 'p' itself"),
+    "its square": (declared(returns(lambda p, r: p**2)), "power 2"),
+    "its log odds": (declared(returns(lambda p, r: pt.log(p / (1 - p)))), "division"),
+    "a switch in the mean": (declared(returns(lambda p, r: pt.switch(p > 0.5, p, 0.5))), "gt of"),
+    "half of it": (declared(observes(lambda p: p / 2)), "function le"),
+    "a power of it": (declared(observes(lambda p: p**2)), "function le"),
+    "used twice": (declared(observes(lambda p: p * (1 - p))), "function le"),
+    "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
+    "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), "gt of"),
+    "rounded": (declared(observes(lambda p: pt.floor(10 * p) / 10)), "floor"),
+    "a step that is hidden": (declared(observes(lambda p: p - 0.1 * (p > 0.99))), "gt of"),
+    "a potential": (declared(potential), "potential 'more'"),
+    "two variables": (declared(two_variables), "more than one variable"),
+    "by the row's number": (declared(by_position), "rows together"),
+    "by all rewards": (declared(of_the_mean_weight), "rows together"),
+    "Kumaraswamy": (
+        declared(observes(lambda p: p), p=bb.Prior("Kumaraswamy", a=2, b=2)), "function log"
+    ),
+    "Triangular": (
+        declared(observes(lambda p: p), p=bb.Prior("Triangular", lower=0, upper=1, c=0.5)),
+        "function log",
+    ),
+    "a part of (0, 1)": (
+        declared(observes(lambda p: p), p=bb.Prior("Uniform", lower=0.2, upper=0.8)), "support"
+    ),
+    "logit-normal": (
+        declared(observes(lambda p: p), p=bb.Prior("LogitNormal", mu=0, sigma=1)), "support"
+    ),
+    "truncated": (own_prior(truncated), "support"),
+    "a vector": (
+        own_prior(lambda: pm.Beta("p", 1, 1, shape=2)[0]), "not a scalar"
+    ),
+    "a normal variable": (
+        declared(lambda p, r: (pm.Normal("reward", p, 1, observed=r), p)[1]),
+        "power 2",
+    ),
+    "half-normal rate": (
+        declared(lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("HalfNormal", sigma=1)),
+        "power 2",
+    ),
+    "a log-normal rate": (
+        declared(
+            lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("LogNormal", mu=0, sigma=1)
+        ),
+        "power 2",
+    ),
+    "a bounded rate": (
+        declared(
+            lambda p, r: (rewards(p, r, pm.Poisson), p)[1], p=bb.Prior("Uniform", lower=0, upper=9)
+        ),
+        "support",
+    ),
+    "a rate of a beta": (declared(lambda p, r: (rewards(p, r, pm.Poisson), p)[1]), "power of exp"),
+    "a squared rate": (
+        declared(lambda p, r: (rewards(p**2, r, pm.Poisson), p)[1], p=RATE), "."
+    ),
+    "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "log1p"),
+    "a geometric probability of its mean": (
+        declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "division"
+    ),
+}  # fmt: skip
+
+
+LEAST = (
+    *("twice the variable", "its square", "half of it", "clipped", "a switch", "a potential"),
+    *("by the row's number", "two variables", "truncated", "half-normal rate"),
+)
+
+
+@few("[two variables]")
+@pytest.mark.parametrize("name", slow_but(LEAST, REFUSED))
+def test_what_is_not_conjugate_is_refused_with_the_reason(name):
+    model, reason = REFUSED[name]
+    with pytest.raises(NotThisEngine, match=reason) as caught:
+        bb.fit(model, X, REWARD, engine="conjugate")
+    assert caught.value.refusal.engine == "conjugate"
+
+
+def test_contexts_in_the_likelihood_are_no_stream():
+    """Exposures that are known multiply the rate: refused, as log(rate · x) is no log(rate)."""
+
+    @bb.reward_model(rate=RATE)
+    def exposed(x, reward, rate):
+        pm.Poisson("reward", rate * x[:, 0], observed=reward)
+        return rate
+
+    with pytest.raises(NotThisEngine):
+        bb.fit(exposed, X, COUNTS, engine="conjugate")
+
+
+def test_arms_that_share_a_probability_are_left_to_other_engines():
+    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0, dims="arm"))
+    def together(x, reward, arm, p):
+        pm.Bernoulli("reward", p[arm], observed=reward)
+        return p[arm]
+
+    arms = {"n_arms": 2, "arm": [0, 1] * 3}
+    with pytest.raises(NotThisEngine, match="the arms share the model"):
+        bb.fit(together, X, REWARD, engine="conjugate", **arms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "reward"), [("beta_bernoulli", REWARD), ("gamma_poisson", COUNTS)]
+)
+def test_nuts_agrees(name, reward):
+    model = bb.load_model(name)
+    exact = bb.fit(model, X, reward, WEIGHT)
+    drawn = bb.fit(model, X, reward, WEIGHT, engine="nuts", seed=1, draws=2000)
+    draws = drawn.samples(2000, np.random.default_rng(0))
+    [(variable, values)] = draws.items()
+    mean, sd = exact.coefficients[variable]
+    assert abs(values.mean() - mean) < 5 * sd / np.sqrt(500)
+    assert abs(values.std() / sd - 1) < 0.1

@@ -1,0 +1,218 @@
+"""When two declarations are the same: what they build is, whatever they read to build it."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytensor
+import pytest
+from pymc.distributions.transforms import Interval
+
+import bayesbandit as bb
+from bayesbandit.inference.pymc_model.digest import digest
+from bayesbandit.inference.pymc_model.template import template
+from tests.cases import few, quick_but, slow_but
+
+NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+
+
+class Settings:
+    scale = 1.0
+
+
+def normal(value, mu):
+    return pm.logp(pm.Normal.dist(mu, Settings.scale), value)
+
+
+def of(declare, d=2, **priors):
+    model = bb.reward_model(theta=NORMAL, **priors)(declare)
+    return digest(template(model, d, None))
+
+
+def scaled(sigma):
+    """A declaration whose noise is what `sigma()` says when it is built."""
+
+    def declare(x, reward, theta):
+        mu = x @ theta
+        pm.Normal("r", mu, sigma(), observed=reward)
+        return mu
+
+    return declare
+
+
+READ = {
+    "an attribute": (SimpleNamespace(s=0.5), lambda b: b.s, lambda b: vars(b).update(s=50.0)),
+    "a list": ([0.5], lambda b: b[0], lambda b: b.__setitem__(0, 50.0)),
+    "a shared variable": (pytensor.shared(0.5), lambda b: b, lambda b: b.set_value(50.0)),
+    "a table": (
+        pd.DataFrame({"s": [0.5]}), lambda b: float(b["s"].iloc[0]),
+        lambda b: b.__setitem__("s", [50.0]),
+    ),
+    "an array": (np.array([0.5]), lambda b: b[0], lambda b: b.__setitem__(0, 50.0)),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", quick_but(["a list", "an array"], READ))
+@few("table")
+def test_a_fit_is_of_what_the_declaration_reads_now(name):
+    box, read, change = READ[name]
+    model = bb.reward_model(theta=NORMAL)(scaled(lambda: read(box)))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2))
+    reward = x @ [1.0, 2.0] + rng.normal(size=40)
+    before = bb.fit(model, x, reward).coefficients["theta"][0]
+    change(box)
+    after = bb.fit(model, x, reward).coefficients["theta"][0]
+    for mean, s in ((before, 0.5), (after, 50.0)):
+        right = np.linalg.solve(x.T @ x + s**2 * np.eye(2), x.T @ reward)
+        np.testing.assert_allclose(mean, right, rtol=1e-9)
+
+
+def test_what_stands_behind_an_operation_counts():
+    def custom(x, reward, theta):
+        mu = x @ theta
+        pm.CustomDist("r", mu, logp=normal, observed=reward)
+        return mu
+
+    try:
+        first = of(custom)
+        assert first is not None
+        assert of(custom) == first
+        Settings.scale = 3.0
+        assert of(custom) != first
+    finally:
+        Settings.scale = 1.0
+
+
+FILE = """
+import bayesbandit as bb, pymc as pm
+
+class Noise:
+    def __init__(self, sigma):
+        super().__init__()
+        self.sigma = sigma
+
+    def twice(self):
+        return Noise(2 * self.sigma)
+
+    def logp(self, value, mu):
+        known = self.sigma in {{"no", "one", "is", "known", "here"}}
+        return pm.logp(pm.Normal.dist(mu, {sigma} + known), value)
+
+noise = Noise(0.5)
+
+def logp(value, mu):
+    return noise.logp(value, mu)
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def custom(x, reward, theta):
+    pm.CustomDist("r", x @ theta, logp=logp, observed=reward)
+    return x @ theta
+"""
+ASK = (
+    "import sys, bayesbandit as bb; from bayesbandit.inference.pymc_model.digest import digest;"
+    "from bayesbandit.inference.pymc_model.template import template;"
+    "print(digest(template(bb.load_model(sys.argv[1]), 2, None)))"
+)
+
+
+@pytest.mark.parametrize("seeds", slow_but([""], ["", "12"]))
+def test_the_functions_of_a_file_count(seeds, tmp_path):
+    """Also of classes that speak of themselves, and the same in every process."""
+    found = []
+    for i, sigma in enumerate(("1.0", "1.0", "2.0")):
+        file = tmp_path / f"{i}" / "custom.py"
+        file.parent.mkdir()
+        file.write_text(FILE.format(sigma=sigma))
+        found.append(digest(template(bb.load_model(file), 2, None)))
+    assert None not in found
+    assert found[2] != found[1]
+    run = [sys.executable, "-c", ASK, str(tmp_path / "0" / "custom.py")]
+    there = [
+        subprocess.run(
+            run, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONHASHSEED": s}
+        ).stdout.strip()
+        for s in seeds
+    ]
+    assert there == [found[0]] * len(seeds)
+
+
+def test_what_cannot_be_seen_has_no_digest():
+    hidden = iter([1.0, 2.0])
+
+    def custom(x, reward, theta):
+        mu = x @ theta
+        pm.CustomDist(
+            "r", mu, logp=lambda v, m: normal(v, m) * (hidden is not None), observed=reward
+        )
+        return mu
+
+    assert of(custom) is None
+
+
+@pytest.mark.parametrize("bound", [1.0, 5.0])
+def test_transforms_count(bound):
+    def inside(limit):
+        def declare(x, reward, theta):
+            t = pm.Normal("t", 0, 1, transform=Interval(-limit, limit))
+            pm.Normal("r", x @ theta + t, 1, observed=reward)
+            return x @ theta
+
+        return declare
+
+    assert (of(inside(bound)) == of(inside(1.0))) == (bound == 1.0)
+
+
+@pytest.mark.slow
+def test_rows_do_not_count_and_shapes_do():
+    model = bb.reward_model(theta=NORMAL)(scaled(lambda: 1.0))
+    few, many = (np.random.default_rng(n).normal(size=(n, 3)) for n in (5, 50))
+    assert digest(model.build(few, few[:, 0])) == digest(model.build(many, many[:, 0]))
+    assert of(scaled(lambda: 1.0), d=3) != of(scaled(lambda: 1.0), d=4)
+
+    def sized(x, reward, theta):
+        e = pm.Normal("e", 0, 1, shape=x.shape[0])
+        pm.Normal("r", x @ theta + e, 1, observed=reward)
+        return x @ theta
+
+    by_rows = bb.reward_model(theta=NORMAL)(sized)
+    for rows in (many, few):  # a plan for 50 values of e is none for 5
+        assert bb.fit(by_rows, rows, rows[:, 0]).coefficients["e"][0].shape == (len(rows),)
+    with pytest.raises(ValueError, match="'e' has as many values as the rows make it"):
+        bb.Bandit(2, by_rows, bb.Thompson(), n_features=3)
+
+
+@pytest.mark.slow
+def test_the_same_in_another_process():
+    code = (
+        "import bayesbandit as bb; from bayesbandit.inference.pymc_model.digest import digest;"
+        "from bayesbandit.inference.pymc_model.template import template;"
+        "print(*[digest(template(bb.load_model(n), 3, None)) for n in ('logistic', 'horseshoe')])"
+    )
+    here = [digest(template(bb.load_model(name), 3, None)) for name in ("logistic", "horseshoe")]
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert None not in here
+    assert there.stdout.split() == here
+
+
+@pytest.mark.slow
+def test_a_declaration_that_reads_its_rows_is_fitted_on_them_and_plays_no_bandit():
+    def standardised(x, reward, theta):
+        mu = (x - x.get_value().mean(axis=0)) @ theta
+        pm.Normal("r", mu, reward.std().eval(), observed=reward)
+        return mu
+
+    model = bb.reward_model(theta=NORMAL)(standardised)
+    rng = np.random.default_rng(0)
+    x = 5.0 + rng.normal(size=(30, 2))
+    reward = 3.0 * rng.normal(size=30)
+    z, s2 = x - x.mean(axis=0), reward.var()
+    right = np.linalg.solve(z.T @ z + s2 * np.eye(2), z.T @ reward)
+    np.testing.assert_allclose(bb.fit(model, x, reward).coefficients["theta"][0], right, rtol=1e-9)
+    with pytest.raises(ValueError, match="reads its rows while it is built"):
+        bb.Bandit(2, model, bb.Thompson(), n_features=2)

@@ -1,0 +1,312 @@
+"""Laws of the exact Gaussian engine, on many ways of declaring a linear-Gaussian model."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.stats import multivariate_normal
+
+from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.exact import gaussian as exact
+from bayesbandit.inference.exact.gaussian import ExactGaussian
+from tests.cases import few, slow_but
+from tests.inference.declared import built, constant, log_densities, rows
+from tests.inference.linear import (
+    IN_BATCH,
+    INDEPENDENT,
+    SIGMA,
+    STREAMED,
+    D,
+    K,
+    N,
+    arms,
+    arms_share_a_mean,
+    autoregression,
+    averaged,
+    centred_contexts,
+    centred_elsewhere,
+    custom_by_draws,
+    data_of,
+    einsum,
+    features,
+    improper,
+    intercept,
+    joined,
+    joint_noise,
+    logarithms,
+    mv_chol,
+    mv_cov,
+    mv_tau,
+    named_dimensions,
+    no_weights,
+    noise_by_context,
+    power_two,
+    precision_form,
+    random_walk,
+    ridge,
+    scaled_features,
+    stacked_scalars,
+    tensordot,
+    two_likelihoods,
+    weights_by_custom,
+    weights_by_potential,
+    zellner,
+)
+
+QUICK = (  # unlike each other
+    *(ridge, intercept, scaled_features, mv_cov, weights_by_potential, two_likelihoods),
+    *(improper, logarithms, arms, joint_noise),
+)
+_matched: dict = {}
+
+
+def each(declarations):
+    return pytest.mark.parametrize(
+        "declare", slow_but(QUICK, declarations), ids=lambda f: f.__name__
+    )
+
+
+streamed = each(STREAMED)
+
+
+def matched(declare) -> tuple[ExactGaussian, dict, pm.Model]:
+    """The engine of a declaration, its data and its model, each made once."""
+    if declare not in _matched:
+        data = data_of(declare)
+        model = built(declare, data)
+        engine = exact.match(model)
+        assert isinstance(engine, ExactGaussian), str(engine)
+        _matched[declare] = engine, data, model
+    return _matched[declare]
+
+
+def part(data, index):
+    return {role: values[index] for role, values in data.items()}
+
+
+@few("[logarithms]")
+@each(STREAMED + IN_BATCH)
+def test_closed_form_minus_log_density_is_constant(declare):
+    engine, data, model = matched(declare)
+    posterior = engine.posterior(**data)
+    rng = np.random.default_rng(1)
+    theta = posterior.mean + 3 * (posterior.draw(8, rng) - posterior.mean)
+    points = [{k: v[i] for k, v in engine.split(theta).items()} for i in range(len(theta))]
+    logp = log_densities(model, points)
+    gap = theta - posterior.mean
+    closed = -0.5 * np.einsum("si,ij,sj->s", gap, posterior.precision, gap)
+    assert constant(logp - closed, logp)
+    normal = multivariate_normal(posterior.mean, posterior.covariance, allow_singular=True)
+    assert np.allclose(logp - normal.logpdf(theta), posterior.log_evidence, rtol=1e-7, atol=1e-7)
+
+
+@few("[ridge]")
+@streamed
+def test_streaming_is_batch_in_any_order(declare):
+    engine, data, _ = matched(declare)
+    assert not engine.form.not_additive
+    batch, natural = engine.posterior(**data), engine.prior()
+    for i in np.random.default_rng(2).permutation(N):
+        natural = natural + engine.likelihood(**part(data, [i]))
+    one_by_one = engine.distribution(natural)
+    scale = np.abs(batch.precision).max()
+    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10 * scale)
+    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
+    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-10)
+    none = engine.likelihood(**part(data, slice(0, 0)))
+    assert not none.precision.any()
+    assert not none.shift.any()
+
+
+@few("[centred_contexts-the mean reward of a row depends on other rows]")
+@pytest.mark.parametrize(
+    ("declare", "words"),
+    [
+        (joint_noise, "the likelihood of rows together is not the product of theirs apart"),
+        (centred_contexts, "the mean reward of a row depends on other rows"),
+        *(
+            pytest.param(
+                declare,
+                "the likelihood of rows together is not the product of theirs apart",
+                marks=pytest.mark.slow,
+            )
+            for declare in (averaged, zellner)
+        ),
+    ],
+)
+def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
+    engine, _, _ = matched(declare)
+    assert engine.form.not_additive
+    assert engine.form.not_additive.startswith(words)
+
+
+@few("[ridge]")
+@each(INDEPENDENT)
+def test_posterior_is_the_textbooks(declare):
+    engine, data, _ = matched(declare)
+    if declare is intercept:
+        assert engine.names == ("theta", "alpha")
+    m, S, columns = features(declare)
+    Z = columns(data["x"], data.get("arm"))
+    w = np.ones(N) if declare is no_weights else data["weight"]
+    gain = S @ Z.T @ np.linalg.inv(Z @ S @ Z.T + np.diag(SIGMA**2 / w))
+    posterior = engine.posterior(**data)
+    assert np.allclose(posterior.mean, m + gain @ (data["reward"] - Z @ m), atol=1e-10)
+    assert np.allclose(posterior.covariance, S - gain @ Z @ S, atol=1e-10)
+    evidence = multivariate_normal(Z @ m, Z @ S @ Z.T + np.diag(SIGMA**2 / w))
+    assert np.isclose(posterior.log_evidence, evidence.logpdf(data["reward"]))
+
+
+@streamed
+def test_the_linear_map_predicts_the_mean_reward(declare):
+    engine, _, _ = matched(declare)
+    x, rng = np.exp(rows(seed=5, n=6, d=D)["x"]), np.random.default_rng(3)
+    theta = rng.normal(size=(2, engine.dim))
+    if declare is logarithms:
+        assert not engine.affine
+        with pytest.raises(NotThisEngine, match="'mean_reward': non-polynomial function exp"):
+            engine.linear_map(x)
+        means = engine.mean_reward(theta, x)
+        assert np.allclose(means, np.exp(theta @ np.log(x).T + SIGMA**2 / 2))
+        return
+    A, b = engine.linear_map(x)
+    assert np.allclose(engine.mean_reward(theta, x), np.einsum("n...d,sd->sn...", A, theta) + b)
+    if engine.n_arms:
+        assert A.shape == (6, K, engine.dim)
+        arm = np.array([0, 3, 2, 1, 0, 0])
+        one, offset_ = engine.linear_map(x, arm)
+        assert np.array_equal(one, A[np.arange(6), arm])
+        assert np.array_equal(offset_, b[np.arange(6), arm])
+    else:
+        assert A.shape == (6, engine.dim)
+    if declare in INDEPENDENT and not engine.n_arms:
+        assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
+
+
+@streamed
+def test_rows_say_what_the_gradients_say(declare):
+    engine, data, _ = matched(declare)
+    by_gradient = engine.quadratic.natural(engine.data(**data))[1]
+    if declare is logarithms:  # whose mean reward is not affine
+        assert not engine.row_wise
+        return
+    together = engine.rows(**data).natural()
+    assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
+    assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
+    assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
+
+
+IDENTITY = (
+    *(ridge, no_weights, precision_form, centred_elsewhere, mv_cov, mv_chol, mv_tau),
+    *(random_walk, autoregression, stacked_scalars, joined, tensordot, einsum, power_two),
+    *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
+    *(noise_by_context, named_dimensions),
+)
+PENALTY = {ridge: SIGMA**2 / 4, precision_form: SIGMA**2 * 4, no_weights: SIGMA**2}
+NO_PENALTY = (centred_elsewhere, mv_cov, random_walk, stacked_scalars, noise_by_context)
+
+
+@streamed
+def test_what_the_compiled_kernel_can_take_is_recognised(declare):
+    engine, _, _ = matched(declare)
+    if declare in (logarithms, noise_by_context):
+        assert engine.noise is None
+    else:
+        assert np.isclose(engine.noise, SIGMA**2)
+    assert engine.identity_map == (declare in IDENTITY)
+    if declare in PENALTY:
+        assert np.isclose(engine.ridge, PENALTY[declare])
+    if declare in NO_PENALTY:
+        assert engine.ridge is None
+
+
+@pytest.mark.slow
+def test_features_are_read_off():
+    C, a = matched(scaled_features)[0].form.features
+    assert np.allclose(C, np.diag([1, 10, 0.1]))
+    assert not a.any()
+    C, a = matched(intercept)[0].form.features
+    assert np.array_equal(C, np.eye(D, D + 1))
+    assert np.array_equal(a, [0, 0, 0, 1])
+    for declare in (intercept, arms):
+        engine, x = matched(declare)[0], np.random.default_rng(0).normal(size=(4, D))
+        A, b = engine.linear_map(x)
+        k = None if engine.n_arms is None else np.repeat(np.arange(K), 4)
+        slow, c = engine.quadratic.linear_map(
+            engine.data(x if k is None else np.tile(x, (K, 1)), arm=k)
+        )
+        if k is not None:
+            slow = slow.reshape(K, 4, -1).transpose(1, 0, 2)
+        np.testing.assert_allclose(A, slow, atol=1e-12)
+        assert not b.any()
+        assert not c.any()
+
+
+def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
+    data = data_of(ridge)
+    model = built(ridge, data)
+    engine = exact.match(model)
+    before = engine.posterior(**data)
+    with model:
+        pm.set_data({"x": np.zeros((2, D)), "observed_reward": np.ones(2), "weight": np.ones(2)})
+    after = engine.posterior(**data)
+    assert np.array_equal(before.mean, after.mean)
+    assert len(model["x"].get_value()) == 2
+
+
+def test_copies_and_pickles_agree():
+    engine, data, _ = matched(arms)
+    mean = engine.posterior(**data).mean
+    for other in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
+        assert np.array_equal(other.posterior(**data).mean, mean)
+
+
+def test_threads_agree():
+    engine, data, _ = matched(arms_share_a_mean)
+    batches = [part(data, slice(i, i + 5)) for i in range(N - 5)] * 4
+    alone = [engine.likelihood(**batch) for batch in batches]
+    with ThreadPoolExecutor(8) as pool:
+        at_once = list(pool.map(lambda batch: engine.likelihood(**batch), batches))
+    for a, b in zip(alone, at_once, strict=True):
+        assert np.array_equal(a.precision, b.precision)
+        assert np.array_equal(a.shift, b.shift)
+
+
+def test_large_rewards_do_not_swamp_small_features():
+    engine, data, _ = matched(joint_noise)  # which takes the way of the gradients
+    large = data | {"reward": 1e8 + data["reward"], "x": 1e-3 * data["x"]}
+    precision = engine.likelihood(**large).precision
+    noise = np.linalg.inv(0.3 + np.diag(SIGMA**2 / data["weight"]))
+    assert np.allclose(precision, large["x"].T @ noise @ large["x"], rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_draws_have_the_posteriors_moments():
+    engine, data, _ = matched(mv_cov)
+    posterior = engine.posterior(**data)
+    theta = posterior.draw(20_000, np.random.default_rng(4))
+    sd = np.sqrt(np.diag(posterior.covariance))
+    assert np.abs((theta.mean(axis=0) - posterior.mean) / sd).max() < 4 / np.sqrt(20_000)
+    assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.05 * (sd**2).max())
+
+
+def test_an_improper_prior_needs_rows():
+    engine, data, _ = matched(improper)
+    with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper.*singular"):
+        engine.posterior(**part(data, slice(0, 2)))
+    refusal = exact.match(built(improper, part(data, slice(0, 2))))
+    assert isinstance(refusal, Refusal)
+    assert "improper" in refusal.reason
+    assert isinstance(exact.match(built(improper, part(data, slice(0, 0)))), ExactGaussian)
+
+
+def test_the_door():
+    engine, data, _ = matched(arms)
+    with pytest.raises(ValueError, match="depends on the arm"):
+        engine.likelihood(data["x"], data["reward"])
+    nan = data | {"reward": np.full(N, np.nan)}
+    with pytest.raises(ValueError, match="must be finite"):
+        engine.posterior(**nan)

@@ -1,0 +1,365 @@
+"""The compiled generic sweep samples what is declared, on the rows at hand, or is refused.
+
+Rows are unlike any template: integers, repeated ones, weights over orders of magnitude.
+"""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.declaring.priors import Prior
+from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.gibbs.generic import problem
+from bayesbandit.inference.gibbs.sampler import Gibbs, match
+from bayesbandit.model import reward_model
+from tests.cases import few, quick_but, slow_but
+from tests.inference.declared import log_densities
+
+EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
+LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
+IG, HALF = Prior("InverseGamma", alpha=2, beta=2), Prior("HalfNormal", sigma=1)
+FINITE = pm.distributions.transforms.Interval(lower=0.2, upper=5.0)
+
+
+def declared(sd, theta=EACH, s=HALF, observed=None):
+    """Rewards N(x'θ, sd(s, x, weight, n)), of which `observed` is seen."""
+
+    @reward_model(theta=theta, s=s)
+    def model(x, reward, weight, theta, s):
+        mu = x @ theta
+        seen = reward if observed is None else observed(reward)
+        n = reward.shape[0].astype("float64")
+        pm.Normal("r", mu, sd(s, x, weight, n), observed=seen)
+        return mu
+
+    return model
+
+
+def potential(f, s=IG):
+    """A potential f(s, r − μ) beside N(μ, s)."""
+
+    @reward_model(theta=EACH, s=s)
+    def model(x, reward, weight, theta, s):
+        mu = x @ theta
+        pm.Normal("r", mu, pt.sqrt(s), observed=reward)
+        pm.Potential("p", f(s, reward - mu))
+        return mu
+
+    return model
+
+
+@reward_model(theta=EACH, s=Prior("HalfNormal", sigma=1, dims="arm"))
+def by_arm(x, reward, arm, theta, s):
+    mu = x @ theta
+    pm.Normal("r", mu, s[arm], observed=reward)
+    return mu
+
+
+@reward_model(mu0=EACH, tau=HALF, sigma=HALF)
+def hierarchy(x, reward, arm, mu0, tau, sigma):
+    theta = pm.Normal("theta", mu0, tau, dims=("arm", "feature"))
+    mu = (x * theta[arm]).sum(axis=-1)
+    pm.Normal("r", mu, sigma, observed=reward)
+    return mu
+
+
+@reward_model(theta=EACH, tau=HALF, sigma=HALF)
+def users(x, reward, theta, tau, sigma):
+    u = pm.Normal("u", 0, tau, shape=4)
+    mu = x @ theta + u[pt.abs(x[:, 0]).astype("int64") % 4]
+    pm.Normal("r", mu, sigma, observed=reward)
+    return mu
+
+
+@reward_model(theta=EACH, a=HALF, b=Prior("LogNormal", mu=0, sigma=0.5))
+def product(x, reward, theta, a, b):
+    mu = x @ theta
+    pm.Normal("r", mu, a * b, observed=reward)
+    return mu
+
+
+@reward_model(sigma=HALF)
+def correlated(x, reward, sigma):
+    C = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]])
+    theta = pm.MvNormal("theta", np.ones(3), chol=pt.constant(np.linalg.cholesky(C)), shape=3)
+    mu = x @ theta
+    pm.Normal("r", mu, sigma, observed=reward)
+    return mu
+
+
+@reward_model(tau2=Prior("InverseGamma", alpha=2, beta=2, dims="feature"))
+def walled(x, reward, tau2):
+    theta = pm.Normal("theta", 0, pt.sqrt(tau2), dims="feature")
+    pm.Potential("b", pt.switch(tau2 > 2, -np.inf, 0).sum())
+    pm.Normal("r", x @ theta, 1, observed=reward)
+    return x @ theta
+
+
+@reward_model(theta=EACH)
+def truncated(x, reward, theta):
+    s = pm.Normal("s", 1, 1, transform=FINITE)
+    pm.Normal("r", x @ theta, s, observed=reward)
+    return x @ theta
+
+
+SWEPT = {
+    "switch on x": declared(lambda s, x, w, n: pt.switch(x[:, 2] > 100, 16 * s, s)),
+    "weights with a power": declared(lambda s, x, w, n: s / w**1.5),
+    "scale by row number": declared(lambda s, x, w, n: s * pt.sqrt(1 + pt.arange(x.shape[0]))),
+    "scale by n": declared(lambda s, x, w, n: s * pt.sqrt(n / 10)),
+    "tempering": declared(lambda s, x, w, n: s * pt.sqrt(pt.maximum(1, n / 20))),
+    "scale by x": declared(lambda s, x, w, n: s * pt.exp(0.1 * x[:, 1])),
+    "mean weight": declared(lambda s, x, w, n: s * pt.sqrt(w.mean() / w)),
+    "scale by group of x": declared(
+        lambda s, x, w, n: s[pt.argmax(x, axis=1)],
+        s=Prior("HalfNormal", sigma=1, dims="feature"),
+    ),
+    "clipped": declared(lambda s, x, w, n: s, observed=lambda r: pt.clip(r, -5, 5)),
+    "bounded far from 1": declared(lambda s, x, w, n: s, s=Prior("Uniform", lower=30, upper=50)),
+    "lag": potential(lambda s, e: -0.2 * ((e[7:] - e[:-7]) ** 2).sum() / s),
+    "a wall": potential(lambda s, e: pt.switch(s < 5, 0.0, -np.inf)),
+    "two walls": potential(lambda s, e: pt.switch((s > 1) & (s < 5), 0.0, -np.inf)),
+    "powers": potential(lambda s, e: -(s**3) - 1 / s**1.5 + pt.log(s) - pt.log(s) ** 2),
+    "sum of all": potential(lambda s, e: -(e.sum() ** 2) / s),
+    "by arm": by_arm,
+    "hierarchy": hierarchy,
+    "users": users,
+    "product of scales": product,
+    "correlated prior": correlated,
+    "walls for each": walled,
+    "truncated by its transform": truncated,
+}
+REFUSED = {
+    "sum of variances": (declared(lambda s, x, w, n: pt.sqrt(s**2 + 1)), "power 0.5 of a sum"),
+    "a fault and more": (declared(lambda s, x, w, n: abs(s - 1) + 1), "function abs"),
+    "rounded": (declared(lambda s, x, w, n: pt.round(s) + 0.5), "function round"),
+    "clipped scale": (declared(lambda s, x, w, n: pt.clip(s, 0.5, 2)), "function clip"),
+    "soft wall": (potential(lambda s, e: -pt.maximum(s - 5, 0)), "function maximum"),
+    "kink": (potential(lambda s, e: pt.switch(s > 2, -s, 0.0)), "branch"),
+    "scale of a residual": (potential(lambda s, e: -abs(e).sum() / s), "abs"),
+    "quartic": (potential(lambda s, e: -(e**4).sum()), "power 4"),
+    "product of logarithms": (
+        potential(lambda s, e: pt.log(s) * s), "product of a logarithm and something else",
+    ),
+}  # fmt: skip
+
+
+def rows(model, seed=0, n=40, scale=1.0):
+    """Integer contexts, many of them twice, and weights from .01 to 100."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-3, 4, size=(n // 2, 3)).astype(float)
+    x = np.concatenate([x, x])
+    x[::7, 2] = 101.0
+    data = {"x": x, "reward": scale * (x[:, 0] - x[:, 1] + 8 * rng.normal(size=len(x)))}
+    if model.takes_weight:
+        data["weight"] = 10.0 ** rng.uniform(-2, 2, len(x))
+    return data | ({"arm": rng.integers(0, 3, len(x))} if model.takes_arm else {})
+
+
+def matched(model, data) -> Gibbs:
+    found = match(model.build(**data))
+    assert isinstance(found, Gibbs), found
+    return found
+
+
+QUICK = ("mean weight", "lag", "two walls", "by arm", "hierarchy", "truncated by its transform")
+
+
+@few("[by arm]")
+@pytest.mark.parametrize("name", slow_but(QUICK, SWEPT))
+def test_the_sweep_has_the_log_density_of_the_declaration(name):
+    """PyMC's own less ours is constant, on rows that the engine was not made with; and where it is
+    −∞ the sweep does not go."""
+    model = SWEPT[name]
+    found, data = matched(model, rows(model)), rows(model, seed=1, n=26)
+    whole, rng = problem(found.reading, found.data(**data)), np.random.default_rng(2)
+    built = pm.model.transform.conditioning.remove_value_transforms(model.build(**data))
+    gaps, points = [], []
+    for _ in range(6):
+        theta, u = 3 * rng.normal(size=whole.layout.dim), rng.normal(size=whole.size)
+        u = whole.inside(u)
+        points.append(whole.named(theta, u))
+        gaps.append(whole.layout.log_density(theta, u))
+    draws = found.sample(data, 50, 1, seed=3).values
+    points += [{k: v[0, i] for k, v in draws.items()} for i in range(0, 50, 10)]
+    said = log_densities(built, points)
+    assert np.isfinite(said).all()
+    assert np.ptp(said[:6] - gaps) < 1e-9 * max(1.0, np.abs(said[:6]).max())
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_leaves_the_algebra_is_refused(name):
+    model, words = REFUSED[name]
+    refusal = match(model.build(**rows(model)))
+    assert isinstance(refusal, Refusal)
+    assert words in refusal.reason
+
+
+@reward_model(theta=EACH, s=IG)
+def lagged(x, reward, theta, s):
+    mu = 3 + x @ theta + 0.8 * pt.concatenate([pt.zeros(1), reward[:-1]])
+    pm.StudentT("r", 4, mu, sigma=pt.sqrt(s), observed=reward)
+    return mu
+
+
+@reward_model(theta=EACH, s=IG)
+def weighed(x, reward, weight, theta, s):
+    mu = x @ theta + weight
+    pm.StudentT("r", 4, mu, sigma=pt.sqrt(s), observed=reward)
+    return mu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [lagged, weighed])
+def test_means_of_rewards_or_weights_are_refused(model):
+    assert "depends on the rewards or their weights" in str(match(model.build(**rows(model))))
+
+
+@pytest.mark.slow
+def test_clipped_rewards_are_those_clipped_beforehand():
+    """A Laplace prior, which a kernel of its own would take for scalar noise."""
+    plain = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG)
+    clipped = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG, lambda r: pt.clip(r, -5, 5))
+    data = rows(plain)
+    found = matched(clipped, data)
+    assert found.kernel is None
+    other = matched(plain, data)
+    assert other.kernel is not None
+    before = data | {"reward": np.clip(data["reward"], -5, 5)}
+    a = found.sample(data, 50, 1, seed=1).values
+    b = other.sample(before, 50, 1, seed=1, generic=True).values
+    np.testing.assert_allclose(a["s"], b["s"], rtol=1e-9)
+
+
+@few("[a wall]")
+@pytest.mark.parametrize("name", ["a wall", "two walls", "walls for each"])
+def test_no_draw_is_beyond_a_wall(name):
+    model = SWEPT[name]
+    draws = matched(model, rows(model)).sample(rows(model), 500, 2, seed=1).values
+    values = draws["tau2" if model is walled else "s"]
+    assert values.max() <= (2 if model is walled else 5)
+    assert values.min() >= (1 if name == "two walls" else 0)
+
+
+@pytest.fixture(scope="module")
+def of_size_one():
+    """Draws of θ (chain, draw, d) for rewards of size one."""
+    model = bb.load_model("student_t").with_priors(sigma2=IG)
+    data = rows(model)
+    return matched(model, data).sample(data, 4000, 2, seed=2).values["theta"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", quick_but([1.0, 1e5], [1e-6, 1.0, 1e5, 1e10]))
+@few("10000000000")
+def test_rewards_of_any_size(scale, of_size_one):
+    """With priors as large, all scales with the rewards."""
+    student = bb.load_model("student_t").with_priors(
+        theta=Prior("Normal", mu=0, sigma=scale, dims="feature"),
+        sigma2=Prior("InverseGamma", alpha=2, beta=2 * scale**2),
+    )
+    data = rows(student)
+    large = data | {"reward": scale * data["reward"]}
+    means = matched(student, data).sample(large, 4000, 2, seed=1).values["theta"].mean(axis=(0, 1))
+    off = np.abs(means / scale - of_size_one.mean(axis=(0, 1)))
+    assert np.all(off < 0.15 * of_size_one.std(axis=(0, 1)))
+
+
+def test_large_rewards_under_small_priors_are_sampled():
+    """They were called improper."""
+    model = bb.load_model("student_t")
+    data = rows(model, scale=1e10)
+    draws = matched(model, data).sample(data, 200, 1, seed=1).values
+    assert np.isfinite(draws["theta"]).all()
+    assert draws["sigma2"].mean() > 1e18
+
+
+@pytest.mark.slow
+def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
+    """By 10¹¹ sds: a common stretch of coefficients and their scale saw rounding alone."""
+
+    @reward_model(tau=HALF)
+    def far(x, reward, tau):
+        theta = pm.Normal("theta", 0, tau, dims="feature")
+        mu = x[:, :1] @ theta[:1] - 0.5 * x[:, 0] ** 2
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    x = 1e6 * np.random.default_rng(0).normal(size=(40, 2))
+    posterior = bb.fit(far, x, np.zeros(40), seed=0)
+    assert posterior.engine == "gibbs"
+    mean, covariance = posterior.coefficients["theta"]
+    a, b = x[:, 0] @ x[:, 0], x[:, 0] @ (0.5 * x[:, 0] ** 2)
+    assert abs(mean[0] - b / a) < 0.1 / np.sqrt(a)
+    assert abs(covariance[0, 0] * a - 1) < 0.2
+
+
+@few("[0]")
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_chain_begins_where_the_density_is(before):
+    """Rewards ask for θ of 10³ prior sds; under heavy tails they are outliers, however few they
+    are. Also where a chain goes on with rows that are new."""
+
+    @reward_model(theta=EACH)
+    def narrow(x, reward, theta):
+        mu = x @ theta
+        pm.StudentT("r", nu=4, mu=mu, sigma=1.0, observed=reward)
+        return mu
+
+    rng = np.random.default_rng(0)
+    x = 1e3 * rng.normal(size=(7, 2))
+    data = {"x": x, "reward": x @ [1e3, -1e3], "weight": np.ones(7)}
+    method, start = matched(narrow, data), None
+    if before:
+        start = method.sample({k: v[:before] for k, v in data.items()}, 50, 1, seed=1).state
+    draws = method.sample(data, 400, 1, seed=2, start=start).values["theta"]
+    assert np.abs(draws).max() < 6
+
+
+def test_a_state_of_other_rows_and_the_same_seed():
+    model = hierarchy
+    data, more = rows(model), rows(model, seed=1, n=60)
+    found = matched(model, data)
+    first = found.sample(data, 10, 2, seed=1)
+    runs = [found.sample(more, 10, 2, seed=2, start=first.state).values for _ in range(2)]
+    np.testing.assert_array_equal(runs[0]["tau"], runs[1]["tau"])
+
+
+def test_an_improper_block_is_named():
+    flat = declared(lambda s, x, w, n: s, theta=Prior("Flat", dims="feature"))
+    found = matched(flat, rows(flat))
+    few = {k: v[:2] for k, v in rows(flat).items()}
+    with pytest.raises(NotThisEngine, match="'theta' ~ Flat: improper"):
+        found.sample(few, 10, 1)
+
+
+def test_the_identity_is_tested_on_the_rows():
+    """A layout that says something else is found out."""
+    model = SWEPT["by arm"]
+    data = rows(model)
+    found = matched(model, data)
+    whole = problem(found.reading, found.data(**data))
+    state = found.start(found.data(**data), np.random.default_rng(0))
+    whole.check(state, np.random.default_rng(1))
+    whole.layout.terms.linear[0] += 1e-3
+    with pytest.raises(NotThisEngine, match="differs from the sampler's on these rows"):
+        whole.check(state, np.random.default_rng(1))
+
+
+@pytest.mark.slow
+def test_a_variable_by_row_before_others_leaves_them_in_their_places():
+    """What was known of σ's prior was taken for that of the variable which then had its place."""
+
+    @reward_model(theta=EACH, q=Prior("Gamma", alpha=2, beta=2, dims="row"), s=HALF)
+    def model(x, reward, theta, q, s):
+        mu = x @ theta
+        pm.Normal("r", mu, s / pt.sqrt(q), observed=reward)
+        return mu
+
+    found = matched(model, rows(model, n=30))
+    for n in (12, 30, 45):
+        data = found.data(**rows(model, n=n))
+        state = found.start(data, np.random.default_rng(0))
+        problem(found.reading, data).check(state, np.random.default_rng(1))

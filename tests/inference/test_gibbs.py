@@ -1,0 +1,492 @@
+"""The Gibbs engine: what it covers, what it refuses, and that it draws from the posterior."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from sklearn.datasets import load_diabetes
+
+from bayesbandit.declaring.priors import Prior
+from bayesbandit.inference.base import Refusal
+from bayesbandit.inference.exact import gaussian as exact
+from bayesbandit.inference.exact import normal_inverse_gamma
+from bayesbandit.inference.gibbs.generic import problem
+from bayesbandit.inference.gibbs.sampler import Gibbs, match
+from bayesbandit.kernels.algebra.cholesky import padded
+from bayesbandit.model import RewardModel, reward_model
+from tests.cases import few, slow_but
+from tests.inference.declared import log_densities, rows
+
+IG = Prior("InverseGamma", alpha=2, beta=2)
+EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
+
+
+def half_cauchy2(dims=None):
+    """A squared half-Cauchy variable, as Makalic and Schmidt mix it."""
+    return Prior(
+        "InverseGamma", alpha=0.5, beta=Prior("Gamma", alpha=0.5, beta=1, dims=dims), dims=dims
+    )
+
+
+@reward_model(theta=EACH, sigma2=IG)
+def plain(x, reward, weight, theta, sigma2):
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(theta=EACH, sigma=Prior("HalfNormal", sigma=1))
+def deviation(x, reward, weight, theta, sigma):
+    mu = x @ theta
+    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, lam=2.0)
+def ridge(x, reward, weight, sigma2, lam):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(lambda2=2.0, sigma2=IG)
+def park_casella(x, reward, weight, lambda2, sigma2):
+    tau2 = pm.Exponential("tau2", lambda2 / 2, dims="feature")
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(lam=Prior("Gamma", alpha=2, beta=1), sigma2=IG)
+def scaled_laplace(x, reward, weight, lam, sigma2):
+    theta = pm.Laplace("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, tau2=half_cauchy2(), lambda2=half_cauchy2("feature"))
+def horseshoe(x, reward, weight, sigma2, tau2, lambda2):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2 * lambda2), dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, nu=4.0)
+def student(x, reward, weight, sigma2, nu):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = x @ theta
+    sigma = pm.math.sqrt(sigma2 / weight)
+    pm.StudentT("reward", nu, mu, sigma=sigma, observed=reward, dims="row")
+    return mu
+
+
+@reward_model(sigma2=IG, q=Prior("Gamma", alpha=2, beta=2, dims="row"))
+def student_mixture(x, reward, weight, sigma2, q):
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / (q * weight)), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(mu0=EACH, tau2=IG, sigma2=IG)
+def hierarchical(x, reward, weight, arm, mu0, tau2, sigma2):
+    theta = pm.Normal("theta", mu0, pm.math.sqrt(tau2), dims=("arm", "feature"))
+    mu = (x * theta[arm]).sum(axis=-1)
+    pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
+    return mu
+
+
+@reward_model(theta=EACH)
+def logistic(x, reward, theta):
+    mu = pm.math.sigmoid(x @ theta)
+    pm.Bernoulli("reward", mu, observed=reward)
+    return mu
+
+
+def normal(sigma):
+    """Coefficients about 0, of this scale."""
+    return Prior("Normal", mu=0, sigma=sigma, dims="feature")
+
+
+LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
+KERNEL = {
+    "known noise": plain.with_priors(sigma2=1.0),
+    "noise apart": plain,
+    "ridge": ridge,
+    "laplace": plain.with_priors(theta=LAPLACE),
+    "laplace, known noise": plain.with_priors(theta=LAPLACE, sigma2=0.7),
+    "laplace, learnt scale": plain.with_priors(
+        theta=Prior("Laplace", mu=0, b=Prior("HalfCauchy", beta=1), dims="feature")
+    ),
+    "scaled laplace": scaled_laplace.with_priors(lam=2.0),
+    "park casella": park_casella,
+    "park casella, gamma": park_casella.with_priors(lambda2=Prior("Gamma", alpha=2, beta=1.8)),
+    "horseshoe": horseshoe,
+    "horseshoe, half-Cauchy": plain.with_priors(
+        theta=Prior(
+            "Normal",
+            mu=0,
+            sigma=Prior("HalfCauchy", beta=0.7, dims="feature"),
+            dims="feature",
+        )
+    ),
+}
+SWEPT = {
+    "half-normal": deviation,
+    "half-Cauchy": deviation.with_priors(sigma=Prior("HalfCauchy", beta=1)),
+    "half-Student": deviation.with_priors(sigma=Prior("HalfStudentT", nu=4, sigma=1)),
+    "student": student,
+    "student mixture": student_mixture,
+    "student prior": plain.with_priors(
+        theta=Prior("StudentT", nu=4, mu=0, sigma=1, dims="feature")
+    ),
+    "precision": plain.with_priors(sigma2=Prior("Gamma", alpha=2, beta=2)),
+    "half-normal scale": plain.with_priors(sigma2=1.0, theta=normal(Prior("HalfNormal", sigma=1))),
+    "half-normal scales": plain.with_priors(
+        theta=normal(Prior("HalfNormal", sigma=1, dims="feature"))
+    ),
+    "laplace, half-normal scale": plain.with_priors(
+        theta=Prior("Laplace", mu=0, b=Prior("HalfNormal", sigma=1), dims="feature")
+    ),
+    "half-Cauchy of half-Cauchy": deviation.with_priors(
+        theta=normal(Prior("HalfCauchy", beta=Prior("HalfCauchy", beta=1), dims="feature"))
+    ),
+    "log-normal": plain.with_priors(sigma2=Prior("LogNormal", mu=0, sigma=1)),
+    "half-Cauchy variance": plain.with_priors(sigma2=Prior("HalfCauchy", beta=1)),
+    "half-normal variance": plain.with_priors(sigma2=Prior("HalfNormal", sigma=1)),
+    "bounded variance": plain.with_priors(sigma2=Prior("Uniform", lower=0.5, upper=2)),
+    **{
+        f"{name} sd": deviation.with_priors(sigma=Prior(name, **settings))
+        for name, settings in {
+            "Exponential": {"lam": 1}, "Gamma": {"alpha": 2, "beta": 1},
+            "InverseGamma": {"alpha": 2, "beta": 1}, "LogNormal": {"mu": 0, "sigma": 1},
+            "Uniform": {"lower": 0, "upper": 2}, "TruncatedNormal": {"mu": 1, "lower": 0},
+        }.items()
+    },
+}  # fmt: skip
+
+
+def engine(model: RewardModel, data) -> Gibbs:
+    """The model's engine, which it must have."""
+    found = match(model.build(**data))
+    assert isinstance(found, Gibbs), found
+    return found
+
+
+def agree(a, b, sd, error, times=5.0):
+    """Means within some standard errors, given the posterior's sds and the relative error."""
+    assert np.all(np.abs(a - b) <= times * error * sd + 1e-12), (a, b, sd)
+
+
+def batch_error(values):
+    """The standard error of the mean of (chain, draw, …), from batch means."""
+    c, n = values.shape[:2]
+    means = values[:, : n // 20 * 20].reshape(c * 20, -1, *values.shape[2:]).mean(axis=1)
+    return means.std(axis=0, ddof=1) / np.sqrt(len(means))
+
+
+# ---- what is covered --------------------------------------------------------------------------
+
+
+REFUSED = {
+    "logistic": (logistic, "'reward' ~ Bernoulli: non-polynomial function"),
+    "degrees of freedom": (
+        student.with_priors(nu=Prior("Gamma", alpha=2, beta=0.1)),
+        "'reward' ~ StudentT, as a mixture: comparison eq",
+    ),
+    "negative": (
+        plain.with_priors(sigma2=Prior("Uniform", lower=-1, upper=2)), "~ Uniform: interval",
+    ),
+    "no block": (plain.with_priors(theta=1.0), "no real variable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_variable_and_the_reason(name):
+    model, reason = REFUSED[name]
+    data = rows()
+    if not model.takes_weight:
+        data = {"x": data["x"], "reward": (data["reward"] > 0).astype(float)}
+    refusal = match(model.build(**data))
+    assert isinstance(refusal, Refusal)
+    assert refusal.engine == "gibbs"
+    assert reason in refusal.reason
+
+
+def test_the_sum_of_precisions_is_refused():
+    @reward_model(tau2=Prior("Gamma", alpha=2, beta=1, dims="feature"))
+    def summed(x, reward, tau2):
+        theta = pm.Normal("theta", 0, pm.math.sqrt(tau2.sum()), dims="feature")
+        pm.Normal("reward", x @ theta, 1, observed=reward)
+        return x @ theta
+
+    data = rows()
+    refusal = match(summed.build(data["x"], data["reward"]))
+    assert "'theta' ~ Normal: power 0.5 of a sum" in str(refusal)
+
+
+# ---- agreement --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("generic", slow_but([True], [True, False]))
+def test_ridge_agrees_with_the_exact_engine(generic):
+    data = rows()
+    closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
+    draws = engine(ridge, data).sample(data, 1000, 2, 100, seed=1, generic=generic).values
+    error = 1 / np.sqrt(2000)
+    sd = np.sqrt(np.diag(closed.covariance))
+    agree(draws["theta"].mean(axis=(0, 1)), closed.mean, sd, error)
+    np.testing.assert_allclose(draws["theta"].std(axis=(0, 1)), sd, rtol=6 * error)
+    mean = closed.scale / (closed.shape - 1)
+    agree(draws["sigma2"].mean(), mean, mean / np.sqrt(closed.shape - 2), error)
+
+
+@pytest.mark.slow
+def test_known_variances_agree_with_the_exact_engine():
+    data, known = rows(arms=3), hierarchical.with_priors(tau2=0.5, sigma2=1.0)
+    closed = exact.match(known.build(**data)).posterior(**data)
+    found = engine(known, data)
+    draws = found.stacked(found.sample(data, 3000, 1, 0, seed=2, generic=True).values)
+    agree(draws.mean(axis=0), closed.mean, np.sqrt(np.diag(closed.covariance)), 3000**-0.5)
+
+
+def on_grid(model, data, name, other, grid, other_grid):
+    """Posterior means and sds of two variables on a grid, by PyMC's log density."""
+    built = pm.model.transform.conditioning.remove_value_transforms(model.build(**data))
+    a, b = (m.ravel() for m in np.meshgrid(grid, other_grid))
+    points = [{name: np.array([t]), other: np.array(s)} for t, s in zip(a, b, strict=True)]
+    log = log_densities(built, points)
+    p = np.exp(log - log.max())
+    p /= p.sum()
+    moments = []
+    for values in (a, b):
+        mean = p @ values
+        moments.append((mean, np.sqrt(p @ (values - mean) ** 2)))
+    return moments
+
+
+@pytest.mark.parametrize(
+    ("model", "scale"),
+    [
+        pytest.param(KERNEL["laplace"], "sigma2", marks=pytest.mark.slow),
+        (SWEPT["half-normal"], "sigma"),
+        pytest.param(SWEPT["half-Cauchy"], "sigma", marks=pytest.mark.slow),
+        pytest.param(SWEPT["student"], "sigma2", marks=pytest.mark.slow),
+        pytest.param(SWEPT["student prior"], "sigma2", marks=pytest.mark.slow),
+        pytest.param(scaled_laplace.with_priors(lam=2.0), "sigma2", marks=pytest.mark.slow),
+    ],
+    ids=["laplace", "half-normal", "half-Cauchy", "student", "student prior", "scaled laplace"],
+)
+@pytest.mark.slow
+def test_one_coefficient_agrees_with_quadrature(model, scale):
+    data = rows(n=12, d=1)
+    exact_moments = on_grid(
+        model, data, "theta", scale, np.linspace(-3, 3, 61), np.linspace(0.02, 9, 90)
+    )
+    draws = engine(model, data).sample(data, 2000, 2, seed=3).values
+    for name, (mean, sd) in zip(("theta", scale), exact_moments, strict=True):
+        values = draws[name].reshape(2, -1)
+        assert abs(values.mean() - mean) < 5 * batch_error(values) + 0.01 * sd, name
+        assert abs(values.std() / sd - 1) < 0.15, name
+
+
+@pytest.mark.slow
+def test_a_half_normal_scale_agrees_with_quadrature():
+    """With θ integrated out, its estimate is N(0, s² + v)."""
+    data, s = rows(n=12, d=1), np.linspace(1e-4, 9, 20_000)
+    x, w = data["x"][:, 0], data["weight"]
+    v = 1 / (w @ x**2)
+    log = -0.5 * (s**2 + np.log(s**2 + v) + (v * (w * x) @ data["reward"]) ** 2 / (s**2 + v))
+    p = np.exp(log) / np.exp(log).sum()
+    found = engine(SWEPT["half-normal scale"], data)
+    values = found.sample(data, 3000, 2, seed=14).values["theta_sigma"]
+    assert abs(values.mean() - p @ s) < 5 * batch_error(values)
+    assert abs(np.square(values).mean() - p @ s**2) < 5 * batch_error(values**2)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", KERNEL)
+def test_the_kernel_and_the_generic_sweep_agree(name):
+    """Medians and means of log variables, whose tails are light, within Monte-Carlo error."""
+    data = rows()
+    found = engine(KERNEL[name], data)
+    a = found.sample(data, 20_000, 2, 1000, seed=4).values
+    b = found.sample(data, 20_000, 2, 1000, seed=5, generic=True).values
+    for k in found.names:
+        u, v = (np.log(d[k]) if k not in found.block else d[k] for d in (a, b))
+        error = np.hypot(batch_error(u), batch_error(v))
+        assert np.all(np.abs(u.mean(axis=(0, 1)) - v.mean(axis=(0, 1))) < 5 * error), k
+        np.testing.assert_allclose(u.std(axis=(0, 1)), v.std(axis=(0, 1)), rtol=0.2)
+
+
+@pytest.mark.slow
+def test_student_noise_agrees_with_its_declared_mixture():
+    data = rows()
+    a = engine(student, data).sample(data, 6000, 2, seed=6).values
+    b = engine(student_mixture, data).sample(data, 6000, 2, seed=7).values
+    for k in ("theta", "sigma2"):
+        error = np.hypot(batch_error(a[k]), batch_error(b[k]))
+        assert np.all(np.abs(a[k].mean(axis=(0, 1)) - b[k].mean(axis=(0, 1))) < 5 * error)
+
+
+@reward_model(tau2=IG)
+def offset(x, reward, tau2):
+    """Neither weights nor the identity map."""
+    theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+    mu = 1.0 + 0.5 * (x @ theta)
+    pm.Normal("reward", mu, 0.7, observed=reward, dims="row")
+    return mu
+
+
+TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", slow_but([park_casella, offset], TOLD))
+@few("model3")
+def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
+    data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
+    found = engine(model, data)
+    state = found.start(found.data(**data), np.random.default_rng(0))
+    said = found.statements(found.data(**data), [state[v.name] for v in found.quadratic.given])
+    A, b = found.linear_map(data["x"])
+    told = found.kernel.problem(A, b, found.data(**data))
+    sigma2, d = float(found.kernel.sigma2(state)), found.dim
+    np.testing.assert_allclose(told.A[:d, :d], sigma2 * said.natural().precision, rtol=1e-10)
+    shift = said.natural().shift
+    np.testing.assert_allclose(told.A[:d, padded(d)], sigma2 * shift, rtol=1e-10)
+
+
+@reward_model(theta=EACH, sigma2=IG)
+def averaged(x, reward, theta, sigma2):
+    """A likelihood that is not a product over rows."""
+    mu = x @ theta
+    pm.Normal("reward", mu, 1, observed=reward, dims="row")
+    pm.Potential("mean", -0.5 * pm.math.log(sigma2) - (reward - mu).sum() ** 2 / (2 * sigma2))
+    return mu
+
+
+BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
+
+
+QUICK_BLOCKS = (
+    *("known noise", "park casella, gamma", "student mixture", "half-normal scales"),
+    *("bounded variance", "averaged", "offset"),
+)
+
+
+@few("[known noise]")
+@pytest.mark.parametrize("name", slow_but(QUICK_BLOCKS, BLOCKS))
+def test_a_sweep_takes_the_block_from_the_log_density(name):
+    """However it is put together: from statistics, rows, or sparse squares; and those that have a
+    kernel of their own get it."""
+    model = BLOCKS[name]
+    data = rows(arms=2 if model.takes_arm else None)
+    found = engine(model, data if model.takes_weight else data | {"weight": None})
+    if name in KERNEL | SWEPT:
+        assert (found.kernel is not None) == (name in KERNEL)
+        assert not set(found.auxiliary) & set(found.names)
+    whole, data = problem(found.reading, found.data(**data)), found.data(**data)
+    assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
+    for seed in (1, 2):
+        theta, u = whole.flat(found.start(data, np.random.default_rng(seed)))
+        u = whole.inside(u)
+        state = whole.named(theta, u)
+        prior, likelihood = found.quadratic.natural(
+            data, [state[v.name] for v in found.quadratic.given]
+        )
+        precision, shift = whole.natural(u)
+        shift = shift + precision @ whole.layout.centre
+        both = prior + likelihood
+        np.testing.assert_allclose(precision, both.precision, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(shift, both.shift, rtol=1e-9, atol=1e-9)
+
+
+@reward_model(tau2=IG)
+def walk(x, reward, tau2):
+    theta = pm.GaussianRandomWalk(
+        "theta", sigma=pm.math.sqrt(tau2), init_dist=pm.Normal.dist(0, 1), dims="feature"
+    )
+    mu = x @ theta
+    pm.Normal("reward", mu, 1, observed=reward, dims="row")
+    return mu
+
+
+@reward_model(tau2=IG)
+def dense(x, reward, tau2):
+    theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+    pm.Potential("sum", -0.5 * (theta.sum() - 1) ** 2)
+    pm.Normal("reward", x @ theta, 1, observed=reward, dims="row")
+    return x @ theta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [walk, dense], ids=["walk", "dense"])
+def test_priors_that_are_not_diagonal(model):
+    """Moments of a chain against those given τ², averaged over its draws."""
+    data = {k: v for k, v in rows(d=6).items() if k != "weight"}
+    found = engine(model, data)
+    values = found.sample(data, 4000, 2, seed=3).values
+    whole, means = problem(found.reading, found.data(**data)), []
+    for tau2 in values["tau2"].reshape(-1)[::10]:
+        precision, shift = whole.natural(np.log(np.atleast_1d(tau2)))
+        means.append(whole.layout.centre + np.linalg.solve(precision, shift))
+    theta = values["theta"]
+    error = np.hypot(batch_error(theta), batch_error(np.array(means)[None]))
+    assert np.all(np.abs(theta.mean(axis=(0, 1)) - np.mean(means, axis=0)) < 5 * error)
+
+
+# ---- chains -----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["park casella", "half-normal"])
+@few("half-normal")
+def test_same_seed_same_draws(name):
+    data = rows()
+    found = engine((KERNEL | SWEPT)[name], data)
+    runs = [found.sample(data, 20, chains, 10, seed=8).values for chains in (1, 2)]
+    np.testing.assert_array_equal(runs[0]["theta"], runs[1]["theta"][:1])
+    assert runs[1]["theta"].shape == (2, 20, 3)
+    assert (runs[1]["theta"][0] != runs[1]["theta"][1]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["horseshoe", "student"])
+@few("student")
+def test_chains_continue_on_more_rows(name):
+    few, many = rows(n=10), rows(n=30)
+    found = engine((KERNEL | SWEPT)[name], few)
+    first = found.sample(few, 5, 2, 20, seed=9)
+    again = found.sample(many, 5, 3, seed=10, start=first.state)
+    assert again.values["theta"].shape == (3, 5, 3)
+    assert set(first.state[0]) >= set(found.names)
+
+
+@pytest.mark.slow
+def test_hierarchical_variances_are_learnt():
+    data = rows(n=200, arms=4)
+    draws = engine(hierarchical, data).sample(data, 200, 1, 100, seed=11).values
+    assert draws["theta"].shape == (1, 200, 4, 3)
+    assert 0.7 < draws["sigma2"].mean() < 3.0
+
+
+@pytest.mark.slow
+def test_diabetes():
+    """METHODS 6: posterior medians at λ = .237, and λ under Gamma(1, 1.78) on λ²."""
+    X, y = load_diabetes(return_X_y=True)
+    data = {"x": X - X.mean(axis=0), "reward": y - y.mean()}
+    medians = [-3.3, -214.4, 523.9, 307.6, -171, -3.0, -154, 92, 520.7, 62.8]
+    flat = Prior("InverseGamma", alpha=1e-6, beta=1e-6)
+    fixed = park_casella.with_priors(lambda2=0.237**2, sigma2=flat)
+    draws = engine(fixed, data).sample(data, 30_000, 2, 1000, seed=12).values
+    np.testing.assert_allclose(np.median(draws["theta"], axis=(0, 1)), medians, atol=4)
+    learnt = fixed.with_priors(lambda2=Prior("Gamma", alpha=1, beta=1.78))
+    lam = np.sqrt(engine(learnt, data).sample(data, 30_000, 2, 1000, seed=13).values["lambda2"])
+    np.testing.assert_allclose(
+        np.quantile(lam, [0.5, 0.025, 0.975]), [0.278, 0.142, 0.486], atol=0.02
+    )

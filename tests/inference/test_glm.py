@@ -1,0 +1,452 @@
+"""Generalised linear models: which declarations are, and what is drawn from their posteriors."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import expit, ndtr
+
+import bayesbandit as bb
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.glm.augmented import Augmented, match
+from bayesbandit.inference.glm.regression import regression
+from bayesbandit.inference.plan import plan
+from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
+from tests.cases import few, slow_but
+
+EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+BY_ARM = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
+
+
+def declared(function, **priors):
+    return bb.reward_model(**({"theta": EACH} | priors))(function)
+
+
+def bernoulli(x, reward, theta):
+    p = pm.math.sigmoid(x @ theta)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def by_log_odds(x, reward, theta):
+    pm.Bernoulli("r", logit_p=x @ theta, observed=reward)
+    return pm.math.sigmoid(x @ theta)
+
+
+def by_hand(x, reward, weight, theta):
+    p = 1 / (1 + pm.math.exp(-(x @ theta)))
+    log_p = reward * pm.math.log(p) + (1 - reward) * pm.math.log(1 - p)
+    pm.Potential("likelihood", (weight * log_p).sum())
+    return p
+
+
+def with_intercept(x, reward, alpha, theta):
+    p = pm.math.sigmoid(alpha + x @ theta)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def over_arms(x, reward, arm, theta):
+    p = pm.math.sigmoid((x * theta[arm]).sum(axis=-1))
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def hierarchy(x, reward, arm):
+    centre = pm.Normal("centre", 0, 1, dims="feature")
+    theta = pm.Normal("theta", centre, 0.5, dims=("arm", "feature"))
+    p = pm.Deterministic("p", pm.math.sigmoid((x * theta[arm]).sum(axis=-1)))
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def probit(x, reward, theta):
+    p = pm.math.invprobit(x @ theta)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def trials(x, reward, theta):
+    p = pm.math.sigmoid(x @ theta)
+    pm.Binomial("r", n=7, p=p, observed=reward)
+    return 7 * p
+
+
+def counts(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.Poisson("r", mu, observed=reward)
+    return mu
+
+
+def overdispersed(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.NegativeBinomial("r", mu=mu, alpha=2.5, observed=reward)
+    return mu
+
+
+def exposed(x, reward, theta):
+    mu = pm.math.exp(x @ theta + pm.math.log(2 + pm.math.abs(x[:, 0])))
+    pm.NegativeBinomial("r", mu=mu, alpha=0.7, observed=reward)
+    return mu
+
+
+RECOGNISED = {
+    "gallery logistic": (bb.load_model("logistic"), BINOMIAL, True),
+    "gallery probit": (bb.load_model("probit"), PROBIT, True),
+    "gallery poisson": (bb.load_model("poisson"), POISSON, True),
+    "bernoulli": (declared(bernoulli), BINOMIAL, False),
+    "log odds": (declared(by_log_odds), BINOMIAL, False),
+    "with intercept": (
+        declared(with_intercept, alpha=bb.Prior("Normal", mu=-1, sigma=2)), BINOMIAL, False,
+    ),
+    "over arms": (declared(over_arms, theta=BY_ARM), BINOMIAL, False),
+    "hierarchy": (bb.reward_model()(hierarchy), BINOMIAL, False),
+    "probit": (declared(probit), PROBIT, False),
+    "binomial": (declared(trials), BINOMIAL, False),
+    "poisson": (declared(counts), POISSON, False),
+    "negative binomial": (declared(overdispersed), NEGATIVE_BINOMIAL, False),
+}  # fmt: skip
+
+
+FEW = ("gallery logistic", "gallery probit", "gallery poisson", "hierarchy", "negative binomial")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", slow_but(FEW, RECOGNISED))
+@few("logistic")
+def test_declarations_are_recognised_however_they_are_written(name):
+    model, kind, weighted = RECOGNISED[name]
+    glm = regression(template(model, 3, 2 if model.takes_arm else None), "gibbs")
+    assert (glm.family.kind, glm.weighted, glm.block.noise) == (kind, weighted, 1.0)
+    assert glm.block.streams
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", [by_hand, exposed])
+def test_what_is_written_otherwise_is_recognised_or_left_alone(function):
+    found = match(template(declared(function), 3, None))
+    assert isinstance(found, Augmented) or found.reason
+
+
+def refused(mean=lambda p, eta, x: p, likelihood=None, more=None, **priors):
+    def other(x, reward, weight, theta):
+        eta = x @ theta
+        p = pm.math.sigmoid(eta)
+        if likelihood is None:
+            pm.Bernoulli("r", p, observed=reward)
+        else:
+            likelihood(p, eta, x, reward, weight)
+        if more is not None:
+            more(p, eta, x, reward, weight, theta)
+        return mean(p, eta, x)
+
+    return declared(other, **priors)
+
+
+def observed(p_of):
+    return lambda p, eta, x, reward, weight: pm.Bernoulli("r", p_of(p, eta, x), observed=reward)
+
+
+def potential(term):
+    return lambda *given: pm.Potential("more", term(*given))
+
+
+def with_epsilon(size):
+    def likelihood(p, eta, x, reward, weight):
+        won, lost = pm.math.log(p + size), pm.math.log(1 - p + size)
+        pm.Potential("r", (reward * won + (1 - reward) * lost).sum())
+
+    return likelihood
+
+
+def capped(p, eta, x, reward, weight):
+    pm.Potential("r", math_.minimum(weight, 5.0) * pm.logp(pm.Bernoulli.dist(p), reward))
+
+
+math_ = pm.math
+UNLIKE = {
+    "an epsilon beside p": refused(likelihood=with_epsilon(1e-8)),
+    "a smaller epsilon": refused(likelihood=with_epsilon(1e-12)),
+    "weights up to 5": refused(likelihood=capped),
+    "a mean of the same at 0 and 1": refused(mean=lambda p, eta, x: math_.sigmoid(eta**3)),
+    "a mean that bends far away": refused(
+        mean=lambda p, eta, x: math_.sigmoid(eta + 0.01 * eta**3 * (eta - 1))
+    ),
+    "clipped": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 0.01, 0.99))),
+    "clipped far": refused(likelihood=observed(lambda p, eta, x: math_.clip(p, 1e-9, 1 - 1e-9))),
+    "mixed with chance": refused(likelihood=observed(lambda p, eta, x: 0.05 + 0.9 * p)),
+    "tempered": refused(likelihood=observed(lambda p, eta, x: math_.sigmoid(0.5 * eta))),
+    "flipped": refused(likelihood=observed(lambda p, eta, x: 1 - p)),
+    "another predictor": refused(
+        likelihood=observed(lambda p, eta, x: math_.sigmoid(eta + 0.1 * x[:, 0] * eta))
+    ),
+    "shifted by a context": refused(
+        likelihood=observed(lambda p, eta, x: math_.sigmoid(eta + x[:, 0]))
+    ),
+    "switched": refused(likelihood=observed(lambda p, eta, x: math_.switch(eta > 4, 0.99, p))),
+    "rows in pairs": refused(
+        likelihood=observed(lambda p, eta, x: math_.sigmoid(math_.concatenate([eta[1:], eta[:1]])))
+    ),
+    "a mean over rows": refused(
+        likelihood=observed(lambda p, eta, x: math_.sigmoid(eta - eta.mean()))
+    ),
+    "a potential of p": refused(more=potential(lambda p, *_: math_.log(p).sum())),
+    "a potential of the rewards": refused(
+        more=potential(lambda p, eta, x, reward, weight, theta: (reward * eta).sum())
+    ),
+    "a wall": refused(
+        more=potential(lambda p, eta, x, r, w, theta: math_.switch(theta[0] > 0, 0.0, -np.inf))
+    ),
+    "weights squared": refused(
+        likelihood=lambda p, eta, x, reward, weight: pm.Potential(
+            "l", weight**2 * pm.logp(pm.Bernoulli.dist(p), reward)
+        )
+    ),
+    "rewards below a bound": refused(
+        likelihood=lambda p, eta, x, reward, weight: pm.Bernoulli(
+            "r", p, observed=math_.minimum(reward, 0.0)
+        )
+    ),
+    "beta-binomial": refused(
+        likelihood=lambda p, eta, x, reward, weight: pm.BetaBinomial(
+            "r", 3 * p, 3 * (1 - p), n=1, observed=reward
+        )
+    ),
+    "heavy prior": refused(theta=bb.Prior("StudentT", nu=3, mu=0, sigma=1, dims="feature")),
+    "flat prior": refused(theta=bb.Prior("Flat", dims="feature")),
+    "truncated prior": refused(
+        theta=bb.Prior("TruncatedNormal", mu=0, sigma=1, lower=-1, upper=1, dims="feature")
+    ),
+    "a mean of twice p": refused(mean=lambda p, eta, x: 2 * p),
+    "a mean of the odds": refused(mean=lambda p, eta, x: p / (1 - p)),
+    "a mean with a context": refused(mean=lambda p, eta, x: p * x[:, 0]),
+    "a linear mean": refused(mean=lambda p, eta, x: eta),
+}
+
+
+LEAST = (
+    "an epsilon beside p",
+    "weights up to 5",
+    "a mean of the same at 0 and 1",
+    "clipped",
+    "mixed with chance",
+    "flipped",
+    "rows in pairs",
+    "a wall",
+    "heavy prior",
+)
+
+
+@few("[weights up to 5]")
+@pytest.mark.parametrize("name", slow_but(LEAST, UNLIKE))
+def test_declarations_unlike_them_are_refused_or_are_the_same(name, rng):
+    """What is sampled has the model's own log density, or it is not sampled."""
+    model = UNLIKE[name]
+    found = match(template(model, 3, None))
+    if not isinstance(found, Augmented):
+        assert found.reason
+        return
+    x, reward = rng.normal(size=(40, 3)), rng.integers(0, 2, 40).astype(float)
+    data = {"x": x, "reward": reward, "weight": rng.uniform(0.5, 2, 40)}
+    with pytest.raises(NotThisEngine):
+        found.sample(data, draws=10, chains=1)
+
+
+@pytest.mark.slow
+def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
+    """In a stream: at a reward that was not there before."""
+
+    def censored(x, reward, theta):
+        mu = pm.math.exp(x @ theta)
+        pm.Poisson("r", mu, observed=pm.math.minimum(reward, 1000))
+        return mu
+
+    made = bb.Bandit(1, declared(censored), bb.Thompson(), n_features=2, engine="laplace")
+    made.update(rng.normal(size=(9, 2)), [0] * 9, np.arange(9.0), np.ones(9))
+    with pytest.raises(ValueError, match="not Poisson"):
+        made.update(np.ones((1, 2)), [0], [1001.0], [1.0])
+    assert made.belief.n.sum() == 9
+
+
+@pytest.mark.slow
+def test_what_holds_of_some_rewards_alone_is_found_on_the_rows(rng):
+    """A reward of 2 is a win here, and none of a Bernoulli's."""
+
+    def won(x, reward, theta):
+        p = pm.math.sigmoid(x @ theta)
+        pm.Bernoulli("r", p, observed=pm.math.gt(reward, 0.5))
+        return p
+
+    found = match(template(declared(won), 2, None))
+    data = {"x": rng.normal(size=(5, 2)), "reward": np.array([0.0, 1.0, 2.0, 0.0, 1.0])}
+    if isinstance(found, Augmented):
+        with pytest.raises(NotThisEngine, match="a reward of 2"):
+            found.sample(data, draws=10, chains=1)
+
+
+def world(kind, n, d, rng):
+    x = rng.normal(size=(n, d))
+    eta = x @ rng.normal(size=d)
+    reward = {
+        BINOMIAL: lambda: rng.random(n) < expit(eta),
+        PROBIT: lambda: rng.random(n) < ndtr(eta),
+        POISSON: lambda: rng.poisson(np.exp(0.4 * eta)),
+        NEGATIVE_BINOMIAL: lambda: rng.negative_binomial(2.5, 2.5 / (2.5 + np.exp(0.4 * eta))),
+    }[kind]().astype(float)
+    return x, reward
+
+
+@pytest.mark.slow
+def test_the_mode_is_that_of_scikit_learn(rng):
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    x, reward = world(BINOMIAL, 300, 5, rng)
+    weight = rng.uniform(0.2, 3.0, 300)
+    glm = regression(template(bb.load_model("logistic"), 5, None), "gibbs")
+    theirs = linear_model.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-12, max_iter=10_000)
+    theirs.fit(x, reward, sample_weight=weight)
+    data = glm.block.data(x, reward, weight)
+    m, R = glm.whitening
+    phi = glm.mode(x @ R, x @ m, reward, glm.weights(data))
+    np.testing.assert_allclose(m + R @ phi, theirs.coef_[0], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_mode_that_is_not_found_is_no_mode():
+    glm = regression(template(bb.load_model("logistic"), 2, None), "gibbs")
+    with pytest.raises(RuntimeError, match="Bernoulli: the posterior's mode was not found"):
+        glm.mode(np.full((3, 2), np.nan), np.zeros(3), np.ones(3), np.ones(3))
+
+
+DRAWN = [
+    "bernoulli",
+    "with intercept",
+    "hierarchy",
+    "probit",
+    "binomial",
+    "negative binomial",
+]
+
+
+def sampled(model, data, draws=20_000, **settings):
+    n_arms = 3 if model.takes_arm else None
+    return match(template(model, data["x"].shape[1], n_arms)).sample(data, draws=draws, **settings)
+
+
+def moments(drawn, name):
+    values = drawn.values[name].reshape(-1, *drawn.values[name].shape[2:])
+    return values.mean(axis=0), values.std(axis=0), drawn.diagnostics.ess[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_are_those_of_nuts(name, rng):
+    model, kind, _ = RECOGNISED[name]
+    x, reward = world(kind, 60, 3, rng)
+    data = {"x": x, "reward": reward, "weight": np.ones(60), "arm": rng.integers(0, 3, 60)}
+    if name == "binomial":
+        data["reward"] = rng.binomial(7, expit(x[:, 0])).astype(float)
+    ours = sampled(model, data)
+    other = plan(model, 3, 3 if model.takes_arm else None, "nuts")
+    theirs = other.sample(data, 2000, 4, 1)
+    for v in theirs.values:
+        (m, s, n), (m2, s2, n2) = moments(ours, v), moments(theirs, v)
+        assert (np.abs(m - m2) < 4.5 * s2 * np.sqrt(1 / n + 1 / n2)).all()
+        assert (np.abs(s / s2 - 1) < 4.5 * np.sqrt(0.5 / n + 0.5 / n2)).all()
+
+
+def by_quadrature(log_density):
+    """Mean and sd of one coefficient."""
+    theta = np.linspace(-12, 12, 48_001)
+    log_p = np.array([log_density(t) for t in theta])
+    p = np.exp(log_p - log_p.max())
+    mean = theta @ p / p.sum()
+    return mean, np.sqrt(((theta - mean) ** 2) @ p / p.sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "reward", "weight"),
+    [
+        pytest.param("gallery logistic", [1.0], [1.0], marks=pytest.mark.slow),
+        ("gallery logistic", [1.0, 0.0, 1.0, 1.0], [0.3, 2.5, 7.0, 1.0]),
+        pytest.param(
+            "gallery probit", [1.0, 0.0, 1.0, 1.0], [1.0, 2.0, 3.0, 1.0], marks=pytest.mark.slow
+        ),
+        pytest.param("negative binomial", [4.0, 0.0, 1.0], [1.0, 1.0, 1.0], marks=pytest.mark.slow),
+        pytest.param("binomial", [7.0, 3.0], [1.0, 1.0], marks=pytest.mark.slow),
+        pytest.param("gallery logistic", [], [], marks=pytest.mark.slow),
+        pytest.param("probit", [], [], marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.slow
+def test_one_coefficient_against_quadrature(name, reward, weight, rng):
+    """By any weights of a logistic likelihood, and whole ones of a probit one."""
+    model = RECOGNISED[name][0]
+    x, reward, weight = rng.normal(size=(len(reward), 1)) * 1.5, np.array(reward), np.array(weight)
+    drawn = sampled(model, {"x": x, "reward": reward, "weight": weight}, draws=10_000)
+    glm = regression(template(model, 1, None), "gibbs")
+    prior = lambda t: -0.5 * t * t  # noqa: E731
+    exact = by_quadrature(lambda t: glm.family.total(x[:, 0] * t, reward, weight) + prior(t))
+    mean, sd, n = moments(drawn, "theta")
+    assert abs(mean[0] - exact[0]) < 4.5 * exact[1] / np.sqrt(n)
+    assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / n) * 2
+
+
+@pytest.mark.slow
+def test_a_probit_reward_of_part_of_a_weight_is_left_to_nuts(rng):
+    x, reward = world(PROBIT, 10, 2, rng)
+    data = {"x": x, "reward": reward, "weight": np.full(10, 1.5)}
+    with pytest.raises(NotThisEngine, match=r"whole number, at most 1000; got 1\.5") as refusal:
+        sampled(bb.load_model("probit"), data)
+    assert refusal.value.refusal.of_rows
+
+
+@pytest.mark.slow
+def test_draws_go_on_from_a_state_and_are_the_same_again(rng):
+    x, reward = world(BINOMIAL, 40, 3, rng)
+    data = {"x": x, "reward": reward, "weight": np.ones(40)}
+    model = bb.load_model("logistic")
+    one, other = (sampled(model, data, draws=50, chains=2, seed=5) for _ in range(2))
+    np.testing.assert_array_equal(one.values["theta"], other.values["theta"])
+    more = sampled(model, data, draws=50, chains=3, tune=0, start=one.state)
+    assert more.values["theta"].shape == (3, 50, 3)
+    before = [dict(state) for state in one.state]
+    for state, kept in zip(one.state, before, strict=True):
+        np.testing.assert_array_equal(state["theta"], kept["theta"])
+
+
+@pytest.mark.slow
+def test_weights_of_next_to_nothing_add_up(rng):
+    """2,000 rows of weight 1/2,000 are one row: where each variable ω is 0 to rounding."""
+    n = 2_000
+    data = {"x": np.ones((n, 1)), "reward": np.ones(n), "weight": np.full(n, 1.0 / n)}
+    drawn = sampled(bb.load_model("logistic"), data, draws=1000, chains=2, tune=50)
+    exact = by_quadrature(lambda t: np.log(expit(t)) - 0.5 * t * t)
+    mean, sd, size = moments(drawn, "theta")
+    assert abs(mean[0] - exact[0]) < 4.5 * exact[1] / np.sqrt(size)
+    assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / size) * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1e6, 1e8, 1e10])
+@few("[1000000.0")
+def test_probit_rewards_of_large_contexts(scale):
+    """All of one side: θ is half-normal."""
+    data = {"x": np.full((2, 1), scale), "reward": np.ones(2), "weight": np.ones(2)}
+    drawn = sampled(bb.load_model("probit"), data, draws=4000)
+    mean, sd, size = moments(drawn, "theta")
+    assert abs(mean[0] - np.sqrt(2 / np.pi)) < 4.5 * 0.603 / np.sqrt(size)
+    assert abs(sd[0] / np.sqrt(1 - 2 / np.pi) - 1) < 9 * np.sqrt(0.5 / size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reward", [np.zeros(30), np.ones(30)])
+@pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
+@pytest.mark.parametrize("name", ["logistic", "probit"])
+@few("logistic-1000.0-reward1")
+def test_separated_rewards_of_contexts_of_any_scale(name, reward, scale, rng):
+    """The prior holds θ where the likelihood does not."""
+    x = scale * rng.normal(size=(30, 2))
+    drawn = sampled(bb.load_model(name), {"x": x, "reward": reward, "weight": np.ones(30)}, 500)
+    values = drawn.values["theta"]
+    assert np.isfinite(values).all()
+    assert (0.9 if scale < 1.0 else 0.0) < values.std() < 1.3

@@ -1,0 +1,258 @@
+"""Rewards that a declaration makes impossible, whatever its graph; engines that cannot start."""
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.tensor as pt
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.inference.pymc_model.bounds import Bounds, between, point
+from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.model import RewardModel
+from tests.bandit.test_sampled_door import quick
+from tests.cases import few, slow_but
+from tests.players import anatomy
+
+THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+U5 = bb.Prior("Uniform", lower=0, upper=5)
+HALF = bb.Prior("HalfNormal", sigma=1)
+
+
+def ordinal(x, reward, theta):
+    pm.OrderedLogistic("reward", eta=x @ theta, cutpoints=np.array([-1.0, 0, 1]), observed=reward)
+    return x @ theta
+
+
+def learned_levels(x, reward, theta):
+    cuts = pm.Normal("cuts", 0, 1, shape=3, transform=pm.distributions.transforms.ordered)
+    pm.OrderedLogistic("reward", eta=x @ theta, cutpoints=cuts, observed=reward)
+    return x @ theta
+
+
+def indexed(x, reward, theta):
+    p = pm.math.softmax(x[:, :1] * theta, axis=1)
+    pm.Potential("fit", pt.log(p[pt.arange(x.shape[0]), reward.astype("int64")]))
+    return p[:, 1]
+
+
+def together(x, reward, theta):
+    p = pm.math.sigmoid(x @ theta)
+    pm.Potential("fit", pm.logp(pm.Bernoulli.dist(p), reward).sum())
+    return p
+
+
+def censored(x, reward, theta):
+    pm.Censored("reward", pm.Normal.dist(x @ theta, 1), lower=-1, upper=None, observed=reward)
+    return x @ theta
+
+
+def truncated(x, reward, theta):
+    pm.Truncated("reward", pm.Normal.dist(x @ theta, 1), lower=-1, upper=1, observed=reward)
+    return x @ theta
+
+
+def inflated(x, reward, theta):
+    p = pm.math.sigmoid(x @ theta)
+    pm.ZeroInflatedBinomial("reward", psi=0.5, n=4, p=p, observed=reward)
+    return p
+
+
+def hurdle(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.HurdlePoisson("reward", psi=0.5, mu=mu, observed=reward)
+    return mu
+
+
+def mixture(x, reward, theta):
+    mu, w = pm.math.exp(x @ theta), pm.Dirichlet("w", np.ones(2))
+    parts = [pm.Exponential.dist(1 / mu), pm.Gamma.dist(2, 1 / mu)]
+    pm.Mixture("reward", w=w, comp_dists=parts, observed=reward)
+    return mu
+
+
+def logarithm(x, reward, theta):
+    pm.StudentT("reward", nu=3, mu=x @ theta, sigma=1, observed=pm.math.log(reward))
+    return x @ theta
+
+
+def custom(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+
+    def logp(value, mu):
+        return pm.math.switch(value < 1, -np.inf, pm.logp(pm.Poisson.dist(mu), value - 1))
+
+    pm.CustomDist("reward", mu, logp=logp, observed=reward)
+    return mu
+
+
+def below(x, reward, theta):
+    """A support that ends where the variable does."""
+    pm.Uniform("reward", 0, theta, observed=reward)
+    return theta / 2
+
+
+def inverse(x, reward, theta):
+    pm.Logistic("reward", x @ theta, 1, observed=1 / reward)
+    return x @ theta
+
+
+def scanned(x, reward, theta):
+    def step(r, m):
+        return pt.switch(r < 0, -np.inf, -((r - m) ** 2))
+
+    mu = x @ theta
+    pm.Potential("fit", pytensor.scan(step, sequences=[reward, mu], return_updates=False))
+    return mu
+
+
+def trials(x, reward, theta):
+    """As many trials as the context says."""
+    p = pm.math.sigmoid(theta)
+    pm.Binomial("reward", n=pt.exp(x[:, 0]).astype("int64"), p=p, observed=reward)
+    return p
+
+
+CASES = {
+    "ordinal": (ordinal, THETA, [0, 3], [7, 4, -1, 0.5], "0, 1, 2, 3"),
+    "learned levels": (learned_levels, THETA, [0, 3], [4, -1], "0, 1, 2, 3"),
+    "indexed": (indexed, THETA, [0, 1], [2, 7], "rewards > .*and < 2"),
+    "together": (together, THETA, [0, 1], [2], "rewards ≥ 0 and ≤ 1"),
+    "censored": (censored, THETA, [-1, 4], [-1.5], "rewards ≥ -1"),
+    "truncated": (truncated, THETA, [-1, 1], [1.5], "rewards ≥ -1 and ≤ 1"),
+    "inflated": (inflated, THETA, [0, 4], [5, -1], "0, 1, 2, 3, 4"),
+    "hurdle": (hurdle, THETA, [0, 9], [-1, 0.5], "whole numbers ≥ 0"),
+    "mixture": (mixture, THETA, [0.1, 9], [-1], "rewards ≥ 0"),
+    "logarithm": (logarithm, THETA, [0.1, 9], [0, -1], "rewards > 0"),
+    "custom": (custom, THETA, [1, 9], [0], "rewards ≥ 1"),
+    "inverse": (inverse, THETA, [1, -9], [0], ""),
+    "scanned": (scanned, THETA, [0, 9], [-1], "rewards ≥ 0"),
+    "below a bound": (below, U5, [4.999, 0.1], [5.1, -1], "rewards ≥ 0 and ≤ 5"),
+    "below no bound": (below, HALF, [40, 0.1], [-1], "rewards ≥ 0"),
+}
+QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound", "below no bound"]
+
+
+@few("[below no bound]")
+@pytest.mark.parametrize("name", slow_but(QUICK, list(CASES)))
+def test_what_is_impossible_and_what_is_allowed(name):
+    function, prior, possible, impossible, allowed = CASES[name]
+    found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))
+    found.check("m", of(possible))
+    for bad in impossible:
+        with pytest.raises(
+            ValueError, match=rf"^m gives a reward of {bad:g} the.*: row 2.*{allowed}$"
+        ):
+            found.check("m", of([*possible, bad]))
+    found.check("m", of(possible))
+
+
+@pytest.mark.slow
+def test_the_trials_of_a_context_bound_its_rewards():
+    found = Likelihood(template(RewardModel(trials, {"theta": bb.Prior("Normal")}), 2, None))
+    x = np.log([[3.5, 1.0], [9.5, 1.0]])
+    found.check("m", of([3, 9], x))
+    with pytest.raises(ValueError, match=r"reward of 4 .*row 0.*allows 0, 1, 2, 3$"):
+        found.check("m", of([4, 9], x))
+
+
+def test_a_level_of_the_context_is_not_blamed_on_the_reward():
+    def levels(x, reward, theta):
+        mu = theta[x[:, 0].astype("int64")]
+        pm.StudentT("reward", nu=3, mu=mu, sigma=1, observed=reward)
+        return mu
+
+    found = Likelihood(template(RewardModel(levels, {"theta": THETA}), 2, None))
+    with pytest.raises(ValueError, match="the arm or the reward is an index, and has a level"):
+        found.check("m", of([0.3, 0.1], np.array([[1.0, 0], [5, 0]])))
+
+
+def of(reward, x=None):
+    n = len(reward)
+    x = np.random.default_rng(0).normal(size=(n, 2)) if x is None else x
+    return {"x": x, "reward": np.asarray(reward, float), "weight": np.ones(n),
+            "arm": np.zeros(n, dtype=int)}  # fmt: skip
+
+
+# ---- bandits and engines -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
+    model = RewardModel(ordinal, {"theta": THETA})
+    x, reward = rng.normal(size=(6, 2)), np.array([0.0, 1, 2, 7, 3, 1])
+    with pytest.raises(ValueError, match=r"reward of 7 .* row 3,.* allows 0, 1, 2, 3$"):
+        bb.fit(model, x, reward, engine="laplace")
+    bandit = quick(model)
+    bandit.update(x[:2], [0, 1], [3, 0])
+    decision = bandit.choose(x[0])
+    before = anatomy(bandit)
+    with pytest.raises(ValueError, match=r"reward of 7 .* allows 0, 1, 2, 3$"):
+        bandit.observe(decision, 7)
+    assert anatomy(bandit) == before
+
+
+@pytest.mark.parametrize(
+    "engine", ["laplace", "advi", pytest.param("nuts", marks=pytest.mark.slow)]
+)
+@few("laplace")
+def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
+    """A support moves with θ: a reward of 400 is possible, and far from where engines start."""
+    model = RewardModel(below, {"theta": HALF})
+    with pytest.raises(
+        ValueError, match=rf"below: {engine}: .*-inf where it starts, by the rewards 400 \(row 1\)"
+    ):
+        bb.fit(model, rng.normal(size=(3, 2)), [0.1, 400, 0.2], engine=engine)
+
+
+def test_an_exact_engine_names_the_reward(rng):
+    def capped(x, reward, theta):
+        pm.Normal("reward", x @ theta, 1, observed=reward)
+        pm.Potential("cap", pt.switch(reward > 5, -np.inf, 0.0))
+        return x @ theta
+
+    def logarithmic(x, reward, theta):
+        pm.Normal("reward", x @ theta, 1, observed=pt.log(reward))
+        return x @ theta
+
+    model = RewardModel(capped, {"theta": THETA})
+    x = rng.normal(size=(3, 2))
+    with pytest.raises(ValueError, match=r"not finite, by the rewards 7 \(row 1\)"):
+        bb.fit(model, x, [0.1, 7, 0.2])
+    with pytest.raises(ValueError, match=r"finite.*, by the rewards -7 \(row 1\)"):
+        bb.fit(RewardModel(logarithmic, {"theta": THETA}), x, [0.1, -7, 0.2])
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
+    with pytest.raises(ValueError, match="not finite: reward 7 in context"):
+        bandit.update(x, [0, 1, 0], [0.1, 7, 0.2])
+    assert bandit.belief.n.tolist() == [0, 0]
+
+
+# ---- bounds --------------------------------------------------------------------------------------
+
+u, v = pt.vector("u"), pt.vector("v")  # u is between −1 and 2, and v is known
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        u + v, u - v, -u, u * v, u * u, u / (v + 10), u**2, pt.abs(u), pt.exp(u), pt.log(u),
+        pt.log1p(pt.exp(u)), pt.sigmoid(u), pt.switch(u > 0, v, u), pt.switch(v > 0, u, -np.inf),
+        pt.maximum(u, v), pt.clip(u, 0, 1), u.sum(), (u * v).max(), pt.erf(u), pt.sqrt(u + 1),
+        pt.stack([u, v]).T, u[::-1], pt.concatenate([u, v])[v.argmax() :], pt.dot(u, v),
+        pt.logsumexp(pt.stack([u, pt.log(v)]), axis=0), pt.eq(u, v), pt.or_(u > 3, v > 0),
+        pt.invert(u > 1), 0 * u, pt.cast(u, "int64"), pt.cumsum(u), u.prod(),
+    ],
+)  # fmt: skip
+def test_values_are_within_their_bounds(graph, rng):
+    known = np.array([-0.5, 0.0, 1.5])
+    found = Bounds([graph], {u: between((3,), "float64", -1.0, 2.0), v: point(known)}).of(graph)
+    assert found is not None
+    for _ in range(20):
+        with np.errstate(all="ignore"):
+            value = graph.eval({u: rng.uniform(-1, 2, 3), v: known}, on_unused_input="ignore",
+                               mode="FAST_COMPILE")  # fmt: skip
+        assert np.shape(value) == found.low.shape
+        fine = (value >= found.low) & (value <= found.high) | np.isnan(value)
+        assert np.all(fine)
+        assert np.all(~found.impossible | ~(value > -np.inf))

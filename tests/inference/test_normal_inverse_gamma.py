@@ -1,0 +1,260 @@
+"""Laws of the normal-inverse-gamma engine, on many ways of declaring the unknown noise."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.stats import invgamma, multivariate_normal, multivariate_t
+
+from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.exact import gaussian as exact
+from bayesbandit.inference.exact import normal_inverse_gamma
+from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma, read_off
+from tests.cases import few, quick_but, slow_but
+from tests.inference.declared import built, constant, log_densities, rows
+from tests.inference.unknown_noise import (
+    PRIOR,
+    REFUSED,
+    STREAMED,
+    TEXTBOOK,
+    D,
+    K,
+    N,
+    arms,
+    correlated,
+    double_noise,
+    flat,
+    jeffreys,
+    joint,
+    non_centred,
+    off_centre,
+    powers,
+    precision,
+    standard_deviation,
+    variance,
+)
+
+_matched: dict = {}
+
+
+def matched(declare):
+    """The engine of a declaration, its data and its model, each made once."""
+    if declare not in _matched:
+        data = rows(n=N, d=D, arms=K if declare is arms else None)
+        model = built(declare, data)
+        engine = normal_inverse_gamma.match(model)
+        assert isinstance(engine, NormalInverseGamma), str(engine)
+        _matched[declare] = engine, data, model
+    return _matched[declare]
+
+
+QUICK = (variance, joint)
+textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lambda f: f.__name__)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("declare", slow_but(QUICK, [*STREAMED, joint]), ids=lambda f: f.__name__)
+@few("joint")
+def test_closed_form_minus_log_density_is_constant(declare):
+    engine, data, model = matched(declare)
+    posterior = engine.posterior(**data)
+    theta, sigma2 = posterior.draw(8, np.random.default_rng(1))
+    theta, sigma2 = theta[::-1], sigma2 * np.linspace(0.5, 2, 8)
+    s, name = engine.scale(sigma2), engine.scale_name
+    points = [
+        {k: v[i] for k, v in engine.split(theta).items()} | {f"{name}_log__": np.log(s[i])}
+        for i in range(8)
+    ]
+    logp = log_densities(model, points)
+    gap = theta - posterior.mean
+    quadratic = np.einsum("si,ij,sj->s", gap, posterior.precision, gap)
+    closed = invgamma(posterior.shape, scale=posterior.scale).logpdf(sigma2)
+    closed += -0.5 * quadratic / sigma2 - 0.5 * engine.dim * np.log(sigma2)
+    closed += np.log(sigma2 / s)  # a density in σ², up to a constant, as one in s
+    assert constant(logp - closed, logp)
+
+
+@pytest.mark.parametrize(
+    "declare", slow_but(QUICK, [*TEXTBOOK, off_centre, joint]), ids=lambda f: f.__name__
+)
+@few("joint")
+def test_log_evidence_is_what_is_left_of_the_log_density(declare):
+    engine, data, model = matched(declare)
+    posterior = engine.posterior(**data)
+    theta, sigma2 = posterior.mean, np.array(posterior.scale / posterior.shape)
+    s, name = engine.scale(sigma2), engine.scale_name
+    point = engine.split(theta) | {f"{name}_log__": np.log(s)}
+    normal = multivariate_normal(theta, sigma2 * np.linalg.inv(posterior.precision))
+    closed = invgamma(posterior.shape, scale=posterior.scale).logpdf(sigma2)
+    closed += normal.logpdf(theta) + np.log(abs(engine.exponent) * sigma2 / s)
+    assert np.isclose(log_densities(model, [point])[0] - closed, posterior.log_evidence)
+
+
+@pytest.mark.parametrize("offset", slow_but([1e9], [1e3, 1e6, 1e9]))
+@pytest.mark.slow
+def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
+    def wide(x, reward, weight):
+        s2 = pm.InverseGamma("s2", 2.0, 1.0)
+        level = pm.Normal("level", 0.0, 1e12 * pm.math.sqrt(s2))
+        mu = level + x @ pm.Normal("theta", 0.0, pm.math.sqrt(s2), shape=D)
+        pm.Normal("r", mu, pm.math.sqrt(s2 / weight), observed=reward)
+        return mu
+
+    data = rows(n=N, d=D)
+    engine = normal_inverse_gamma.match(built(wide, data))
+    near = engine.posterior(**data)
+    far = engine.posterior(**data | {"reward": data["reward"] + offset})
+    apart = np.zeros(engine.dim)
+    apart[engine.slices["level"]] = offset
+    lost = 1e-9 + 1e-13 * offset  # digits of the rewards themselves
+    assert np.isclose(far.scale, near.scale, rtol=lost)
+    assert np.isclose(far.log_evidence, near.log_evidence, rtol=lost)
+    assert np.allclose(far.mean - apart, near.mean, atol=100 * lost)
+
+
+@pytest.mark.parametrize("declare", slow_but(QUICK, STREAMED), ids=lambda f: f.__name__)
+def test_streaming_is_batch_in_any_order(declare):
+    engine, data, _ = matched(declare)
+    assert not engine.form.not_additive
+    batch, statistics = engine.posterior(**data), engine.prior()
+    for i in np.random.default_rng(2).permutation(N):
+        row = {role: values[[i]] for role, values in data.items()}
+        statistics = statistics + engine.likelihood(**row)
+    one_by_one = engine.distribution(statistics)
+    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
+    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10)
+    assert np.isclose(one_by_one.shape, batch.shape, rtol=1e-10)
+    assert np.isclose(one_by_one.scale, batch.scale, rtol=1e-10)
+    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-9)
+
+
+@textbook
+def test_posterior_is_the_textbooks(declare):
+    engine, data, _ = matched(declare)
+    x, r, w = data["x"], data["reward"], data["weight"]
+    P = x.T @ (w[:, None] * x) + np.eye(D) / 4
+    mean = np.linalg.solve(P, x.T @ (w * r))
+    a, b = PRIOR[0] + N / 2, PRIOR[1] + 0.5 * (w @ r**2 - mean @ P @ mean)
+    posterior = engine.posterior(**data)
+    assert np.allclose(posterior.mean, mean, rtol=1e-10)
+    assert np.allclose(posterior.precision, P, rtol=1e-10)
+    assert np.allclose((posterior.shape, posterior.scale), (a, b), rtol=1e-10)
+    assert np.allclose(posterior.covariance, b / (a - 1) * np.linalg.inv(P), rtol=1e-9)
+    S = (np.diag(1 / w) + 4 * x @ x.T) * PRIOR[1] / PRIOR[0]
+    evidence = multivariate_t(np.zeros(N), S, df=2 * PRIOR[0]).logpdf(r)
+    assert np.isclose(posterior.log_evidence, evidence)
+
+
+@pytest.mark.slow
+def test_precision_weights_are_not_powers_of_the_likelihood():
+    engine, data, _ = matched(variance)
+    by_precision = engine.posterior(**data)
+    by_power = matched(powers)[0].posterior(**data)
+    assert np.allclose(by_power.mean, by_precision.mean)
+    assert np.isclose(by_precision.shape, PRIOR[0] + N / 2)
+    assert np.isclose(by_power.shape, PRIOR[0] + data["weight"].sum() / 2)
+
+
+@textbook
+def test_what_the_compiled_kernel_can_take_is_recognised(declare):
+    engine, _, _ = matched(declare)
+    assert engine.identity_map
+    assert np.isclose(engine.ridge, 0.25)
+    assert np.allclose(engine.noise_prior, PRIOR)
+    assert engine.exponent == {variance: -1, precision: 1, standard_deviation: -2}[declare]
+
+
+@pytest.mark.slow
+def test_a_noise_that_is_twice_the_variable():
+    engine, _, _ = matched(double_noise)
+    assert np.isclose(engine.ridge, 4)
+    assert np.allclose(engine.noise_prior, (PRIOR[0], 4 * PRIOR[1]))
+
+
+@pytest.mark.parametrize(
+    "declare",
+    slow_but([arms, joint], [off_centre, correlated, non_centred, powers, arms, joint]),
+    ids=lambda f: f.__name__,
+)
+@few("joint")
+def test_what_the_compiled_kernel_cannot_take_is_recognised(declare):
+    engine, _, _ = matched(declare)
+    assert engine.ridge is None
+    if declare in (powers, joint):  # not N(mean reward, σ²/weight) for every σ²
+        assert engine.noise_prior is None
+
+
+@pytest.mark.slow
+def test_arms_predict_each_for_itself():
+    engine, data, _ = matched(arms)
+    A, b = engine.linear_map(data["x"][:5])
+    assert A.shape == (5, K, engine.dim)
+    assert not b.any()
+    assert np.array_equal(engine.linear_map(data["x"][:5], np.full(5, 2))[0], A[:, 2])
+
+
+def test_joint_noise_is_exact_in_batch_only():
+    engine, data, _ = matched(joint)
+    assert "not the product" in engine.form.not_additive
+    with pytest.raises(ValueError, match="must be finite"):
+        engine.posterior(data["x"], np.full(N, np.nan))
+
+
+def test_tiny_and_huge_rewards_keep_their_digits():
+    engine, data, _ = matched(variance)
+    for scale in (1e-7, 1e7):
+        one = engine.likelihood(data["x"][:1], scale * data["reward"][:1], data["weight"][:1])
+        assert np.isclose(one.power, 0.5, rtol=1e-12)
+        assert np.isclose(
+            one.rate, 0.5 * data["weight"][0] * (scale * data["reward"][0]) ** 2, rtol=1e-12
+        )
+
+
+def test_coefficients_of_the_noise_are_read_off():
+    h, beta, c = 3.5, 1e-5, -2.0
+    values = [c + h * np.log(q) - beta * q for q in normal_inverse_gamma.PRECISIONS]
+    assert np.allclose(read_off(values), (h, beta, c), rtol=1e-12)
+
+
+def test_draws_have_the_posteriors_moments():
+    engine, data, _ = matched(variance)
+    posterior = engine.posterior(**data)
+    theta, sigma2 = posterior.draw(20_000, np.random.default_rng(4))
+    sd = np.sqrt(np.diag(posterior.covariance))
+    assert np.abs((theta.mean(axis=0) - posterior.mean) / sd).max() < 4 / np.sqrt(20_000)
+    assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.06 * (sd**2).max())
+    noise = invgamma(posterior.shape, scale=posterior.scale)
+    assert abs(sigma2.mean() - noise.mean()) < 4 * noise.std() / np.sqrt(20_000)
+
+
+@pytest.mark.slow
+def test_an_improper_prior_needs_rows():
+    engine, data, _ = matched(flat)
+    with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper"):
+        engine.posterior(data["x"][:2], data["reward"][:2], data["weight"][:2])
+    engine, data, _ = matched(jeffreys)
+    with pytest.raises(NotThisEngine, match=r"'sigma' ~ HalfFlat: improper, inverse gamma of"):
+        engine.posterior(data["x"][:0], data["reward"][:0], data["weight"][:0])
+
+
+LIKE_OTHERS = (
+    *("unscaled intercept", "unscaled centre", "half-cauchy", "exponential", "known noise"),
+    *("noise plus one", "two scales", "log-normal", "scaled by the variance"),
+)
+
+
+@few("[no scale]")
+@pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, REFUSED))
+def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
+    declare, words = REFUSED[name]
+    refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))
+    assert isinstance(refusal, Refusal), "accepted"
+    assert refusal.engine == "normal_inverse_gamma"
+    assert words in refusal.reason
+
+
+@pytest.mark.slow
+@textbook
+def test_the_gaussian_engine_refuses_all_of_these(declare):
+    refusal = exact.match(matched(declare)[2])
+    assert isinstance(refusal, Refusal)
+    assert "log transform" in refusal.reason

@@ -1,0 +1,182 @@
+"""Which engine a declaration gets, why not a faster one, and when a plan is the same plan."""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import cloudpickle
+import numpy as np
+import pymc as pm
+import pytest
+
+from bayesbandit.declaring.priors import Prior
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.plan import explain, plan
+from bayesbandit.model import RewardModel, reward_model
+from bayesbandit.posteriors.fitting import fit
+from tests import declarations as declared
+from tests.cases import few
+
+SOURCE = """
+def again(x, reward, weight, theta):
+    mu = shift(x) @ theta
+    pm.Normal("reward", mu, SIGMA, observed=reward)
+    return mu
+
+def shift(x):
+    return x + OFFSET
+"""
+
+
+def run(**around):
+    """The source as a cell of a notebook that is run (again), with other values around it."""
+    space = {"pm": pm, "__name__": "__main__"} | around
+    exec(SOURCE, space)
+    return RewardModel(space["again"], {"theta": Prior("Normal", dims="feature")})
+
+
+@few("[model0-exact_gaussian-0]")
+@pytest.mark.parametrize(
+    ("model", "engine", "reasons"),
+    [
+        (declared.known, "exact_gaussian", 0),
+        (declared.noncentred, "exact_gaussian", 0),
+        (declared.potential, "exact_gaussian", 0),
+        (declared.conjugate, "normal_inverse_gamma", 1),
+        (declared.lasso, "gibbs", 3),
+        (declared.binary, "gibbs", 3),
+        (declared.heavy, "nuts", 4),
+    ],
+)
+def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, engine, reasons):
+    found = plan(model, 3)
+    assert found.engine == engine
+    assert len(found.refusals) == reasons
+    first, cost, *rest = explain(model, 3).splitlines()
+    assert first == f"{model.name}: {engine}"
+    assert ("closed form" in cost) == found.closed_form
+    assert rest == [f"  not {refusal}" for refusal in found.refusals]
+    assert found.explain() == explain(model, 3)
+
+
+def test_reasons_name_the_variable_and_the_operation():
+    text = explain(declared.lasso, 3)
+    assert "not exact_gaussian: 'theta' ~ Laplace: non-polynomial function abs of 'theta'" in text
+
+
+@reward_model(theta=declared.NORMAL, scale=Prior("HalfNormal", sigma=1))
+def beside(x, reward, theta, scale):
+    """Noise of variance scale² + 1."""
+    mu = x @ theta
+    pm.Normal("reward", mu, pm.math.sqrt(scale**2 + 1), observed=reward)
+    return mu
+
+
+@pytest.mark.slow
+def test_noise_that_is_no_product_goes_to_nuts_with_the_reason():
+    found = plan(beside, 3)
+    assert found.engine == "nuts"
+    assert "gibbs: 'reward' ~ Normal: power 0.5 of a sum" in str(found.refusals[-1])
+
+
+@pytest.mark.slow
+def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
+    assert plan(declared.pooled, 3, 4).engine == "exact_gaussian"
+    assert plan(declared.pooled, 3, 4) is not plan(declared.pooled, 3, 5)
+    assert explain(declared.pooled, 3) == explain(declared.pooled, 3, 4)
+    with pytest.raises(ValueError, match="give n_arms"):
+        plan(declared.pooled, 3)
+    with pytest.raises(ValueError, match="does not take `arm`"):
+        plan(declared.known, 3, 2)
+
+
+@pytest.mark.slow
+def test_exact_is_whichever_closed_form_fits():
+    assert plan(declared.known, 3, engine="exact").engine == "exact_gaussian"
+    assert plan(declared.conjugate, 3, engine="exact").engine == "normal_inverse_gamma"
+
+
+def test_an_engine_that_does_not_fit_is_refused_with_its_reason():
+    with pytest.raises(NotThisEngine, match="abs of 'theta'"):
+        plan(declared.lasso, 3, engine="exact_gaussian")
+    with pytest.raises(NotThisEngine, match=r"exact: no closed form.*normal_inverse_gamma: ") as e:
+        plan(declared.lasso, 3, engine="exact")
+    assert e.value.refusal.engine == "exact"
+    with pytest.raises(ValueError, match=r"engine must be one of 'auto', 'exact'.*got 'stan'"):
+        plan(declared.known, 3, engine="stan")
+
+
+def test_a_discrete_variable_has_no_engine():
+    with pytest.raises(NotThisEngine, match=r"no engine fits.*nuts: 'k' ~ Poisson: discrete"):
+        plan(declared.counted, 3)
+    for engine in ("nuts", "laplace", "advi"):
+        with pytest.raises(NotThisEngine, match="'k' ~ Poisson: discrete"):
+            plan(declared.counted, 3, engine=engine)
+
+
+@pytest.mark.slow
+def test_a_flat_prior_is_exact_where_rows_make_it_proper():
+    flat = declared.known.with_priors(theta=Prior("Flat", dims="feature"))
+    assert plan(flat, 3).engine == "exact_gaussian"
+
+
+def test_a_plan_is_kept_by_declaration_priors_and_shape():
+    first = plan(declared.known, 3)
+    wide = Prior("Normal", mu=0, sigma=9, dims="feature")
+    assert plan(declared.known, 3).method is first.method
+    same = declared.known.with_priors(theta=Prior("Normal", mu=0, sigma=2, dims="feature"))
+    assert plan(same, 3).method is first.method
+    assert plan(declared.known.with_priors(theta=wide), 3).method is not first.method
+    assert plan(declared.known, 4).method is not first.method
+
+
+@pytest.mark.slow
+def test_a_cell_run_again_is_the_same_declaration_until_what_it_reads_changes():
+    basis = np.arange(3.0)
+    first = plan(run(SIGMA=1.0, OFFSET=basis), 3)
+    assert plan(run(SIGMA=1.0, OFFSET=basis.copy()), 3).method is first.method
+    for around in ({"SIGMA": 2.0, "OFFSET": basis}, {"SIGMA": 1.0, "OFFSET": basis + 1}):
+        other = plan(run(**around), 3)
+        assert other.method is not first.method
+    model = run(SIGMA=1.0, OFFSET=basis)
+    model.function.__globals__["SIGMA"] = 3.0
+    x, reward, _ = declared.rows()
+    evidence = [plan(m, 3).method.posterior(x, reward).log_evidence
+                for m in (model, run(SIGMA=3.0, OFFSET=basis))]  # fmt: skip
+    assert evidence[0] == evidence[1]
+
+
+def test_plans_are_copied_stored_and_shared_by_threads():
+    first = plan(declared.known, 3)
+    assert copy.deepcopy(first) is first
+    assert pickle.loads(cloudpickle.dumps(first)).method is first.method  # the function by value
+    fresh = declared.known.with_priors(theta=Prior("Normal", mu=0, sigma=3, dims="feature"))
+    with ThreadPoolExecutor(4) as pool:
+        plans = list(pool.map(lambda _: plan(fresh, 2), range(4)))
+    assert all(p.method is plans[0].method for p in plans)
+
+
+@pytest.mark.slow
+def test_a_prior_made_of_the_design_mixes_no_rows_of_the_mean():
+    """Given θ, the mean reward of a row is its own; predictions were refused."""
+
+    @reward_model()
+    def design(x, reward):
+        theta = pm.MvNormal("theta", np.zeros(2), tau=np.eye(2) + x.T @ x, dims="feature")
+        mu = x @ theta
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    @reward_model()
+    def centred(x, reward):
+        theta = pm.Normal("theta", 0, 1, dims="feature")
+        mu = (x - x.mean(axis=0)) @ theta
+        pm.Normal("r", mu, 1.0, observed=reward)
+        return mu
+
+    assert plan(design, 2).row_mixing == ""
+    assert plan(centred, 2).row_mixing == "mean over rows"
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    known = fit(design, x, x[:, 0])
+    precision = np.eye(2) + 2.0 * x.T @ x
+    np.testing.assert_allclose(known.mean(x), x @ np.linalg.solve(precision, x.T @ x[:, 0]))

@@ -1,0 +1,159 @@
+"""Which rows reach which numbers: what the graph says holds when other rows are changed."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytensor.compile.builders import OpFromGraph
+
+from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.rewrites import unfolded
+from bayesbandit.inference.graph_analysis.row_transfer import ALONG, CONSTANT, MIXED, SUM, Reach
+from bayesbandit.inference.graph_analysis.rows import Rows
+from tests.inference.declared import FAST
+
+x, r, w = pt.matrix("x", shape=(None, 3)), pt.vector("r"), pt.vector("w")
+k = pt.lvector("k")
+theta = pt.vector("theta", shape=(3,))
+table = pt.constant(np.arange(12.0).reshape(4, 3))
+SEEDS = dict.fromkeys([x, r, w, k], Reach(ALONG, 0))
+
+
+def reach(graph):
+    return Rows([graph], SEEDS).of(graph).kind
+
+
+@pytest.mark.parametrize(
+    ("graph", "kind"),
+    [
+        (theta * 2, CONSTANT),
+        (x @ theta, ALONG),
+        (pt.zeros_like(r) + theta[0], ALONG),
+        (r - (x * table[k]).sum(axis=1), ALONG),
+        ((x @ table.T)[pt.arange(x.shape[0]), k], ALONG),
+        (pt.concatenate([x, x**2, pt.ones((x.shape[0], 1))], axis=1), ALONG),
+        (pt.exp(-(r**2)).sum(), SUM),
+        (x.T @ r, SUM),
+        (2 * r.sum() - w.sum(), SUM),
+        (r.sum() + 1.0, MIXED),
+        (r.sum() ** 2, MIXED),
+        (r.mean(), MIXED),
+        (x - x.mean(axis=0), MIXED),
+        (pt.concatenate([[0.0], r[:-1]]), MIXED),
+        (r[::-1], MIXED),
+        (pt.sort(r), MIXED),
+        (pt.cumsum(r), MIXED),
+        (pt.arange(x.shape[0]) * r, MIXED),
+        (r * pt.minimum(1.0, 20.0 / x.shape[0]), MIXED),
+        (r[:, None] - r[None, :], MIXED),
+        (pt.eq(x[:, 0][:, None], x[:, 0]), MIXED),
+        (pt.diag(w), MIXED),
+        (r - np.arange(7.0), MIXED),  # numbers that stand beside the rows one for one
+        (x.reshape((-1, 1)), MIXED),
+        (pt.max(r), MIXED),
+        (theta[0] * x.shape[0], MIXED),
+        (pytensor.scan(lambda a: 2 * a, sequences=[r], return_updates=False), MIXED),
+    ],
+)
+def test_what_is_said_of_rows(graph, kind):
+    assert reach(graph) == kind
+
+
+STEPS = [
+    *(pt.exp, pt.abs, lambda a: a**2, lambda a: a * theta[0], lambda a: a - r, lambda a: a * w),
+    *(lambda a: a + (x @ theta), lambda a: a - a.mean(), lambda a: a[::-1], pt.cumsum, pt.sort),
+    *(lambda a: pt.switch(x[:, 0] > 0, a, r), lambda a: a * table[k, 0], lambda a: a / a.shape[0]),
+    *(lambda a: pt.concatenate([a[:1], a[:-1]]), lambda a: a[:, None][:, 0]),
+    lambda a: pt.maximum(a, 0),
+    *(lambda a: (a[:, None] * x).sum(axis=1), lambda a: a * pt.arange(a.shape[0])),
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=4))
+def test_no_row_of_what_is_said_to_be_along_the_rows_depends_on_another(steps):
+    graph = r
+    for step in steps:
+        graph = step(graph)
+    if reach(graph) != ALONG:
+        return
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(6, 3)), rng.normal(size=6), rng.uniform(1, 2, 6), rng.integers(0, 4, 6)
+    of = pytensor.function([x, r, w, k, theta], graph, mode=FAST, on_unused_input="ignore")
+    whole = of(*data, np.array([0.3, -1.0, 2.0]))
+    for i in range(6):
+        alone = of(*(v[i : i + 1] for v in data), np.array([0.3, -1.0, 2.0]))
+        np.testing.assert_allclose(alone[0], whole[i], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("graph", "names"),
+    [
+        (pt.zeros_like(r) + x[:, 0], {"x"}),
+        (r.shape[0] * theta, set()),
+        (x @ theta + 0.8 * r, {"x", "r"}),
+        (pt.switch(w > 1, 1.0, 2.0), {"w"}),
+    ],
+)
+def test_values_depend_on_no_more_than_is_said(graph, names):
+    assert Influence([graph], {x: ("x",), r: ("r",), w: ("w",)}).of(graph) == names
+
+
+@pytest.mark.parametrize(
+    ("graph", "degree"),
+    [
+        (w, 1), (w**2 / pt.sqrt(w), 1.5), (2 / w, -1), (pt.abs(w) * x[:, 0], 1), (w + 1, None),
+        (pt.exp(w), None), (pt.exp(w / w), 0), (pt.switch(x[:, 0] > 0, w, 3 * w), 1),
+        (pt.switch(w > 0, w, -w), 1), (pt.switch(w > 1, w, -w), None), (pt.log(w), None),
+    ],
+)  # fmt: skip
+def test_degrees_of_homogeneity(graph, degree):
+    assert Scaling([graph], {w: 1.0}).of(graph) == degree
+
+
+# ---- einsums, and functions with graphs of their own ---------------------------------------------
+
+
+A = pt.matrix("A", shape=(3, 3))
+FOLDED = pt.matrix("folded", shape=(None, 3))
+CENTRED = OpFromGraph([FOLDED], [FOLDED - FOLDED.mean(axis=0)])
+
+
+@pytest.mark.parametrize(
+    ("graph", "kind"),
+    [
+        (pt.einsum("ij,j->i", x, theta), ALONG),
+        (pt.einsum("ij,ij,j->i", x, x, theta), ALONG),
+        (pt.einsum("ij,i,j,ij->ij", x, w, theta, x), ALONG),
+        (pt.einsum("j,ij,ij->ji", theta, x, x), ALONG),
+        (pt.einsum("ij,ij,i->j", x, x, w), SUM),
+        (pt.einsum("ij,ij,j->i", x, x - x.mean(axis=0), theta), MIXED),
+        (pt.einsum("ij,kj,k->i", x, x, w), MIXED),
+    ],
+)
+def test_einsums(graph, kind):
+    [whole] = unfolded([graph])
+    assert Rows([whole], SEEDS).of(whole).kind == kind
+
+
+def test_an_unfolded_einsum_is_the_same():
+    graphs = [
+        pt.einsum("ij,ij,j->i", x, x, theta),
+        pt.einsum("ij,i,jk->ji", x, w, A),
+        pt.einsum("ij,jk,ik->i", x, A, x),
+        pt.einsum("ij,ij,i->j", x, x, w),
+    ]
+    inputs, rng = [x, w, theta, A], np.random.default_rng(0)
+    values = [rng.normal(size=s) for s in ((5, 3), 5, 3, (3, 3))]
+    both = [pytensor.function(inputs, g, mode=FAST, on_unused_input="ignore")(*values)
+            for g in (graphs, unfolded(graphs))]  # fmt: skip
+    for folded, whole in zip(*both, strict=True):
+        np.testing.assert_allclose(whole, folded, rtol=1e-12)
+
+
+@pytest.mark.parametrize("graph", [x - x.mean(axis=0), CENTRED(x), (r - r.mean()) ** 2])
+def test_a_mean_over_rows_is_called_so(graph):
+    [whole] = unfolded([graph])
+    assert Rows([whole], SEEDS).mixed(whole) == "mean over rows"

@@ -1,0 +1,459 @@
+"""The probability that an arm is best: oracles, laws, point masses, and scales far apart."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import ndtr, stdtr
+from scipy.stats import norm, t
+
+from bayesbandit.kernels.prob_best.quadrature import (
+    best_probabilities,
+    best_probability,
+    quadrature,
+)
+from bayesbandit.kernels.student import NEGLIGIBLE, distribution, normal_cdf, peak, reach
+from tests.cases import few, quick_but
+
+INF = np.inf
+TOLERANCE = 1e-8
+
+
+def student_cdf(z, df):
+    return distribution(z, df, peak(df))
+
+
+def arrays(mean, scale, df=INF):
+    mean = np.array(mean, dtype=float)
+    return mean, np.array(scale, dtype=float), np.broadcast_to(df, mean.shape).astype(float)
+
+
+def probabilities(mean, scale, df=INF):
+    """Every arm's probability; the two entry points must agree in every bit."""
+    mean, scale, df = arrays(mean, scale, df)
+    out = np.full(mean.size, np.nan)
+    best_probabilities(mean, scale, df, out)
+    np.testing.assert_array_equal(
+        out, [best_probability(a, mean, scale, df) for a in range(mean.size)]
+    )
+    return out
+
+
+def by_quadrature(mean, scale, df=INF):
+    mean, scale, df = arrays(mean, scale, df)
+    out = np.full(mean.size, np.nan)
+    quadrature(0, mean, scale, df, out)
+    return out
+
+
+# --- oracles: other panels, in another coordinate, with scipy's distribution functions
+
+X, W = np.polynomial.legendre.leggauss(20)
+EVEN = np.arange(-9.5, 10.0)
+OCTAVES = np.concatenate([[0.0], 2.0 ** np.arange(-1, 42)])
+BOTH = np.concatenate([-OCTAVES[:0:-1], OCTAVES])
+
+
+def cdf(z, df):
+    return ndtr(z) if df == INF else stdtr(df, z)
+
+
+def pdf(z, df):
+    return norm.pdf(z) if df == INF else t.pdf(z, df)
+
+
+def breaks(df):
+    """Where to break in the standardised coordinate of an arm."""
+    return EVEN if df == INF else np.union1d(BOTH, np.arange(-12.0, 13.0))
+
+
+def twin(a, mean, scale, df):
+    """NumPy twin: ∫ f(u) Π F_k(((m_a - m_k) + s_a u)/s_k) du, broken around every arm's mean."""
+    others = [k for k in range(mean.size) if k != a and mean[k] > -INF]
+    floor = max([mean[k] for k in others if scale[k] == 0.0], default=-INF)
+    if (mean[a] < floor and scale[a] == 0.0) or mean[a] == -INF:
+        return 0.0
+    others = [k for k in others if scale[k] > 0.0 or scale[a] == 0.0]
+    if scale[a] == 0.0:
+        ties = np.sum((mean == mean[a]) & (scale == 0.0))
+        sure = [cdf((mean[a] - mean[k]) / scale[k], df[k]) for k in others if scale[k] > 0.0]
+        return math.prod(sure) / ties
+    edges = [(mean[k] - mean[a]) / scale[a] + breaks(df[k]) * (scale[k] / scale[a]) for k in others]
+    top = breaks(df[a])[-1]
+    bottom = max(-top, (floor - mean[a]) / scale[a])
+    if bottom >= top:
+        return 0.0
+    inside = np.unique(np.concatenate([breaks(df[a]), *edges, [bottom]]))
+    inside = inside[(inside >= bottom) & (inside <= top)]
+    half = 0.5 * np.diff(inside)[:, None]
+    u = inside[:-1, None] + half * (1.0 + X)
+    integrand = pdf(u, df[a])
+    for k in others:
+        integrand *= cdf((mean[a] - mean[k]) / scale[k] + u * (scale[a] / scale[k]), df[k])
+    return float(np.sum(half * W * integrand))
+
+
+def by_quad(a, mean, scale, df):
+    """The same integral by scipy's adaptive rule, told where the steps are."""
+
+    def integrand(u):
+        x = mean[a] + scale[a] * u
+        others = (cdf((x - mean[k]) / scale[k], df[k]) for k in range(mean.size) if k != a)
+        return pdf(u, df[a]) * math.prod(others)
+
+    z, rho = (mean - mean[a]) / scale[a], scale / scale[a]
+    points = np.unique(np.concatenate([z + c * rho for c in (-4, 0, 4)]))
+    points = points[np.abs(points) < 9]
+    value = quad(integrand, -9, 9, points=points, epsabs=1e-12, limit=500)[0]
+    if df[a] == INF:
+        return value
+    return value + quad(integrand, -INF, -9)[0] + quad(integrand, 9, INF, epsabs=1e-12)[0]
+
+
+# --- distribution functions
+
+
+def test_normal_cdf():
+    z = np.linspace(-37, 9, 2001)
+    np.testing.assert_allclose([normal_cdf(v) for v in z], ndtr(z), rtol=1e-13, atol=0)
+    assert (normal_cdf(-INF), normal_cdf(INF)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "df", [0.1, 0.7, 1, 1.5, 2, 3, 7.7, 12, 19.99, 20, 35, 199, 201, 1e4, 1e12]
+)
+def test_student_cdf(df):
+    z = np.concatenate([np.linspace(-9, 9, 801), np.sinh(np.linspace(-30, 30, 401))])
+    np.testing.assert_allclose([student_cdf(v, df) for v in z], stdtr(df, z), rtol=0, atol=2e-11)
+    assert student_cdf(-INF, df) == pytest.approx(0.0, abs=1e-4 if df == 0.1 else 1e-60)
+
+
+def test_student_cdf_meets_closed_forms():
+    for z in (-1e8, -3.0, -0.2, 0.0, 0.5, 2.0, 40.0):
+        assert student_cdf(z, 1.0) == pytest.approx(0.5 + math.atan(z) / math.pi, abs=2e-11)
+        assert student_cdf(z, 2.0) == pytest.approx(0.5 + z / (2 * math.hypot(math.sqrt(2), z)))
+        assert student_cdf(z, INF) == normal_cdf(z)
+
+
+@pytest.mark.parametrize("df", [0.5, 1, 1.5, 4, 20, 150, 199.9, 200.1, 1e3, 1e8, 1e300, INF])
+def test_peak_and_reach(df):
+    assert peak(df) == pytest.approx(pdf(0.0, df), rel=1e-11)
+    assert cdf(-reach(df), df) <= NEGLIGIBLE
+    assert reach(df) <= 1.1 * -(norm.ppf(NEGLIGIBLE) if df > 1e9 else t.ppf(NEGLIGIBLE, df))
+
+
+# --- known values
+
+
+@pytest.mark.parametrize(
+    ("mean", "scale", "expected"),
+    [
+        ((0.2, 0, -0.1), (0.3, 0.5, 0.05), (0.58279770, 0.34742043, 0.06978187)),
+        ((2, 1, 0), (0.01, 0.4, 3), (0.74285474, 0.00473481, 0.25241045)),
+    ],
+)
+def test_the_values_of_the_methods(mean, scale, expected):
+    np.testing.assert_allclose(probabilities(mean, scale), expected, rtol=0, atol=6e-9)
+    np.testing.assert_allclose(by_quadrature(mean, scale), expected, rtol=0, atol=6e-9)
+
+
+@pytest.mark.parametrize(
+    ("mean", "scale", "df", "expected"),
+    [
+        (
+            (0.3, -0.2, 0.1, 0),
+            (0.1, 0.7, 0.3, 0.02),
+            INF,
+            (0.5641290965555, 0.2200680274647, 0.2154126180148, 0.0003902579650294),
+        ),
+        (
+            (0, 0.5, -0.2),
+            (1, 0.4, 2),
+            (3, 5, 1.5),
+            (0.2422372771399, 0.4115845516913, 0.3461781711688),
+        ),
+        (
+            (0.2, 0, -0.1, 0.3),
+            (0.5, 0.3, 0.2, 0.05),
+            (INF, 4, 2.5, INF),
+            (0.3790237911049, 0.1334537737365, 0.05436427342102, 0.4331581617376),
+        ),
+        (
+            (1, 0, 2, 1.5),
+            (0.01, 1, 0.3, 3),
+            (30, 12.5, 1, 100),
+            (0.03349757771117, 0.02842265355083, 0.5195328666239, 0.4185469021141),
+        ),
+    ],
+)
+def test_integrals_by_mpmath(mean, scale, df, expected):
+    """Values by mpmath's tanh-sinh rule with 30 digits."""
+    np.testing.assert_allclose(probabilities(mean, scale, df), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("df", [1, 2.5, 8, 30, 1e6, INF])
+@pytest.mark.parametrize("size", [2, 3, 4, 10, 26, 100])
+@few("2-", "30-")
+def test_equal_arms_share_evenly(size, df):
+    np.testing.assert_allclose(probabilities(np.ones(size), np.ones(size), df), 1 / size, atol=1e-9)
+
+
+def test_two_cauchy_arms_have_a_closed_form():
+    """A difference of Cauchy variables is Cauchy with the sum of the scales."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        scale = 10.0 ** rng.uniform(-20, 20, 2)
+        mean = rng.normal(size=2) * scale
+        lead = (mean[0] - mean[1]) / scale.sum()
+        expected = 0.5 + math.atan(lead) / math.pi
+        assert probabilities(mean, scale, 1)[0] == pytest.approx(expected, abs=TOLERANCE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("df", quick_but([1, 3.5], [INF, 1, 3.5, (INF, 2, 60, 1.2, INF, 5)]))
+@few("inf")
+def test_agrees_with_quad(df):
+    rng = np.random.default_rng(5)
+    for size in (2, 3, 4, 6):
+        for _ in range(2):
+            belief = arrays(rng.normal(size=size), 10.0 ** rng.uniform(-1.5, 0.5, size))
+            belief = (*belief[:2], np.broadcast_to(df, 6)[:size].astype(float))
+            expected = [by_quad(a, *belief) for a in range(size)]
+            np.testing.assert_allclose(probabilities(*belief), expected, rtol=0, atol=TOLERANCE)
+
+
+# --- adversarial beliefs against the twin
+
+
+def beliefs(rng, size):
+    """Means and scales of one of a dozen unkind families, some with arms unavailable."""
+    z, tilt = rng.normal(size=size), rng.uniform(-7, 7, size)
+    wide, near = 10.0 ** rng.uniform(-12, 12, size), 10.0 ** rng.uniform(-2, 2, size)
+    alike, ladder = np.exp(0.3 * z[::-1]), 10.0 ** np.linspace(-12, 12, size)
+    powers = rng.choice([1e-20, 1e-10, 1, 1e10, 1e20], size)
+    levels = 10.0 ** rng.uniform(-6, 6, 3)
+    families = [
+        (z * wide, wide),
+        (tilt * wide, wide),  # every range contains 0, where they all begin
+        (z * near, near),
+        (tilt * near, near),
+        (0.01 * z * near, near),
+        (0.0 * near, near),
+        (z * powers, powers),
+        (z * rng.choice([0, 0.1, 1, 5]), alike),
+        (rng.integers(0, 3, size), near * (z > 0)),  # point masses, tied
+        (rng.choice(levels, size) + 1e-3 * z, rng.choice(levels, size)),  # clusters
+        (1e3 + z * near, near),
+        (rng.uniform(-6.5, 2) * ladder, ladder),
+    ]
+    mean, scale = families[rng.integers(len(families))]
+    absent = (rng.random(size) < 0.05) & (np.arange(size) > 0)
+    return np.where(absent, -INF, mean), np.where(absent, 0.0, scale)
+
+
+def degrees(rng, size, kind):
+    some = np.array([1, 1, 1.5, 2, 3, 5, 10, 19.9, 20, 50, 1e3, 1e8])
+    if kind == "normal":
+        return np.full(size, INF)
+    return rng.choice(some if kind == "student" else np.append(some, [INF] * 12), size)
+
+
+def sweep(rng, kind, sizes, repetitions):
+    for size in sizes:
+        for _ in range(repetitions):
+            mean, scale = beliefs(rng, size)
+            df = degrees(rng, size, kind)
+            found = probabilities(mean, scale, df)
+            arms = np.unique(np.append(np.argsort(found)[-3:], rng.integers(0, size, 2)))
+            expected = [twin(a, mean, scale, df) for a in arms]
+            np.testing.assert_allclose(found[arms], expected, rtol=0, atol=TOLERANCE)
+            assert abs(found.sum() - 1) < TOLERANCE
+            assert found.min() >= 0.0
+
+
+@pytest.mark.slow
+def test_scales_far_apart_normal():
+    sweep(np.random.default_rng(7), "normal", (2, 3, 4, 5, 8), 60)
+    sweep(np.random.default_rng(8), "normal", (30, 100), 3)
+
+
+@pytest.mark.parametrize("kind", ["student", "mixed"])
+@few("mixed")
+def test_scales_far_apart_student(kind):
+    sweep(np.random.default_rng(9), kind, (2, 3, 4, 7), 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "repetitions"), [("normal", 800), ("student", 40), ("mixed", 60)])
+def test_scales_far_apart_at_length(kind, repetitions):
+    sweep(np.random.default_rng(11), kind, (2, 3, 4, 5, 6, 8, 12), repetitions)
+    sweep(np.random.default_rng(12), kind, (20, 40, 100), repetitions // 20)
+
+
+# --- laws
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(13)
+
+
+def random_beliefs(rng, repetitions=30):
+    for size in (2, 3, 4, 9):
+        for _ in range(repetitions):
+            mean, scale = rng.normal(size=size), 10.0 ** rng.uniform(-2, 1, size)
+            yield mean, scale, rng.choice([INF, INF, 1.0, 6.0, 40.0], size)
+            yield mean, scale, np.full(size, INF)
+
+
+def test_permuted_arms_have_permuted_probabilities(rng):
+    for mean, scale, df in random_beliefs(rng):
+        order = rng.permutation(mean.size)
+        permuted = probabilities(mean[order], scale[order], df[order])
+        np.testing.assert_allclose(permuted, probabilities(mean, scale, df)[order], atol=1e-9)
+
+
+def test_no_origin_and_no_unit(rng):
+    for mean, scale, df in random_beliefs(rng):
+        expected = probabilities(mean, scale, df)
+        moved = probabilities(2.0**10 * mean - 300.0, 2.0**10 * scale, df)
+        np.testing.assert_allclose(moved, expected, atol=1e-9)
+        np.testing.assert_array_equal(probabilities(2.0**80 * mean, 2.0**80 * scale, df), expected)
+
+
+def test_a_better_mean_is_more_often_best(rng):
+    for mean, scale, df in random_beliefs(rng, 10):
+        before = probabilities(mean, scale, df)
+        mean[0] += 0.1
+        change = probabilities(mean, scale, df) - before
+        assert change[0] > -1e-9
+        assert change[1:].max() < 1e-9
+
+
+def test_closed_forms_are_the_integral(rng):
+    for size in (2, 3):
+        for _ in range(300):
+            scale = 10.0 ** rng.uniform(-4, 4, size)
+            mean = rng.normal(size=size) * rng.choice(scale)
+            closed, integral = probabilities(mean, scale), by_quadrature(mean, scale)
+            np.testing.assert_allclose(closed, integral, rtol=0, atol=1e-9)
+
+
+def test_three_arms_agree_across_the_change_of_formula():
+    """The widest arm is computed from the other two; equal widths lie on the border."""
+    widths = (1 - 1e-15, 1.0, 1 + 1e-15)
+    found = [probabilities((0.3, 0.0, -0.2), (w, 1.0, 0.4)) for w in widths]
+    np.testing.assert_allclose(found[0], found[1], atol=1e-13)
+    np.testing.assert_allclose(found[2], found[1], atol=1e-13)
+    assert found[1].sum() == pytest.approx(1.0, abs=1e-14)
+
+
+def test_hopeless_arms_leave_the_closed_form():
+    mean, scale = (0.3, 0.1, 0.0), (0.2, 0.3, 0.4)
+    crowded = probabilities((*mean, -9.0, -8.0), (*scale, 0.1, 0.2))
+    np.testing.assert_array_equal(crowded, [*probabilities(mean, scale), 0.0, 0.0])
+
+
+def test_many_degrees_of_freedom_are_normal(rng):
+    for mean, scale, _ in random_beliefs(rng, 10):
+        normal = probabilities(mean, scale)
+        np.testing.assert_allclose(probabilities(mean, scale, 1e9), normal, atol=TOLERANCE)
+        np.testing.assert_array_equal(
+            by_quadrature(mean, scale, 1e300), probabilities(mean, scale, 1e300)
+        )
+        np.testing.assert_allclose(probabilities(mean, scale, 1e300), normal, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_the_same_bits_inside_another_kernel(rng):
+    @numba.njit
+    def inlined(mean, scale, df):
+        return [best_probability(a, mean, scale, df) for a in range(mean.size)]
+
+    for belief in random_beliefs(rng, 5):
+        np.testing.assert_array_equal(inlined(*belief), probabilities(*belief))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("df", [INF, 3.0, 25.0])
+def test_agrees_with_draws(df, rng):
+    """Within 4 binomial standard errors, a million draws an arm."""
+    draws = 1_000_000
+    for size in (2, 3, 5, 12):
+        mean, scale = 0.5 * rng.normal(size=size), 10.0 ** rng.uniform(-1, 0.3, size)
+        noise = rng.standard_normal if df == INF else lambda shape: rng.standard_t(df, shape)
+        best = np.argmax(mean + scale * noise((draws, size)), axis=1)
+        share = np.bincount(best, minlength=size) / draws
+        p = probabilities(mean, scale, df)
+        assert np.all(np.abs(share - p) <= 4 * np.sqrt(p * (1 - p) / draws) + 1e-9)
+
+
+# --- point masses and unavailable arms
+
+
+@pytest.mark.parametrize(
+    ("mean", "scale", "expected"),
+    [
+        ((1, 1), (0, 0), (0.5, 0.5)),
+        ((1, 2), (0, 0), (0, 1)),
+        ((1, 1, 1), (0, 0, 0), (1 / 3, 1 / 3, 1 / 3)),
+        ((1, 0, 1), (0, 0, 0), (0.5, 0, 0.5)),
+        ((0.1,) * 7 + (0.0,), (0,) * 8, (1 / 7,) * 7 + (0,)),
+        ((0, 1), (1, 0), (ndtr(-1.0), ndtr(1.0))),
+        ((0, 1, 1), (1, 0, 0), (ndtr(-1.0), ndtr(1.0) / 2, ndtr(1.0) / 2)),
+        ((0, 1, 0.9), (1, 0, 0), (ndtr(-1.0), ndtr(1.0), 0)),
+        ((5,), (0,), (1,)),
+        ((5,), (3,), (1,)),
+    ],
+)
+@pytest.mark.parametrize("absent", [0, 1, 3])
+def test_point_masses(mean, scale, expected, absent):
+    found = probabilities((-INF,) * absent + mean, (0,) * absent + scale)
+    np.testing.assert_allclose(found, (0,) * absent + expected, rtol=0, atol=1e-10)
+    assert np.all(found[:absent] == 0.0)
+
+
+@pytest.mark.parametrize("df", [INF, 1, 4, 50])
+@pytest.mark.parametrize("ties", [1, 2, 3])
+def test_a_point_mass_wins_where_all_others_are_below(df, ties, rng):
+    for _ in range(20):
+        mean, scale = rng.normal(size=4), 10.0 ** rng.uniform(-1, 1, 4)
+        point = rng.normal()
+        share = math.prod(cdf((point - mean) / scale, df)) / ties
+        found = probabilities([*mean, *[point] * ties], [*scale, *[0] * ties], df)
+        np.testing.assert_allclose(found[4:], share, rtol=0, atol=1e-9)
+        assert found.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("df", [INF, 3.0])
+def test_a_vanishing_scale_is_a_point_mass(df, rng):
+    for size in (2, 3, 6):
+        for zeros in (1, 2):
+            mean, scale = rng.normal(size=size), 10.0 ** rng.uniform(-1, 1, size)
+            mean[:zeros] = 0.3
+            scale[:zeros] = 0.0
+            limit = probabilities(mean, scale, df)
+            for tiny in (1e-12, 1e-20, 1e-150, 1e-310):
+                scale[:zeros] = tiny
+                np.testing.assert_allclose(probabilities(mean, scale, df), limit, atol=TOLERANCE)
+
+
+def test_the_others_do_not_see_an_unavailable_arm(rng):
+    for belief in random_beliefs(rng, 10):
+        size = belief[0].size
+        for at in {0, size // 2, size}:
+            absent = zip(belief, (-INF, 0.0, INF), strict=True)
+            found = probabilities(*(np.insert(values, at, value) for values, value in absent))
+            assert found[at] == 0.0
+            np.testing.assert_array_equal(np.delete(found, at), probabilities(*belief))
+
+
+def test_ends_whatever_it_is_given():
+    """Not a number, an overflow, or df far below 1: no promise but to return."""
+    for mean in ((0, 1, 2, 3), (-1e308, 1e308, 0, 1), (math.nan, 0, 1, 2), (INF, 0, 0, 0)):
+        for scale in ((1, 1, 1, 1), (1e308, 1, 0, 1e-308), (math.nan, 1, 1, 1), (INF, 1, 1, 0)):
+            for df in (INF, 0.01, 0.3, math.nan):
+                by_quadrature(mean, scale, df)
+    by_quadrature([-INF] * 3, [0] * 3)

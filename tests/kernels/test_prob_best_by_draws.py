@@ -1,0 +1,147 @@
+"""Which arm is best by draws: by every tuple of draws, NumPy twins, and the normal integral."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.kernels.prob_best import by_draws
+from tests import oracle
+
+SEEDS = st.integers(0, 2**32 - 1)
+few, one_context = st.integers(1, 4), st.integers(1, 3)
+
+
+def draws(seed, n, K, S, levels):
+    """Draws (n, K, S): continuous, or of few levels, so that many are equal."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, K, S)) if levels == 0 else rng.integers(levels, size=(n, K, S)) / 7.0
+
+
+def every_tuple(values):
+    """P(arm is best) (n, K) of independent arms: each of the S^K tuples of draws (n, K, S) alike, a
+    tie shared evenly."""
+    n, K, S = values.shape
+    out = np.zeros((n, K))
+    for tuple_ in product(range(S), repeat=K):
+        out += [oracle.winners(row) for row in values[:, np.arange(K), tuple_]]
+    return out / S**K
+
+
+def together(values):
+    """P(arm is best) (n, K) from joint draws (n, S, K)."""
+    best = values == values.max(axis=2, keepdims=True)
+    return (best / best.sum(axis=2, keepdims=True)).mean(axis=1)
+
+
+def by_counts(values):
+    """P(arm is best) (n, K) of independent arms without a tie, from (n, K, S): an arm's draw beats
+    another arm with the share of that one's draws that are smaller."""
+    smaller = (values[:, :, :, None, None] > values[:, None, None]).mean(axis=4)  # (n, K, S, K)
+    own = np.eye(values.shape[1], dtype=bool)[:, None]
+    return np.where(own, 1.0, smaller).prod(axis=3).mean(axis=2)
+
+
+@given(SEEDS, one_context, few, few, st.sampled_from([0, 1, 2, 3]))
+def test_independent_arms_are_every_tuple_of_draws(seed, n, K, S, levels):
+    values = draws(seed, n, K, S, levels)
+    np.testing.assert_allclose(by_draws.independent(values), every_tuple(values), atol=1e-12)
+
+
+@given(SEEDS, one_context, st.integers(1, 9), st.integers(1, 60), st.sampled_from([0, 1, 2, 5]))
+def test_dependent_arms_are_the_share_of_draws_won(seed, n, K, S, levels):
+    values = draws(seed, n, S, K, levels)
+    np.testing.assert_allclose(by_draws.joint(values), together(values), atol=1e-12)
+
+
+@given(SEEDS, one_context, st.integers(1, 9), st.integers(1, 40))
+def test_independent_arms_without_ties_are_a_product_of_counts(seed, n, K, S):
+    values = draws(seed, n, K, S, 0)
+    np.testing.assert_allclose(by_draws.independent(values), by_counts(values), atol=1e-12)
+
+
+@given(SEEDS, st.integers(1, 30), st.integers(1, 50), st.sampled_from([0, 1, 2, 4]))
+def test_they_sum_to_one_and_follow_their_arms_and_rank(seed, K, S, levels):
+    """Whatever the order of arms and of draws; only the order of the values counts."""
+    rng, values = np.random.default_rng(seed), draws(seed, 2, K, S, levels)
+    arms, order = rng.permutation(K), rng.permutation(S)
+    for p, again in (
+        (by_draws.independent(values), by_draws.independent(np.exp(values[:, arms][:, :, order]))),
+        (
+            by_draws.joint(values.transpose(0, 2, 1)),
+            by_draws.joint(np.exp(values[:, arms][:, :, order].transpose(0, 2, 1))),
+        ),
+    ):
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
+        assert ((p >= 0.0) & (p <= 1.0)).all()  # propensities, to the last bit
+        np.testing.assert_allclose(again, p[:, arms], atol=1e-12)
+
+
+@given(SEEDS, st.integers(1, 12), st.integers(1, 12), st.integers(1, 12))
+def test_arms_without_spread_share_evenly(seed, K, S, winning):
+    """The best of constants; as many as there are of them, each alike."""
+    winning = min(winning, K)
+    best = np.arange(K) < winning
+    level = np.random.default_rng(seed).permutation(np.where(best, 1.0, -np.arange(K)))
+    values, expected = np.tile(level[None, :, None], (2, 1, S)), (level == 1.0) / winning
+    np.testing.assert_allclose(by_draws.independent(values), [expected] * 2, atol=1e-12)
+    np.testing.assert_allclose(
+        by_draws.joint(values.transpose(0, 2, 1)), [expected] * 2, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("K", [2, 3, 17, 40])
+def test_coins(K):
+    """Arms that draw 0 or 1, the a-th one with probability q_a: in closed form, ties among many.
+
+    An arm with a 1 shares with those of the others that have one, a sum over their number.
+    """
+    S = 10
+    ones = np.arange(K) % S
+    values = (np.arange(S) < ones[:, None]).astype(float)[None]
+    q, expected = ones / S, np.empty(K)
+    for a in range(K):
+        count = np.ones(1)  # the distribution of the number of ones among the others
+        for k in np.delete(np.arange(K), a):
+            count = np.convolve(count, [1 - q[k], q[k]])
+        expected[a] = q[a] * (count / np.arange(1, K + 1)).sum()
+        expected[a] += (1 - q[a]) * count[0] / K
+    np.testing.assert_allclose(by_draws.independent(values)[0], expected, atol=1e-12)
+
+
+def test_negative_zero_and_infinities_are_values_like_others():
+    values = np.array([[[0.0, np.inf], [-0.0, -np.inf], [-np.inf, -np.inf]]])
+    np.testing.assert_allclose(by_draws.independent(values), every_tuple(values), atol=1e-15)
+    joint = values.transpose(0, 2, 1)
+    np.testing.assert_allclose(by_draws.joint(joint), together(joint), atol=1e-15)
+
+
+def test_what_is_not_a_number_comes_to_an_end():
+    assert by_draws.independent(np.full((2, 3, 4), np.nan)).shape == (2, 3)
+
+
+def test_the_draws_are_left_as_they_were(rng):
+    for values in (rng.normal(size=(3, 4, 5)), rng.normal(size=(5, 4, 3)).transpose(2, 1, 0)):
+        before = values.copy()
+        ours = by_draws.independent(values), by_draws.joint(values)
+        np.testing.assert_array_equal(values, before)
+        copied = np.ascontiguousarray(values)
+        np.testing.assert_array_equal(ours[0], by_draws.independent(copied))
+        np.testing.assert_array_equal(ours[1], by_draws.joint(copied))
+
+
+@pytest.mark.parametrize("K", [2, 3, 7])
+def test_many_normal_draws_come_to_the_normal_integral(K, rng):
+    """400 draws an arm, 50 times over: the mean error is within four standard errors of 0 (the
+    estimate is unbiased), and one estimate errs by less than S^K tuples would suggest of S."""
+    mean, sd, S = rng.normal(size=K), rng.uniform(0.3, 2.0, K), 400
+    values = mean[None, :, None] + sd[None, :, None] * rng.normal(size=(50, K, S))
+    p, found = bb.choice_probabilities(mean, sd), by_draws.independent(values)
+    error = found.std(axis=0, ddof=1) / np.sqrt(50)
+    assert (np.abs(found.mean(axis=0) - p) <= 4 * error + 1e-12).all()
+    shared = by_draws.joint(values.transpose(0, 2, 1))
+    assert (np.abs(shared.mean(axis=0) - p) <= 4 * np.sqrt(p * (1 - p) / (50 * S))).all()
+    assert (found.std(axis=0) <= shared.std(axis=0) + 1e-12).all()  # all tuples, not S of them

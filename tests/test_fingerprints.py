@@ -1,0 +1,229 @@
+"""The fingerprint of the user's code: it sees whatever a change can hide behind, and that alone."""
+
+import importlib
+import os
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+from bayesbandit.runtime import fingerprints, user_modules
+from bayesbandit.runtime.plugins import module_of
+from tests.cases import slow_but
+
+HIDDEN = {
+    "a function": "def pick(): return {v}",
+    "a compiled function": "@njit\ndef p(): return {v}\ndef pick(): return p()",
+    "options of one": "@njit(fastmath=bool({v}))\ndef p(): return 1\ndef pick(): return p()",
+    "a compiled ufunc": "@vectorize\ndef p(x): return {v}\ndef pick(): return p(1)",
+    "a compiled class": (
+        "@jitclass\nclass J:\n    a: float\n    def __init__(self): self.a = 1.0\n"
+        "    def m(self): return {v}\ndef pick(): return J()"
+    ),
+    "a cached function": "@lru_cache\ndef p(): return {v}\ndef pick(): return p()",
+    "a cached method": (
+        "class Q:\n    @lru_cache\n    def a(self): return {v}\ndef pick(): return Q().a()"
+    ),
+    "a vectorised function": "p = np.vectorize(lambda x: {v})\ndef pick(): return p(0)",
+    "a ufunc": "p = np.frompyfunc(lambda x: {v}, 1, 1)\ndef pick(): return p(0)",
+    "a lazy property": (
+        "class Q:\n    @cached_property\n    def a(self): return {v}\ndef pick(): return Q().a"
+    ),
+    "a deleter": (
+        "class Q:\n    @property\n    def a(self): return 1\n    @a.deleter\n"
+        "    def a(self): return {v}\ndef pick(): del Q().a"
+    ),
+    "a partial method": (
+        "class Q:\n    def m(self, k): return k\n    a = partialmethod(m, {v})\n"
+        "def pick(): return Q().a()"
+    ),
+    "slots": (
+        "class Q:\n    __slots__ = ('a', '__b', 'unset')\n"
+        "    def __init__(self): self.a, self.__b = 1, {v}\nq = Q()\ndef pick(): return q.a"
+    ),
+    "slots beside a dict": (
+        "class B: pass\nclass Q(B):\n    __slots__ = ('a',)\n    def __init__(self): self.a = {v}\n"
+        "q = Q()\ndef pick(): return q.a"
+    ),
+    "a slotted dataclass": (
+        "@dataclass(frozen=True, slots=True)\nclass Q:\n    a: int\nq = Q({v})\n"
+        "def pick(): return q.a"
+    ),
+    "a list of one's own": (
+        "class Q(list):\n    def a(self): return {v}\nq = Q()\ndef pick(): return q.a()"
+    ),
+    "a metaclass": (
+        "class M(type):\n    def a(cls): return {v}\nclass Q(metaclass=M): pass\n"
+        "def pick(): return Q.a()"
+    ),
+    "an attribute of a function": "def p(): return p.a\np.a = {v}\ndef pick(): return p()",
+    "a wrapper": (
+        "def twice(f):\n    @wraps(f)\n    def g(): return 2 * f()\n    return g\n"
+        "@twice\ndef p(): return {v}\ndef pick(): return p()"
+    ),
+    "a context": ("@contextmanager\ndef p(): yield {v}\ndef pick():\n    with p() as a: return a"),
+}
+HEAD = """
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partialmethod, wraps
+import numpy as np
+"""
+NUMBA = "from numba import njit, vectorize\nfrom numba.experimental import jitclass\n"
+QUICK = [name for name in HIDDEN if "compiled class" not in name and "ufunc" not in name]
+
+
+def of(file, text):
+    file.write_text(text)
+    pick = module_of(file, "tests.code:").pick
+    found = fingerprints.fingerprint(pick)
+    assert fingerprints.fingerprint(pick) == found
+    return found
+
+
+def whole(kind, v):
+    return (
+        HEAD
+        + NUMBA * ("jit" in HIDDEN[kind] or "vectorize\n" in HIDDEN[kind])
+        + HIDDEN[kind].format(v=v)
+    )
+
+
+@pytest.mark.parametrize("kind", slow_but(QUICK, HIDDEN))
+def test_a_change_is_seen_and_a_remark_is_none(tmp_path, kind):
+    file = tmp_path / "mine.py"
+    first = of(file, whole(kind, 0))
+    assert first
+    assert of(file, "# a remark\n" + whole(kind, 0)) == first
+    assert of(file, whole(kind, 2)) != first
+
+
+EVERY = """
+import sys
+from pathlib import Path
+from bayesbandit.runtime import code
+from bayesbandit.runtime.plugins import module_of
+for file in sorted(Path(sys.argv[1]).glob("*.py")):
+    print(file.name, fingerprints.fingerprint(module_of(file, "tests.code:").pick))
+"""
+
+
+@pytest.mark.slow
+def test_it_is_the_same_in_every_process(tmp_path):
+    for i, kind in enumerate(HIDDEN):
+        (tmp_path / f"k{i}.py").write_text(whole(kind, 0))
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", EVERY, str(tmp_path)],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True, text=True, check=True,
+        ).stdout.split("\n")
+        for seed in (1, 2, 3)
+    ]  # fmt: skip
+    assert len(said[0]) == len(HIDDEN) + 1
+    assert said[0] == said[1] == said[2]
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A module of the user's that another one imports, beside the file."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def forget(*names):
+    for name in names:
+        sys.modules.pop(name, None)
+    importlib.invalidate_caches()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import fp_lib\ndef pick(): return fp_lib.score()",
+        "from fp_lib import score\ndef pick(): return score()",
+        "import fp_outer\ndef pick(): return fp_outer.score()",
+        "def pick():\n    import fp_lib\n    return fp_lib.score()",
+        "def pick():\n    from fp_package.inner import score\n    return score()",
+        "import fp_package\ndef pick(): return fp_package.inner.score()",
+    ],
+)
+def test_a_module_of_ones_own_counts(library, text):
+    """However it is reached, and whether or not it has been loaded."""
+    (library / "fp_package").mkdir()
+    (library / "fp_package" / "__init__.py").write_text("from . import inner\n")
+    (library / "fp_package" / "inner.py").write_text("from fp_lib import score\n")
+    (library / "fp_outer.py").write_text("def score():\n    from fp_lib import score as s\n")
+    names = "fp_lib", "fp_outer", "fp_package", "fp_package.inner"
+    found = []
+    for said in ("1", "1  # a remark", "2"):
+        (library / "fp_lib.py").write_text(f"def score(): return {said}\n")
+        forget(*names)
+        pick = module_of_text(library / "mine.py", text)
+        found.append(fingerprints.fingerprint(pick))
+        pick()
+        assert fingerprints.fingerprint(pick) == found[-1], (
+            "what has been loaded since counts alike"
+        )
+    assert found[0] == found[1] != found[2]
+
+
+def module_of_text(file, text):
+    file.unlink(missing_ok=True)
+    file.write_text(text)
+    forget(f"tests.code:{file.resolve()}")
+    return module_of(file, "tests.code:").pick
+
+
+def test_a_module_that_is_loaded_is_as_it_was_then(library):
+    """Until it is loaded again, whatever its file says."""
+    (library / "fp_lib.py").write_text("V = 1\n")
+    lib = importlib.import_module("fp_lib")
+    then = user_modules.reached(["fp_lib"])
+    (library / "fp_lib.py").write_text("V = 22\n")
+    user_modules.unchanged(then)
+    importlib.reload(lib)
+    with pytest.raises(ValueError, match=r"fp_lib\.py changed while the run was going"):
+        user_modules.unchanged(then)
+
+
+def test_a_file_of_the_same_size_and_second_is_run_again(tmp_path):
+    file = tmp_path / "m.py"
+    for v in (1, 2, 1, 3):
+        file.write_text(f"V = {v}\n")
+        os.utime(file, (1e9, 1e9))
+        assert v == module_of(file, "tests.code:").V
+        assert module_of(file, "tests.code:") is module_of(file, "tests.code:")
+
+
+def test_what_is_installed(tmp_path, monkeypatch):
+    """Not all that stands below the environment's folder is."""
+    for name in ("numpy", "json", "sys", "bayesbandit", "os.path", "pytest"):
+        importlib.import_module(name)
+        assert user_modules.installed(name)
+    paths = sysconfig.get_paths() | {"data": str(tmp_path)}
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: paths)
+    file = tmp_path / "mine.py"
+    assert of(file, "def pick(): return 1") != of(file, "def pick(): return 2")
+
+
+class Hostile:
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def test_packages_by_name_and_version():
+    import numpy as np
+    import pandas as pd
+
+    import bayesbandit as bb
+
+    assert fingerprints.packages(bb.LinTS, dict, len, Hostile()) == []
+    assert fingerprints.packages(pd.DataFrame()) == [f"pandas {pd.__version__}"]
+    assert fingerprints.packages(np.linalg.norm, pd.read_csv) == [
+        f"numpy {np.__version__}", f"pandas {pd.__version__}",
+    ]  # fmt: skip
