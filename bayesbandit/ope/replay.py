@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from bayesbandit.bandits import forks
-from bayesbandit.bandits.bandit import Bandit
-from bayesbandit.bandits.base import Player
+from bayesbandit.bandit import transactions
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.player import Player
 from bayesbandit.checks import floats, integer, number, shown
 from bayesbandit.ope.check import check
 from bayesbandit.ope.logs.columns import SLACK
@@ -200,7 +200,7 @@ def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any
     if isinstance(own, Bandit):
         own.encoder = None  # the contexts of a log are numbers by now
     for t in kept.tolist():
-        twin: Any = forks.fork(own) if isinstance(own, Bandit) else deepcopy(own)
+        twin: Any = transactions.fork(own) if isinstance(own, Bandit) else deepcopy(own)
         among = () if could is None else ([a for a in own.arms if could[t, log.arms.index(a)]],)
         decision = twin.choose(log.x[t], *among)
         if decision.arm == names[t]:

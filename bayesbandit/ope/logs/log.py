@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import finite, floats, number, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandits import deciding, forks, lessons
-from bayesbandit.bandits.bandit import Bandit
+from bayesbandit.bandit import choosing, learning, transactions
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.ope.logs.columns import ascending
 from bayesbandit.ope.logs.readers import of_history
 
@@ -40,10 +40,10 @@ def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
     starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), n]
     for start, end in pairwise(starts):
         own.t = start
-        frozen[float(labels[start])] = forks.fork(own)
-        lessons.learn(own, rows[start:end].copy())
+        frozen[float(labels[start])] = transactions.fork(own)
+        learning.learn(own, rows[start:end].copy())
 
     def snapshots(label: Any, x: np.ndarray) -> np.ndarray:
-        return deciding.probabilities(frozen[float(label)], x)
+        return choosing.probabilities(frozen[float(label)], x)
 
     return {**parts, "batch": labels, "snapshots": snapshots}
