@@ -6,6 +6,8 @@ recommendation algorithms.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
@@ -139,6 +142,36 @@ def replay(
         value, se, value - half, value + half, expected, len(kept), rounds, data.arm[rounds],
         reward, level, own, why, tuple(warnings),
     )  # fmt: skip
+
+
+def together(runs: Sequence[Replay], level: float = 0.95) -> tuple[float, float, float, float]:
+    """Return the mean value, its standard error, low and high of several replays of a log, by other
+    seeds.
+
+    Runs differ by the rounds that the rejection keeps and by what the bandit draws, so that their
+    standard deviation s knows that one may learn otherwise than another. They share rounds: with ρ
+    the share of a run's rounds that another one has, se = s √((1 + (R − 1)ρ)/R), and the interval
+    is Student's.
+    """
+    return pooled(np.array([run.value for run in runs]), overlap(runs), level)
+
+
+def pooled(values: np.ndarray, rho: float, level: float) -> tuple[float, float, float, float]:
+    """Return mean, standard error, low and high of R values (R,) whose correlation is ρ."""
+    R = len(values)
+    mean = float(values.mean())
+    if R < 2:
+        return mean, np.nan, np.nan, np.nan
+    se = float(values.std(ddof=1) * np.sqrt((1 + (R - 1) * rho) / R))
+    half = float(student.ppf((1 + level) / 2, R - 1)) * se
+    return mean, se, mean - half, mean + half
+
+
+def overlap(runs: Sequence[Replay]) -> float:
+    """Return the mean share of a run's rounds that another run of the same log has."""
+    count = Counter(np.concatenate([run.rounds for run in runs]).tolist())
+    total, R = sum(run.matched for run in runs), len(runs)
+    return sum(c * (c - 1) for c in count.values()) / (total * (R - 1)) if R > 1 else 1.0
 
 
 def _check(log: Log, bandit: Player) -> None:

@@ -7,6 +7,7 @@ from bayesbandit.plots.evidence import (
     calibration,
     policy_contrasts,
     policy_values,
+    replay_curves,
     sample_sizes,
     value_sequences,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "policy_values",
     "propensities",
     "regret_curves",
+    "replay_curves",
     "sample_sizes",
     "shrinkage",
     "value_sequences",

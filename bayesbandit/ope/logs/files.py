@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, name_array
 from bayesbandit.environments.csv_files import read
 from bayesbandit.environments.encoding import classes
 from bayesbandit.ope.logs.exports import of_lines
@@ -30,6 +30,7 @@ KNOWN = {  # names by which a column of a log is recognised, the first that is t
 }
 EACH = ("probability_", "propensity_", "prob_", "p_")  # begins the columns of each arm's
 NEVER = ("weight",)  # of a history that was written to a file: it tells the arm
+NUMBERS, TIMES = ("reward", "propensity", "batch"), ("time", "reward_time")
 PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 
 
@@ -44,43 +45,42 @@ class LoggedTable:
     probabilities: Mapping[Name, str]
     x: tuple[str, ...]
 
-    def log(self, encoder: Encoder | None) -> Log:
-        """Return the log with contexts that an encoder makes; None: without contexts."""
-        import pandas as pd
-
-        f, n = self.frame, len(self.frame)
-        k, arms = arms_of(f[self.roles["arm"]], self.roles["arm"], self.probabilities)
-        x: Any = None
-        if encoder is not None:
-            x = pd.DataFrame(encoder.transform(f[list(self.x)]), columns=list(encoder.features))
-        p, available = None, None
+    def log(self, x: pd.DataFrame | None) -> Log:
+        """Return the log with contexts x (n, d), numbers; None: without contexts."""
+        f, roles = self.frame, self.roles
+        k, arms = arms_of(f[roles["arm"]], roles["arm"], self.probabilities)
+        p, available, rows = None, None, np.arange(len(k))
         if self.probabilities:
-            p = np.column_stack([numbers(f[self.probabilities[a]], self.probabilities[a])
-                                 for a in arms])  # fmt: skip
-            available = p > 0 if (p == 0).any() else None
-        parts: dict[str, Any] = {}
-        for role in ("time", "reward_time"):
-            if role in self.roles:
-                parts[role] = moments(f[self.roles[role]], self.roles[role])
-        if "batch" in self.roles:
-            parts["batch"] = numbers(f[self.roles["batch"]], self.roles["batch"])
-        if "propensity" in self.roles:
-            parts["propensity"] = numbers(f[self.roles["propensity"]], self.roles["propensity"])
-        if available is not None and not available[np.arange(n), k].all():
-            available = None  # an arm that was taken with probability 0 gets a sentence
-        reward = numbers(f[self.roles["reward"]], self.roles["reward"])
-        names = np.array([arms[i] for i in k], dtype=object)
-        return Log(x, names, reward, p, arms=arms, available=available, **parts)
+            p = np.column_stack([numbers(f[self.probabilities[a]], f"P({a})") for a in arms])
+            if (p == 0).any() and (p[rows, k] > 0).all():  # else a sentence says what is wrong
+                available = p > 0
+        parts = {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
+        parts |= {name: moments(f[roles[name]], name) for name in TIMES if name in roles}
+        names = name_array(arms)[k]
+        return Log(x, names, probabilities=p, arms=arms, available=available, **parts)
+
+    @property
+    def contexts(self) -> pd.DataFrame | None:
+        """The columns of contexts as they are; None where there are none."""
+        return self.frame[list(self.x)] if self.x else None
 
     def encoder(
         self, rows: slice = slice(None), drop: Collection[Name] = (), keep: Collection[Name] = ()
     ) -> Encoder | None:
         """Return an encoder of the contexts of some rows; None where there are no contexts."""
-        some = self.frame[list(self.x)].iloc[rows]
-        if some.shape[1] == 0:
+        if self.contexts is None:
             return None
-        found = Encoder.fit(some, drop=drop, keep=keep)
+        found = Encoder.fit(self.contexts.iloc[rows], drop=drop, keep=keep)
         return found if found.features else None
+
+    def encoded(self, encoder: Encoder | None) -> pd.DataFrame | None:
+        """Return the contexts as numbers; None without an encoder."""
+        import pandas as pd
+
+        if encoder is None:
+            return None
+        x = encoder.transform(self.frame[list(encoder.columns)])
+        return pd.DataFrame(x, columns=list(encoder.features))
 
 
 def read_log(
@@ -100,7 +100,7 @@ def read_log(
     rewards, default: of answers of Personalizer's Rank, by event id: see `of_lines`.
     """
     table = read_table(path, rewards, default, **columns)
-    return table.log(table.encoder() if encoder is None else encoder)
+    return table.log(table.encoded(table.encoder() if encoder is None else encoder))
 
 
 def read_table(
@@ -241,26 +241,29 @@ def one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
     return np.zeros(len(column), dtype=int), (int(value) if isinstance(value, int) else str(value),)
 
 
-def numbers(column: pd.Series, name: str) -> np.ndarray:
+def numbers(column: pd.Series, what: str) -> np.ndarray:
     """Return a column as numbers (n,), NaN where there is none."""
     import pandas as pd
 
     found = pd.to_numeric(column, errors="coerce")
     if (strange := found.isna() & column.notna()).any():
         t = int(np.argmax(strange.to_numpy()))
-        raise ValueError(f"column {name!r} must be numbers; got {column.iloc[t]!r} in round {t}")
+        seen = column.iloc[t]
+        raise ValueError(
+            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}"
+        )
     return found.to_numpy(np.float64, na_value=np.nan)
 
 
-def moments(column: pd.Series, name: str) -> np.ndarray:
+def moments(column: pd.Series, what: str) -> np.ndarray:
     """Return a column of times: numbers as they are, dates in UTC."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
-        return numbers(column, name)
+        return numbers(column, what)
     try:
         with warnings.catch_warnings(action="ignore"):  # of formats that are guessed
             found = pd.to_datetime(column, utc=True)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"column {name!r} must be times: {error}") from error
+        raise ValueError(f"column {column.name!r} ({what}) must be times: {error}") from error
     return found.dt.tz_localize(None).to_numpy()
