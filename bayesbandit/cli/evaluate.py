@@ -15,7 +15,7 @@ import typer
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.cli.players import parse, parse_bandit
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
-from bayesbandit.ope import Check, Evaluation, Log, check
+from bayesbandit.ope import Best, Check, Evaluation, Log, check
 from bayesbandit.ope import evaluate as judge
 from bayesbandit.ope.logs.files import LoggedTable, frame_of, is_log, read_table
 from bayesbandit.ope.targets import target_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LOGGED = "logged"
 ARMS = 10  # that are judged at most, those most taken
+DIFFERENCES = "Paired differences: policies less {}"
 HALF = 0.5  # of the rounds, from which a policy is learned
 
 
@@ -38,8 +39,8 @@ def evaluate(
         list[str] | None,
         typer.Option(
             help='A bandit, as "LinTS(alpha=.25)", which learns the first half and is judged on '
-            "the second; or the file of a saved one. May be repeated. The logged policy and the "
-            "arms are judged, too."
+            "the second; the file of a saved one; or an arm. May be repeated. The logged policy "
+            "and the ten arms most taken are judged, too."
         ),
     ] = None,
     arm: Annotated[str | None, typer.Option(help="The column of the arm that was taken.")] = None,
@@ -102,16 +103,19 @@ def evaluate(
             given["probabilities"] = dict(map(arm_and_column, probability_of))
         table = read_table(log, **given)
         data, policies, said = judged(table, policy or [], drop or [], keep or [], seed)
-        if against not in policies:
-            raise ValueError(f"--against must be one of {list(policies)!r}; got {against!r}")
+        spoken = {str(name): name for name in policies}
+        if against not in spoken:
+            raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
+        other = spoken[against]
         settings: dict[str, Any] = {
             "missing": missing, "force": force, "level": level, "while_available": while_available,
             "bounds": bounds if missing == "bounds" else None,
             "sequence": None if missing == "bounds" else bounds or "asymptotic",
         }  # fmt: skip
         result, doubt = judge(data, policies, **settings), check(data)
-        tables = titled(result, doubt, against)
-        figures = pictures(result, doubt, against)
+        best = None if missing == "bounds" else result.best(1 - level)
+        tables = titled(result, doubt, best, other)
+        figures = pictures(result, doubt, other)
         folder = out / "evaluate"
         folder.mkdir(parents=True, exist_ok=True)
         record(folder, {"log": str(log), "columns": roles(table), "policies": list(policies),
@@ -124,7 +128,7 @@ def evaluate(
     for name, texts in result.warnings.items():
         for text in texts:
             warn(f"{name}: {text}")
-    say(text := answer(result, doubt, against))
+    say(text := answer(result, doubt, best, tables, other))
     save(folder, policies_table, tables, figures, title=f"What would have been earned by the log "
          f"{table.name}?", answer=" ".join([text, *said]))  # fmt: skip
 
@@ -141,20 +145,21 @@ def judged(
     table: LoggedTable, texts: list[str], drop: list[str], keep: list[str], seed: int
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds that judge, the policies by name, and what to say of them."""
-    saved = [text for text in texts if Path(text).is_file()]
-    presets = dict(parse_bandit(text) for text in texts if text not in saved)
+    if twice := [text for text in texts if texts.count(text) > 1]:
+        raise ValueError(f"--policy {twice[0]} is given more than once")
+    named = set(texts) & set(table.frame[table.roles["arm"]].astype(str))
+    saved = [text for text in texts if text not in named and Path(text).is_file()]
+    presets = dict(parse_bandit(text) for text in texts if text not in (*named, *saved))
     half = round(HALF * len(table.frame)) if presets else 0
     encoder = table.encoder(slice(half or None), drop, keep)
     data, said = table.log(table.encoded(encoder)), list[str]()
     later = data[half:]
-    count = np.bincount(data.played, minlength=len(data.arms))
-    most = set(np.argsort(-count, kind="stable")[:ARMS].tolist())
+    count = np.bincount(later.played, minlength=len(data.arms))
+    most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
     policies: dict[Any, Any] = {LOGGED: None}
-    policies |= {a: a for k, a in enumerate(data.arms) if k in most}
+    policies |= {arm: arm for arm in data.arms if arm in most or str(arm) in named}
     if len(data.arms) > ARMS:
-        said.append(f"Of {len(data.arms)} arms the {ARMS} most taken are judged.")
-    if twice := [text for text in texts if text in data.arms or texts.count(text) > 1]:
-        raise ValueError(f"--policy {twice[0]} is given more than once, or is an arm")
+        said.append(f"Of {len(data.arms)} arms the {ARMS} most taken are judged, and those named.")
     for name, factory in presets.items():
         bandit = factory(data.arms, n_features=data.x.shape[1], seed=seed)
         if not isinstance(bandit, Bandit):
@@ -183,7 +188,9 @@ def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
     return target_of(table.log(x)[half:], bandit)
 
 
-def titled(result: Evaluation, doubt: Check, against: Any) -> dict[str, pd.DataFrame]:
+def titled(
+    result: Evaluation, doubt: Check, best: Best | None, against: Any
+) -> dict[str, pd.DataFrame]:
     """Return the tables of the page by their titles."""
     import pandas as pd
 
@@ -196,12 +203,10 @@ def titled(result: Evaluation, doubt: Check, against: Any) -> dict[str, pd.DataF
     table["warnings"] = table["policy"].map(said).fillna("")
     found = {"Policies": table}
     if against not in result.unsupported and len(result.policies) > 1:
-        found[f"Paired differences: policies less {against}"] = result.contrasts(against)
-    if result.settings["missing"] != "bounds":
-        p = result.best(1 - result.level).p
-        found["Always-valid p of: the row earns no more than the column"] = (
-            p.rename_axis("policy").rename(columns=str).reset_index()
-        )
+        found[DIFFERENCES.format(against)] = result.contrasts(against)
+    if best is not None:
+        p = best.p.rename_axis("policy").rename(columns=str).reset_index()
+        found["Always-valid p of: the row earns no more than the column"] = p
     sizes = pd.concat([doubt.overlap, doubt.ess], axis=1).rename_axis("arm").reset_index()
     found["Arms: rounds, probabilities, effective sample sizes"] = sizes
     if doubt.log.probabilities is not None:
@@ -226,7 +231,10 @@ def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure
     return figures
 
 
-def answer(result: Evaluation, doubt: Check, against: Any) -> str:
+def answer(
+    result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame],
+    against: Any,
+) -> str:  # fmt: skip
     """Return what a log comes to, in two sentences."""
     if doubt.refuted and not result.settings["force"]:
         return (
@@ -236,18 +244,19 @@ def answer(result: Evaluation, doubt: Check, against: Any) -> str:
     names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
     if not names:
         return "No policy has an interval: the table says why."
-    best = None if result.settings["missing"] == "bounds" else result.best(1 - result.level).policy
-    top = max(names, key=lambda name: names[name].value) if best is None else best
+    proved = None if best is None else best.policy
+    top = max(names, key=lambda name: names[name].value) if proved is None else proved
     row = result.simultaneous().loc[top]
     value = f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round"
-    if best is not None:
+    if proved is not None:
         said = f"{top} earns more than every other policy: {value}."
     else:
         said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
         said += f"{value}."
-    if top != against and against not in result.unsupported:
-        gaps = result.contrasts(against).set_index("one").loc[top]
-        gap, low, high = gaps[["difference", "low_all", "high_all"]].to_numpy(np.float64)
+    gaps = tables.get(DIFFERENCES.format(against))
+    if top != against and gaps is not None:
+        columns = ["difference", "low_all", "high_all"]
+        gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(np.float64)[0]
         said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {against}."
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."
 

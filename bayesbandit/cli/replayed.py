@@ -37,7 +37,8 @@ def compare_by_log(
     shared = [run for name in runs for run in runs[name]]
     for text in {text for run in shared for text in (*run.warnings, run.refused) if text}:
         warn(text)
-    show(found, f"Replay of {len(data):,} rounds of {table.name}")
+    short = found[["bandit", "mean_reward", "low", "high", "below_best", "matched"]]
+    show(short, f"Replay of {len(data):,} rounds of {table.name}")
     say(text := verdict(found))
     folder = out / "compare"
     folder.mkdir(parents=True, exist_ok=True)
