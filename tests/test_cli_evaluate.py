@@ -117,6 +117,20 @@ def test_columns_by_name(log, tmp_path):
     assert "--probability-of takes ARM=COLUMN; got 'mail'" in said(result)
 
 
+def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
+    rng = np.random.default_rng(0)
+    arm = rng.integers(14, size=600)
+    frame = pd.DataFrame({"item_id": arm, "click": rng.integers(2, size=600), "pscore": 1 / 14})
+    frame.to_csv(tmp_path / "log.csv")
+    result = run("evaluate", tmp_path / "log.csv", "--policy", "13", "--against", "13",
+                 "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "Of 14 arms the 10 most taken are judged" in said(result)
+    run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
+    page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
+    assert "Paired differences: policies less logged" in page
+
+
 def test_a_refuted_log(log, tmp_path):
     mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
     path = changed(log, tmp_path, arm=mostly, propensity=0.5)

@@ -125,9 +125,10 @@ def evaluate(
     policies_table = tables["Policies"]
     short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]
     show(short, f"Policies by {len(data):,} rounds of {table.name}")
-    for name, texts in result.warnings.items():
-        for text in texts:
-            warn(f"{name}: {text}")
+    texts = [text for told in result.warnings.values() for text in told]
+    for text in dict.fromkeys(texts):
+        names = [str(name) for name, told in result.warnings.items() if text in told]
+        warn(f"{', '.join(names)}: {text}")
     say(text := answer(result, doubt, best, tables, other))
     save(folder, policies_table, tables, figures, title=f"What would have been earned by the log "
          f"{table.name}?", answer=" ".join([text, *said]))  # fmt: skip
