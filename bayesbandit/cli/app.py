@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | reproduce | compile | models | explain."""
+"""The command line: bayesbandit compare | evaluate | reproduce | compile | models | explain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesbandit.cli.data import by_environment, columns, data_sets, shown, verdict
+from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
+from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.experiments.experiment import Experiment
 from bayesbandit.runtime.plugins import said
@@ -51,6 +53,16 @@ def compare(
         list[str] | None, typer.Option(help="A bundled set: iris, wine, breast_cancer, digits.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="The log of a bandit, as of `evaluate`: bandits learn by replay of its rounds."
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="ROLE=COLUMN of --log, as reward=clicked, where a name tells too little"),
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
     reward: Annotated[
         list[str] | None,
@@ -108,6 +120,19 @@ def compare(
     from bayesbandit import evaluation, plots
 
     with clear_errors():
+        chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
+        if twice := {text for text in chosen if chosen.count(text) > 1}:
+            raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
+        bandits = dict(map(parse_bandit, bandit or PLAYED))
+        bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
+        if log is not None:
+            named = column or []
+            if data or csv or openml or folder or target or reward or cost:
+                raise ValueError("--log stands alone: it is no data set with every arm's reward")
+            compare_by_log(log, named, drop or [], keep or [], bandits, replications, seed, out)
+            return
+        if csv is not None:
+            refuse_log(csv)
         sets = data_sets(
             data or [],
             csv,
@@ -122,11 +147,6 @@ def compare(
         tables = columns(sets)
         for title in tables if csv is not None or openml else ():
             show(shown(tables[title]), title)
-        chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
-        if twice := {text for text in chosen if chosen.count(text) > 1}:
-            raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, bandit or PLAYED))
-        bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     if replications == 1:
@@ -152,6 +172,9 @@ def compare(
     answer = "".join(part if isinstance(part, str) else part[0] for part in said)
     title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
     save(out / "compare", summary, titled, figures, tables, title=title, answer=answer)
+
+
+app.command()(evaluate)
 
 
 @app.command()

@@ -246,7 +246,9 @@ def _scores(
     """Γ, or Γ₁ − Γ₂."""
     log, y, parts = asked.log, asked.reward, []
     for target, w in zip(asked.targets, asked.ratios, strict=True):
-        if m is not None:
+        if target.pi is None and log.probabilities is None:
+            parts.append(y)  # the logged policy's, whatever the means
+        elif m is not None:
             m_A = m[np.arange(len(log)), log.played]
             parts.append(modelled(estimator, target.density(log), w, y, m, m_A, **tuning))
         else:

@@ -158,7 +158,7 @@ def bet_scores(
     w = pi_A / p
     if k == 0 or e is None:
         return w * r
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         least = np.where(pi > 0, np.minimum(m, k * e / pi), 0.0)
     return w * (r - least[rows, played]) + (pi * least).sum(axis=1)
 
