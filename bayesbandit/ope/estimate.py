@@ -25,7 +25,7 @@ from bayesbandit.ope.question import (
 )
 from bayesbandit.ope.sequences import Sequence
 from bayesbandit.ope.targets import Target
-from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights
+from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, shortfall
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +33,8 @@ class Estimate:
     """A policy's value, or the difference of two.
 
     value, its standard error se, and the interval (low, high), NaN where it is `refused`: a
-        sentence, "" where it is not. warnings: sentences.
+        sentence, "" where it is not. warnings: sentences. se = √Σh²(Γ − v)²/Σh, larger where
+        the squared weights seen are at most half of those that the probabilities promise.
     ess: the effective sample size (Σw)²/Σw², and expected_ess, what the probabilities promise; of a
         difference, the smaller ones. largest_weight: the largest share of one round in Σw;
         mean_weight, which should be 1. n: rounds that count.
@@ -158,20 +159,22 @@ def estimate(
     needs_m = estimator in MODELLED and not logged
     m = predictable_means(data, learned, asked.w, mean) if needs_m else None
 
-    delta = asked.delta if weights != "equal" else np.empty(0)
+    delta = np.empty(0) if data.probabilities is None else asked.delta
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
     scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
     if weights == "contextual":
         if subgroup is not None or kind is not None:
             raise ValueError("weights='contextual' take neither a subgroup nor a sequence")
         h, value, variance = contextual(data, delta, scores)
-        se = float(np.sqrt(variance))
+        se, lacking = float(np.sqrt(variance)), 1.0
     else:
         value, se = estimators.average(scores, h)
+        lacking = 1.0 if data.probabilities is None else shortfall(data, delta, asked.w, h)
+        se *= np.sqrt(lacking)
 
     realised, promised, largest, average = sizes_of(asked)
     why, said = refusals(
-        asked, estimator, weights, realised, promised, force=force, predictable=predictable
+        asked, estimator, weights, realised, promised, lacking, force=force, predictable=predictable
     )
     found = None
     if kind == "asymptotic":

@@ -130,8 +130,8 @@ def sizes_of(asked: Question) -> tuple[float, float, float, float]:
 
 
 def refusals(
-    asked: Question, estimator: str, weights: str, realised: float, promised: float, *,
-    force: bool, predictable: bool,
+    asked: Question, estimator: str, weights: str, realised: float, promised: float,
+    lacking: float, *, force: bool, predictable: bool,
 ) -> tuple[str, list[str]]:  # fmt: skip
     """Why there is no interval, "" where there is one; and warnings."""
     log, warned = asked.log, list[str]()
@@ -157,7 +157,13 @@ def refusals(
             f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
             f"expected {promised:.0f}: rounds that carry much weight are still to come"
         ), warned
-    if seen_little:
+    if lacking > 1:
+        warned.append(
+            f"the squared weights are {1 / lacking:.0%} of those expected: rounds that carry much "
+            f"weight are still to come, and the standard error is {lacking**0.5:.1f} times as "
+            "large for it"
+        )
+    elif seen_little:
         warned.append(
             f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
             "that carry much weight are still to come, and the interval may be too narrow"
