@@ -5,9 +5,10 @@ from bayesbandit.ope.estimate import Estimate, estimate
 from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.monitor import Monitor
+from bayesbandit.ope.power import Power, power
 from bayesbandit.ope.sequences import Sequence
 
 __all__ = [
-    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Sequence", "check", "estimate",
-    "evaluate",
+    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Power", "Sequence", "check",
+    "estimate", "evaluate", "power",
 ]  # fmt: skip

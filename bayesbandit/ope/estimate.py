@@ -169,7 +169,7 @@ def estimate(
         se, lacking = float(np.sqrt(variance)), 1.0
     else:
         value, se = estimators.average(scores, h)
-        lacking = 1.0 if data.probabilities is None else shortfall(data, delta, asked.w, h)
+        lacking = shortfall(data, delta, asked.w, h)
         se *= np.sqrt(lacking)
 
     realised, promised, largest, average = sizes_of(asked)

@@ -66,14 +66,17 @@ def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: st
 
 def shortfall(log: Log, delta: np.ndarray, w: np.ndarray, h: np.ndarray) -> float:
     """Return Σh²φ/Σh²w², φ = Σ_k δ²/e = E[w²|X]: how many times larger than the squared weights
-    seen are those that the probabilities promise. 1 below 2, and where no weight was seen.
+    seen are those that the probabilities promise. 1 below 2, where no weight was
+    seen, and without the probabilities (n, K).
 
     The variance Σh²(Γ − v)² is of the weights seen. Where rounds that carry much weight are still
     to come it is too small by about this factor, and an interval without them is too narrow.
     """
-    on = h > 0
-    seen = float((h[on] ** 2 * w[on] ** 2).sum())
-    promised = float((h[on] ** 2 * spread(delta[on], log.probabilities[on])).sum())
+    if log.probabilities is None:
+        return 1.0
+    on, h2 = h > 0, h[h > 0] ** 2
+    seen = float((h2 * w[on] ** 2).sum())
+    promised = float((h2 * spread(delta[on], log.probabilities[on])).sum())
     ratio = promised / seen if seen > 0 else 1.0
     return ratio if ratio >= LACKING else 1.0
 
