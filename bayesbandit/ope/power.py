@@ -78,10 +78,11 @@ class Power:
         head = f"Power({self.one!r} − {self.other!r} = {self.difference:.4g}, {n} replications)"
         return f"{head}\n{self.table.round(3).to_string(index=False)}"
 
-    def cheapest(self, power: float = 0.8) -> pd.Series | None:
-        """Return the row that loses the least reward among those of this power, or None."""
+    def cheapest(self, power: float = 0.8, always: bool = False) -> pd.Series | None:
+        """Return the row that loses the least reward among those of this power, or None. always:
+        the power of the test that may be asked at every round."""
         number(power, "power", above=0, below=1)
-        enough = self.table[self.table["power"] >= power]
+        enough = self.table[self.table["always" if always else "power"] >= power]
         return enough.iloc[int(enough["lost"].argmin())] if len(enough) else None
 
 

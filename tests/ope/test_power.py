@@ -60,6 +60,8 @@ def test_power_has_a_side():
     assert (back.table[["width", "lost"]] == sure.table[["width", "lost"]]).all(axis=None)
     cheapest = sure.cheapest()
     assert (cheapest["floor"], cheapest["horizon"]) == (0.05, 100)
+    assert (sure.table["always"] == [0, 1, 0, 1]).all()  # no verdict before round 120
+    assert sure.cheapest(always=True)["horizon"] == 200
     none = power({"a": 0.5, "b": 0.5}, **SMALL | {"floors": (0.4,)})
     assert none.cheapest(0.99) is None
 
