@@ -3,6 +3,7 @@
 from bayesbandit.plots.balancing import balance
 from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
+from bayesbandit.plots.interval_rows import interval_rows
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
@@ -16,6 +17,7 @@ __all__ = [
     "bias",
     "coefficients",
     "densities",
+    "interval_rows",
     "learning_curves",
     "optimal_share",
     "outcomes",

@@ -32,7 +32,9 @@ def title(name: str) -> str:
     """What a study shows. One of the package is read and not run: it imports all that it plays."""
     if name not in own():
         return str(load(name).TITLE)
-    for node in ast.parse((Path(__path__[0]) / f"{name}.py").read_text(encoding="utf-8")).body:
+    file = Path(__path__[0]) / name
+    file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
         match node:
             case ast.Assign([ast.Name("TITLE")], ast.Constant(str() as text)):
                 return text

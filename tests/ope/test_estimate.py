@@ -9,7 +9,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.ope import Log, estimate, evaluate
 from bayesbandit.ope.weights import contextual, phi
-from tests.ope.designs import BATCH, linear, logs
+from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, linear
 
 N, K = 400, 3
 
@@ -308,8 +308,8 @@ def test_refusals():
 
 
 def test_a_refuted_log_needs_force():
-    x, arm, reward, e = (part[0] for part in linear(1, seed=2))
-    wrong = Log(x, arm, reward, np.full_like(e, 1 / 3))
+    log = next(linear(1, seed=2).logs())
+    wrong = Log(log.x, log.played, log.reward, np.full_like(log.probabilities, 1 / 3))
     found = estimate(wrong, 0)
     assert "refuted" in found.refused
     assert np.isnan(found.low)
@@ -363,11 +363,9 @@ def test_evaluation():
 @pytest.mark.parametrize("design", ["well", "mis", "mis, decaying", "well, decaying"])
 def test_coverage(design):
     """At least 91 % of 300 intervals of every target, within three standard errors (1.6 each)."""
-    from tests.ope.designs import DESIGNS
-
     well, floor = DESIGNS[design]
     for target in (0, 1, 2, (0, 1), (0, 2)):
-        ends = [estimate(log, target, force=True) for log in logs(linear(300, 7, well, floor))]
+        ends = [estimate(log, target, force=True) for log in linear(300, 7, well, floor).logs()]
         hit = [e.low <= 0 <= e.high for e in ends if e.low == e.low]
         assert np.mean(hit) > 0.91 - 0.048
         assert len(hit) > 250
