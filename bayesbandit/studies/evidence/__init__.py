@@ -185,7 +185,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
             cells = here.pivot(index="method", columns="environment", values=column) * scale
             frames[f"{target}: {name}"] = cells.loc[list(ESTIMATORS), list(DESIGNS)].reset_index()
     frames |= {
-        "A peeking analyst, 20 looks and more": peeked(results),
+        f"A peeking analyst, {len(LOOKS)} looks": peeked(results),
         "Three equal arms: one is declared the best, in %": declared(results),
         f"Propensities refuted within {SHORT} rounds, in %": refuted(results),
         "Propensities: the median round in which they are refuted": refuted(results, "round"),
@@ -244,14 +244,15 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     found = found[found["target"] == "arm 0"].dropna(subset=["coverage"])
     n = results["replication"].nunique()
     drawn = {}
-    for column, label, nominal in (
-        ("coverage", "coverage of 95 % intervals", 0.95), ("width", "width of the interval", None)
-    ):  # fmt: skip
+    for column, label, nominal, least in (
+        ("coverage", "coverage of 95 % intervals", 0.95, 0.8),
+        ("width", "width of the interval", None, None),
+    ):
         half = 1.96 * found[f"{column}_se"]
         ends = found.assign(low=found[column] - half, high=found[column] + half)
         drawn[column] = plots.interval_rows(
             ends, "method", column, "environment", label,
-            f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal=nominal,
+            f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least,
         )  # fmt: skip
     rows = _of(results, "peeking")
     missed = by_round(rows[rows["target"] == "arm 0"], LOOKS)
