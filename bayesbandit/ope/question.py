@@ -47,6 +47,25 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
+def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
+    """ValueError where a reward is outside the declared bounds."""
+    if limits is None:
+        return
+    outside = np.flatnonzero((reward < limits[0]) | (reward > limits[1]))
+    if outside.size:
+        raise ValueError(
+            f"rewards must lie within the declared bounds [{limits[0]:g}, {limits[1]:g}]; got "
+            f"{reward[outside[0]]:g} in round {outside[0]}"
+        )
+
+
+def before(value: Any, n: int, first: int) -> Any:
+    """The part of an array of n rounds, or of a pair of them, before round `first`."""
+    if isinstance(value, tuple):
+        return tuple(before(one, n, first) for one in value)
+    return value[:first] if np.ndim(value) and len(value) == n else value
+
+
 def group_of(subgroup: Any, n: int) -> np.ndarray:
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
