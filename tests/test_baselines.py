@@ -17,19 +17,19 @@ def test_of_classes_they_are_shares_of_rows(rng):
     found = regrets(Classification(x, y, "noise"))
     assert found["(a random arm)"] == pytest.approx(2 / 3)
     assert found["(the best arm always)"] == pytest.approx(1 - np.bincount(y).max() / 400)
-    assert found["(ridge, nothing hidden)"] == pytest.approx(0.5, abs=0.07)  # nothing to be learned
+    assert found["(full-information ridge)"] == pytest.approx(0.5, abs=0.07)  # nothing to be learned
 
 
 def test_ridge_finds_what_is_linear(rng):
     x = rng.normal(size=(300, 2))
     paid = pd.DataFrame({"x": x[:, 0], "z": x[:, 1], "a": x[:, 0], "b": -x[:, 0]})
     found = regrets(KnownRewards(paid, ["a", "b"]))
-    assert found["(ridge, nothing hidden)"] < 0.01
+    assert found["(full-information ridge)"] < 0.01
     assert found["(a random arm)"] == pytest.approx(np.abs(x[:, 0]).mean())
 
 
 def test_where_there_is_little_or_no_context(rng):
-    assert np.isnan(regrets(SyntheticExample("well"), horizon=9)["(ridge, nothing hidden)"])
+    assert np.isnan(regrets(SyntheticExample("well"), horizon=9)["(full-information ridge)"])
     found = evaluation.baselines([SyntheticExample("well"), SyntheticExample("mis")], horizon=200)
     assert found["environment"].unique().tolist() == ["synthetic-well", "synthetic-mis"]
     pd.testing.assert_frame_equal(

@@ -483,7 +483,7 @@ def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
 def test_beside_the_bandits_stands_what_is_none(compared):
     out, result = compared
     said = " ".join(result.output.split())
-    for name in ("(a random arm)", "(the best arm always)", "(ridge, nothing hidden)"):
+    for name in ("(a random arm)", "(the best arm always)", "(full-information ridge)"):
         assert name in said
     text = (out / "compare" / "table.md").read_text()
     assert "## Beside the bandits: normalised regret" in text

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bayesbandit.environments.base import Environment
 
-RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(ridge, nothing hidden)"
+RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(full-information ridge)"
 FOLDS, PENALTIES = 5, np.geomspace(1e-3, 1e4, 15)
 MOST = 20_000  # rounds
 
