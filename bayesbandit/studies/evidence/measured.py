@@ -126,8 +126,8 @@ def peeking(design: str, R: int, seed: Any) -> Iterator[Row]:
     end; and the first look at which one of three equal arms is declared the best. A look every 40
     rounds, from round 120 on."""
     for i, log in enumerate(bernoulli(R, seed, P).logs()):
-        plain = estimate(log, 0, sequence="asymptotic", level=LEVEL)
-        exact = estimate(log, 0, sequence=(0, 1), level=LEVEL).sequence
+        plain = estimate(log, 0, sequence="asymptotic", level=LEVEL, force=True)
+        exact = estimate(log, 0, sequence=(0, 1), level=LEVEL, force=True).sequence
         assert plain.sequence is not None
         assert exact is not None
         low, high = fixed(log, plain, 0)
@@ -192,7 +192,7 @@ def declared(log: Log) -> dict[str, float]:
     p = np.ones((K, K))
     for a in range(K):
         for b in range(a):
-            found = estimate(log, (a, b), level=LEVEL)
+            found = estimate(log, (a, b), level=LEVEL, force=True)
             value, se = moments(log, found, (a, b))
             z[:, a, b] = value / se
             naive[:, a, b] = [_studentised(log[:t], (a, b)) for t in LOOKS]
