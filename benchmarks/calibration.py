@@ -3,11 +3,11 @@
     uv run benchmarks/calibration.py [--engine NAME] [--datasets N] [--seed N] [--out docs]
     uv run benchmarks/calibration.py --redraw [--out docs]      # the picture, from kept ranks
 
-Parameters from the declared prior, rewards from the declaration itself, the posterior by the
-engine: the rank of the truth among posterior draws is then uniform, of any quantity, also of one
-that looks at the data. Prints one table and writes it, with how to read it and a picture, to
-docs/calibration.md; of a single engine only where `--out` says so. The ranks are kept in
-runs/calibration.npz.
+Parameters come from the declared prior, rewards from the declaration itself, and the posterior from
+the engine. If the posterior is right, the rank of the truth among posterior draws is uniform, for
+any quantity, also for one that depends on the data. The script prints one table. It writes the
+table, a text and a picture to docs/calibration.md; for a single engine it needs `--out`. The ranks
+are stored in runs/calibration.npz.
 """
 
 import argparse
@@ -188,38 +188,42 @@ TEXT = """\
 
 ![ECDFs of ranks](calibration.png)
 
-**How.** For each data set: parameters from the declared prior, standard-normal contexts, rewards
-drawn by PyMC from the declaration itself, and the posterior by the engine from a cold start. If
-that is the posterior, the rank of the true value among {draws} independent posterior draws is
-uniform on {cells} values: of every variable's elements (of a variable with one for each row, the
-first), of the mean reward at a context, and of the log likelihood, which looks at the data and so
-finds an engine that ignores some of them (Talts et al. 2018; Modrák et al. 2023).
+**How.** Each data set is simulated. Parameters come from the declared prior, contexts are standard
+normal, and PyMC draws the rewards from the declaration itself. The engine then computes the
+posterior from a cold start. If that posterior is correct, the rank of the true value among {draws}
+independent posterior draws is uniform on {cells} values.
 
-**The test.** The ECDF of the ranks against bands that hold at all its points at once (Säilynoja,
-Bürkner and Vehtari 2022), its p-value computed exactly rather than simulated. `smallest p` is that
-of a row's quantities; `corrected` is {m} times it, for the {m} quantities of the table
-(Bonferroni); a row is uniform where that is above {level:g}. So all engines being right, a table
-holds a false alarm with probability at most {level:g}. Of the {m} p-values {small} are below .05;
-{expected} are to be expected.
+The quantities are the elements of each variable, the mean reward at a context, and the log
+likelihood. Of a variable with one element for each row, only the first element is used. The log
+likelihood depends on the data, so that it detects an engine that ignores some of them (Talts et al.
+2018; Modrák et al. 2023).
 
-**Could it fail?** `control` is the same test on the same data sets after each draw was moved
-towards the median, so that the posterior's spread is {squeeze:g} of what it was (in logarithms, of
-positive variables): where it is small, so large an error would have been found. It is below
-{level:g} in {seen} of {cases} rows; more data sets look closer (`--engine gibbs --datasets 1000`).
-Engines told a wrong prior or noise, or given no weights, do fail
-(`tests/inference/test_calibration.py`).
+**The test.** It compares the ECDF of the ranks with bands that hold at all points at once
+(Säilynoja, Bürkner and Vehtari 2022). The p-value is computed exactly, without simulation.
+`smallest p` is the smallest p-value of a row's quantities. `corrected` is {m} times it, for the {m}
+quantities of the table (Bonferroni). A row is called uniform if `corrected` is above {level:g}. If
+all engines are right, a table has a false alarm with probability {level:g} at most. Of the {m}
+p-values {small} are below .05; {expected} are expected.
 
-**How to read it.** `lag-1` is the largest rank correlation of neighbouring draws kept, averaged
-over data sets: ranks among dependent draws are not uniform even of a right sampler, so it should be
-near 0; `every` says how many draws of a chain go to one that is kept. In the picture every line is
-a quantity; dotted are the bands for one line, solid those for all of them. "by rows" is the sampler
-of any conditionally Gaussian model, here also of two that have a kernel of their own.
+**Could the test fail?** `control` is the same test on the same data sets with a deliberate error:
+each draw is moved towards the median, until the posterior's spread is {squeeze:g} of its original
+spread (on the log scale for positive variables). Where `control` is small, the test would have
+found so large an error. It is below {level:g} in {seen} of {cases} rows. More data sets can show
+smaller errors (`--engine gibbs --datasets 1000`). Engines with a wrong prior, wrong noise or
+without weights do fail (`tests/inference/test_calibration.py`).
 
-**What it does not say.** Weights are precision weights where the model has a noise to scale, and
-rewards are drawn with them. `logistic`, `probit`, `poisson` and the conjugate models take a weight
-as a power of the likelihood, which no rewards can be drawn from: they are calibrated with weights
-of 1 only. Few rows (12 to 20) let prior and data both matter. `laplace` and `advi` are
-approximations, which need not be calibrated.
+**How to read the table.** `lag-1` is the largest rank correlation between neighbouring kept draws,
+averaged over data sets. It should be near 0, because ranks among dependent draws are not uniform
+even if the sampler is right. `every` is the number of draws of a chain for each kept draw. "by
+rows" is the sampler for any conditionally Gaussian model. Here it also runs on two models that have
+their own kernel. In the picture every line is a quantity. Dotted lines are the bands for one
+quantity, solid lines the bands for all of them.
+
+**What the table does not show.** Where a model has noise to scale, weights are precision weights,
+and rewards are drawn with them. `logistic`, `probit`, `poisson` and the conjugate models take a
+weight as a power of the likelihood. No rewards can be drawn from such a power, so that these models
+are calibrated with weights of 1 only. Data sets are small (12 to 20 rows), so that both prior and
+data matter. `laplace` and `advi` are approximations and need not be calibrated.
 
 Versions: {versions}.
 """

@@ -1,28 +1,28 @@
-"""Draws which.svg, the chart of which.md: python docs/which_chart.py"""
+"""Draw which.svg, the chart of which.md: python docs/which_chart.py"""
 
 from html import escape
 from pathlib import Path
 
 WIDTH, LEFT, LINE, PAD, GAP = 440, 64, 21, 12, 30
-STEPS = [  # a question, and what to take if the answer is yes
-    (["Is nothing known of a round", "before an arm is chosen?"],
+STEPS = [  # a question, and which bandit to take if the answer is yes
+    (["Are there no contexts: is nothing known", "before an arm is chosen?"],
      ["beta_bernoulli or gamma_poisson,", "or LinTS with n_features=0"]),
-    (["Do you know how rewards come about:", "probabilities, counts, arms that are alike?"],
+    (["Do you know a model of the rewards, such as", "probabilities, counts or similar arms?"],
      ["Bandit with your model in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
-    (["Have the arms features of their own,", "and are they many, or do they come and go?"],
+    (["Do the arms have features, and are there", "many arms, or do arms come and go?"],
      ["Bandit with Shared(Ridge()):", "one model for all arms"]),
     (["Are rewards far from linear, even with", "squares, splines and interactions?"],
      ["ForestTS", "PolicyTreeTS, if people must read the rule"]),
-    (["Will estimates be read from the log,", "and may the linear model be wrong?"],
+    (["Will you read estimates from the log,", "and may the linear model be wrong?"],
      ["BLTS with normalize=True,", "or LinTS with ResidualBalance"]),
 ]  # fmt: skip
-LAST = ["LinTS or LinUCB", "and let compare tune α and λ on your data"]
-ALWAYS = ["If the log is to be analysed later:", "min_probability=0.02, whichever you take"]
+LAST = ["LinTS or LinUCB", "compare several α and λ on your data"]
+ALWAYS = ["If you will analyse the log later:", "set min_probability=0.02, with any bandit"]
 QUESTION, ANSWER, ASIDE = ("#e8f0fa", "#0072b2"), ("#eaf5ee", "#00805f"), ("#fff4e5", "#a65200")
 
 
 def box(y, lines, colours, left, bold=False):
-    """A box of lines at height y, and the height below it."""
+    """Return the SVG of a box of lines at height y, and the height below the box."""
     fill, edge = colours
     height = len(lines) * LINE + 2 * PAD
     parts = [
@@ -37,7 +37,7 @@ def box(y, lines, colours, left, bold=False):
 
 
 def arrow(x0, y0, x1, y1, said, at):
-    """A line down, and to the right where x1 is elsewhere, with a word beside it."""
+    """Return a line down, then right to x1 if x1 differs from x0, with a word beside it."""
     turn = f"V{y1}" if x0 == x1 else f"V{y1} H{x1}"
     word = f'<text x="{at[0]}" y="{at[1]}" fill="#333" font-size="14" font-style="italic">'
     line = f'<path d="M{x0} {y0} {turn}" fill="none" stroke="#555" stroke-width="1.5"'
@@ -45,7 +45,7 @@ def arrow(x0, y0, x1, y1, said, at):
 
 
 def chart():
-    """The SVG."""
+    """Return the SVG of the whole chart."""
     parts, y = [], 2
     for question, answer in STEPS:
         drawn, below = box(y, question, QUESTION, 2)

@@ -5,8 +5,8 @@
     τ_j²            ~ Exponential(λ²/2)
     σ²              ~ InverseGamma(1, 1)
 
-With τ² integrated out, θ_j | σ² is Laplace with scale σ/λ. λ² is fixed; a Gamma prior learns it.
-The intercept c is 0; a wide prior, without τ², makes one that is hardly shrunk:
+With τ² integrated out, θ_j | σ² is Laplace with scale σ/λ. λ² is fixed; with a Gamma prior it is
+learned. The intercept c is 0; with a wide prior it is learned and hardly shrunk:
 
     bayesian_lasso.with_priors(lambda2=bb.Prior("Gamma", alpha=1, beta=1.78))
     bayesian_lasso.with_priors(intercept=bb.Prior("Normal", mu=0, sigma=10))

@@ -1,9 +1,9 @@
-"""A probability for each arm, for rewards of 0 and 1 without contexts.
+"""A probability for each arm, for rewards of 0 and 1, without contexts.
 
     r_i | p ~ Bernoulli(p),    p ~ Beta(1, 1)
 
-so that p | r ~ Beta(1 + Σ w r, 1 + Σ w (1 − r)). The weight is a power of the likelihood,
-p(r_i | p)^{w_i}: a row of weight 2 is a row seen twice. A draw of a reward does not depend on its
+So p | r ~ Beta(1 + Σ w r, 1 + Σ w (1 − r)). The weight is a power of the likelihood,
+p(r_i | p)^{w_i}: a row with weight 2 counts as two rows. A draw of a reward does not depend on its
 weight.
 """
 

@@ -2,8 +2,8 @@
 
     r_i | rate ~ Poisson(rate),    rate ~ Gamma(1, 1)
 
-so that rate | r ~ Gamma(1 + Σ w r, 1 + Σ w). The weight is a power of the likelihood,
-p(r_i | rate)^{w_i}: a row of weight 2 is a row seen twice. A draw of a reward does not depend on
+So rate | r ~ Gamma(1 + Σ w r, 1 + Σ w). The weight is a power of the likelihood,
+p(r_i | rate)^{w_i}: a row with weight 2 counts as two rows. A draw of a reward does not depend on
 its weight.
 """
 

@@ -2,7 +2,8 @@
 
     r_i | θ, γ ~ N(x_iᵀθ, exp(2x_iᵀγ)/w_i),    θ_j ~ N(0, 1),    γ_j ~ N(0, 1/4)
 
-Contexts where rewards vary much say less about θ. A constant column gives σ a level of its own.
+Contexts with noisy rewards tell less about θ. Add a constant column to x
+to learn the general level of σ.
 """
 
 import pymc as pm

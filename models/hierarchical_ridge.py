@@ -1,12 +1,12 @@
-"""Hierarchical ridge regression: arms that share strength.
+"""Hierarchical ridge regression: arms with similar coefficients.
 
     r_i | θ         ~ N(x_iᵀθ_{a_i}, σ²/w_i)
     θ_k | μ₀        ~ N(μ₀, τ²I)          for each arm k
     μ₀_j            ~ N(0, 1)
 
-One model of all arms: what one arm teaches moves μ₀, and so the others. τ² = 0 would be one
-regression for all, a large τ² one for each. With σ² and τ² fixed the posterior is exactly Gaussian,
-with dependent arms; both are learned by
+One model covers all arms: rewards of one arm change μ₀, and through it the other arms. τ² = 0 would
+be one regression for all arms; a large τ² means a separate one for each. With σ² and τ² fixed the
+posterior is exactly Gaussian, with dependent arms. To learn both:
 
     hierarchical_ridge.with_priors(sigma2=inverse_gamma, tau2=inverse_gamma)
 """

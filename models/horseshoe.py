@@ -5,8 +5,8 @@
     λ_j, τ             ~ HalfCauchy(0, 1)
     σ²                 ~ InverseGamma(1, 1)
 
-λ ~ HalfCauchy is written λ² | a ~ InverseGamma(1/2, a), a ~ Gamma(1/2, 1), for λ_j and τ alike, so
-that every full conditional is a known one.
+λ ~ HalfCauchy is written as λ² | a ~ InverseGamma(1/2, a), a ~ Gamma(1/2, 1), for both λ_j and τ.
+Then every full conditional is a known distribution.
 
 Carvalho, Polson and Scott (2010), The horseshoe estimator for sparse signals, Biometrika 97;
 Makalic and Schmidt (2016), A simple sampler for the horseshoe estimator, with ν = 1/a.

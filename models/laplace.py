@@ -2,8 +2,8 @@
 
     r_i | θ, σ² ~ N(x_iᵀθ, σ²/w_i),    θ_j ~ Laplace(0, b),    σ² ~ InverseGamma(1, 1)
 
-The prior's scale b = 1/λ does not follow the noise, so that λ says how much the coefficients are
-shrunk; `bayesian_lasso` scales it by σ. The posterior's mode is the LASSO with penalty 2σ²/b.
+The prior's scale b = 1/λ does not depend on σ, so that λ shrinks θ itself. `bayesian_lasso` scales
+the prior by σ, so that λ shrinks θ/σ. The posterior's mode is the LASSO with penalty 2σ²/b.
 """
 
 import pymc as pm

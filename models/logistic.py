@@ -2,8 +2,8 @@
 
     r_i | θ ~ Bernoulli(p_i),    log p_i/(1 − p_i) = η_i = x_iᵀθ,    θ_j ~ N(0, 1)
 
-A probability has no noise variance for a weight to divide. Here the weight is a power of the
-likelihood, p(r_i | θ)^{w_i}: a row of weight 2 is a row seen twice. A draw of a reward does not
+A probability has no noise variance that a weight could divide. So the weight is a power of the
+likelihood, p(r_i | θ)^{w_i}: a row with weight 2 counts as two rows. A draw of a reward does not
 depend on its weight.
 """
 

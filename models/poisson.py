@@ -2,7 +2,7 @@
 
     r_i | θ ~ Poisson(μ_i),    log μ_i = x_iᵀθ,    θ_j ~ N(0, 1/4)
 
-The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row of weight 2 is a row seen twice.
+The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row with weight 2 counts as two rows.
 A draw of a reward does not depend on its weight.
 """
 

@@ -2,8 +2,8 @@
 
     r_i | θ ~ Bernoulli(Φ(η_i)),    η_i = x_iᵀθ,    θ_j ~ N(0, 1)
 
-The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row of weight 2 is a row seen twice. A
-draw of a reward does not depend on its weight.
+The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row with weight 2 counts as two rows.
+A draw of a reward does not depend on its weight.
 """
 
 import numpy as np

@@ -2,9 +2,9 @@
 
     r_i | θ, σ² ~ N(x_iᵀθ, σ²/w_i),    θ | σ² ~ N(0, σ²/λ I),    σ² ~ InverseGamma(1, 1)
 
-The posterior is normal-inverse-gamma, and Student-t for θ alone, because θ's prior is scaled by σ.
-The weights divide the noise's variance; as powers of the likelihood they would make a different
-posterior of σ².
+The prior of θ is scaled by σ. So the posterior is normal-inverse-gamma, and Student-t for θ alone.
+The weights divide the noise variance. As powers of the likelihood they would give another posterior
+of σ².
 """
 
 import pymc as pm

@@ -2,8 +2,8 @@
 
     r_i | θ ~ N(x_iᵀθ, σ²/w_i),    θ_j ~ N(0, 1)
 
-The posterior is exactly Gaussian: N(B⁻¹X'Wr, σ²B⁻¹) with B = X'WX + σ²I. A penalty of λI instead
-is a prior scale of σ/√λ.
+The posterior is exactly Gaussian: N(B⁻¹X'Wr, σ²B⁻¹) with B = X'WX + σ²I. For a penalty of λI, set
+the prior's scale to σ/√λ.
 """
 
 import pymc as pm

@@ -2,8 +2,8 @@
 
     r_i | θ, σ² ~ StudentT(ν, x_iᵀθ, σ/√w_i),    θ_j ~ N(0, 1),    σ² ~ InverseGamma(1, 1)
 
-A reward far from the others counts little. σ is the scale of the noise, whose variance is
-σ²ν/(ν − 2). `student_t_mixture` is the same model with the noise's variance as a variable.
+An outlying reward counts little. σ is the scale of the noise; its variance is σ²ν/(ν − 2).
+`student_t_mixture` is the same model, with a noise variance for each row as a variable.
 """
 
 import pymc as pm

@@ -1,12 +1,12 @@
-"""Robust regression, Student-t noise as a mixture of normals.
+"""Robust regression with Student-t noise, written as a mixture of normals.
 
     r_i | θ, σ², q_i ~ N(x_iᵀθ, σ²/(q_i w_i))
     q_i              ~ Gamma(ν/2, ν/2)
     θ_j              ~ N(0, 1)
     σ²               ~ InverseGamma(1, 1)
 
-With q integrated out this is `student_t`. Given q it is a weighted ridge regression, and given θ
-each q_i is Gamma: a reward far from the others gets a small q_i.
+With q integrated out this is `student_t`. Given q it is a weighted ridge regression. Given θ each
+q_i is Gamma: an outlying reward gets a small q_i.
 """
 
 import pymc as pm

@@ -1,4 +1,4 @@
-"""A balance of one's own: inverse propensities, raised to a power."""
+"""A custom balance: inverse propensities raised to a power."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ import bayesbandit as bb
 @bb.savable
 @dataclass(frozen=True)
 class Tempered:
-    """Weights max(clip, p)^−power: 1 balances in full, 0 not at all."""
+    """Weights max(clip, p)^−power: a power of 1 balances fully, 0 does not balance."""
 
     power: float = 0.5
     clip: float = 0.05
-    schedule = bb.Schedule(0.25)  # the past is weighed anew each time an arm has grown by a quarter
+    schedule = bb.Schedule(0.25)  # reweight all rounds when an arm's have grown by a quarter
 
     def weights(self, history, belief):
-        p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log had none
+        p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log has no propensity
         return np.maximum(self.clip, p) ** -self.power
 
-    provisional = weights  # and so does a new round until then
+    provisional = weights  # the weight of a new round until then

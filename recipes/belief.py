@@ -1,4 +1,4 @@
-"""A belief of one's own, by draws: regression trees on bootstrap samples of an arm's rounds."""
+"""A custom belief by draws: regression trees on bootstrap samples of an arm's rounds."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ import bayesbandit as bb
 @bb.savable
 @dataclass(frozen=True)
 class Trees:
-    """For each arm so many trees, each of one bootstrap sample."""
+    """`draws` trees for each arm, each fitted to one bootstrap sample."""
 
     draws: int = 20
     depth: int = 4

@@ -1,7 +1,7 @@
-"""An engine of one's own: independence Metropolis–Hastings about the mode.
+"""A custom engine: independence Metropolis–Hastings around the mode.
 
-Proposals are Student-t with the curvature at the mode, in the unconstrained space, and accepted so
-that the draws are of the posterior itself (Tierney, 1994, section 2.3.3).
+Proposals are Student-t with the curvature at the mode, in the unconstrained space. They are
+accepted so that the draws come from the posterior itself (Tierney, 1994, section 2.3.3).
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from bayesbandit.inference.base import COMPILE, Engine, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.registry import register
 
-DF, MOST = 5, 20  # degrees of freedom of the proposals; most numbers to draw
+DF, MOST = 5, 20  # degrees of freedom of the proposals; largest dimension
 
 
 def match(built):
-    """A sampler of a built PyMC model, or why there is none."""
+    """Return a sampler for a built PyMC model, or a refusal with its reason."""
     for v in built.free_RVs:
         if not str(v.dtype).startswith("float"):
             return Refusal("independence", f"{v.name!r} is discrete, and has no mode to climb")
@@ -45,7 +45,7 @@ class Independence:
         return SampledDraws({k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()})
 
     def chain(self, draws, proposal, mode, seed, number):
-        """Draws (draws, D), after a tenth as many that are thrown away."""
+        """Return draws (draws, D); before them a tenth as many are discarded."""
         rng = np.random.default_rng([seed, number])
         tried = proposal.rvs(draws + draws // 10 + 1, random_state=rng).reshape(-1, len(mode))
         weight = [float(self.density(z)[0]) - proposal.logpdf(z) for z in tried]

@@ -1,4 +1,4 @@
-"""A player of one's own: an algorithm that is no model, policy and balance."""
+"""A custom player: an algorithm that is not built from a model, a policy and a balance."""
 
 import numpy as np
 
@@ -6,8 +6,11 @@ import bayesbandit as bb
 
 
 class Neighbours:
-    """The arm with the largest mean reward among the k rounds of it that are nearest; each arm
-    twice at first, and any arm alike once in twenty rounds."""
+    """Nearest neighbours: for each arm, the mean reward of its k rounds that are nearest to x.
+
+    The arm with the largest mean is chosen. At first each arm is chosen twice; later one round in
+    twenty takes any arm, all equally likely.
+    """
 
     def __init__(self, arms, n_features, seed=0, k=5):
         self.arms = tuple(range(arms)) if isinstance(arms, int) else tuple(arms)

@@ -1,4 +1,4 @@
-"""A policy of one's own: greedy, with less and less chance of any other arm."""
+"""A custom policy: greedy, with exploration that decreases with time."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import bayesbandit as bb
 @bb.savable
 @dataclass(frozen=True)
 class Annealed:
-    """With probability 1/√t any arm alike, else the one with the largest posterior mean."""
+    """Any arm with probability 1/√t, all equally likely; else the largest posterior mean."""
 
     def probabilities(self, belief, x, t=1):
         mean = belief.moments(x)[0]

@@ -17,9 +17,7 @@ def test_of_classes_they_are_shares_of_rows(rng):
     found = regrets(Classification(x, y, "noise"))
     assert found["(a random arm)"] == pytest.approx(2 / 3)
     assert found["(the best arm always)"] == pytest.approx(1 - np.bincount(y).max() / 400)
-    assert found["(full-information ridge)"] == pytest.approx(
-        0.5, abs=0.07
-    )  # nothing to be learned
+    assert found["(full-information ridge)"] == pytest.approx(0.5, abs=0.07)  # nothing to learn
 
 
 def test_ridge_finds_what_is_linear(rng):

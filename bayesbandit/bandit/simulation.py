@@ -17,7 +17,7 @@ from bayesbandit.bandit.state import BanditState
 from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.propensities import ruled_out
-from bayesbandit.kernels.rules import is_short
+from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import without
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.weighting.reweighting import Inverse
@@ -53,7 +53,7 @@ def by(bandit: BanditState) -> Callable[..., Played]:
     if bandit.reweighting is None:
         return loop
     weigher = bandit.reweighting.weigher
-    if kernels_of(bandit.belief) is not rounds or not isinstance(weigher, Inverse):
+    if kernels_of(bandit.belief) is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
         return step
     return step if weigher.estimator.arrays(bandit.layout) is None else stretches
 

@@ -272,7 +272,7 @@ def is_compiled(belief: Any) -> bool:
 
 def kernels_of(belief: Any) -> Any:
     """The compiled functions that play and learn rounds by a belief's arrays."""
-    return getattr(belief, "kernels", rounds)
+    return getattr(belief, "kernels", rounds.REGRESSIONS)
 
 
 def played(belief: Any, rule: int, param: tuple[float, float] | None) -> int | None:

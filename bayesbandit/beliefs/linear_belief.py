@@ -14,7 +14,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.rules import HUGE, spread, tail_at
+from bayesbandit.kernels.rules import HUGE, UCB, spread, tail_at
 from bayesbandit.runtime.compiling import interpreted, without
 
 
@@ -107,7 +107,7 @@ class LinearBelief(Belief):
         K, D = len(self.arms), self.n_columns
         rows = np.empty((len(x), interpreted(tail_at)(D, K)))
         rows[:, :D] = self.design(x)
-        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings)
+        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
         return rows[:, D : D + K], rows[:, D + K : D + 2 * K], np.abs(rows[:, D + 2 * K :])
 
     def describe(
@@ -116,7 +116,7 @@ class LinearBelief(Belief):
         """Fill the constant column and the available arms' moments into rows (n, width) of
         contexts."""
         rows[:, self.n_features : self.n_columns] = 1.0
-        describe_many(rows, self.arms, available, self.settings)
+        describe_many(rows, self.arms, available, self.settings, UCB)
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """Means of the mean rewards at x (n, d): (n, K)."""

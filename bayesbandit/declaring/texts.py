@@ -36,9 +36,10 @@ TRANSFORMS = (  # that a text may name, beside those of `register_tensor_transfo
     *("abs", "cumsum", "exp", "expm1", "invlogit", "invprobit", "log", "log1p", "logit", "neg"),
     *("reciprocal", "sigmoid", "softmax", "softplus", "sqr", "sqrt", "square", "tanh"),
 )
-UNNAMED = (  # abstract, or of functions of the program
+UNNAMED = (  # abstract, of functions of the program, or recursions that start a C compiler
     *("Distribution", "Continuous", "Discrete", "SymbolicRandomVariable"),
     *("CustomDist", "DensityDist", "Simulator"),
+    *("AR", "EulerMaruyama", "GARCH11"),
 )
 
 REFUSALS = (  # what a prior raises that cannot be
@@ -107,6 +108,8 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
 def to_data(value: Any, what: str) -> Any:
     """A prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
+        named = f"{what}: a text cannot name the distribution"
+        _known([value.distribution], _distributions(), named)
         if value.transform:
             _check_transform(value.transform, what)
         kwargs = {k: to_data(v, f"{what}.{k}") for k, v in value.parameters.items()}
@@ -179,7 +182,7 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
     if "dist" not in data:
         raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
     distributions = _distributions()
-    _known([data["dist"]], distributions, f"{what}: PyMC has no distribution")
+    _known([data["dist"]], distributions, f"{what}: a text cannot name the distribution")
     if (transform := data.get("transform")) is not None:
         _check_transform(transform, what)
     kwargs = data.get("kwargs") or {}

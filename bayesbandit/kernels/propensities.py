@@ -27,8 +27,8 @@ from bayesbandit.kernels.rules import (
     new_in,
     scale_at,
     tail_at,
-    ucb_score,
 )
+from bayesbandit.kernels.selection import ucb_score
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit, without
 

@@ -17,10 +17,10 @@ from bayesbandit.kernels.rules import (
     PROPENSITY,
     REWARD,
     WEIGHT,
-    is_short,
     row_width,
     tail_at,
 )
+from bayesbandit.kernels.selection import is_short
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
@@ -59,7 +59,7 @@ def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
     """P(a | x) at the context x (d,) under a past belief and rule, in the room of a `row`."""
     D, K = int(settings[D_]), arms.shape[0]
     put(row, x, D)
-    describe(row, arms, available, settings, v)
+    describe(row, arms, available, settings, kind, v)
     tail = row[tail_at(D, K) :]
     tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
     put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])

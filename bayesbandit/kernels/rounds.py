@@ -1,64 +1,82 @@
-"""One round on arrays: context → moments → scores → arm (propensity) → reward → weight → update.
+"""One round on arrays: context → moments → arm (propensity) → reward → weight → update.
 
 `Bandit` calls these functions once a round from Python, the experiment runner from one compiled
-loop (`play`): same functions, same stream of random numbers, same bits. `kernels/rules.py` says
-what stands where in the row of a round.
+loop (`play`): same functions, same stream of random numbers, same bits. An arm is a regression
+(`kernels/linear.py`), or, in the kernels that are `without` LINEAR, a probability or a rate
+(`kernels/conjugate/arms.py`). `kernels/rules.py` says what stands where in the row of a round.
 """
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.linear import pool_noise, scratch, update, update_with
-from bayesbandit.kernels.linear import unreached as unreached
+from bayesbandit.kernels.conjugate import arms as conjugate
+from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
-from bayesbandit.kernels.propensities import put_chances
+from bayesbandit.kernels.propensities import drawn_chances, put_chances
 from bayesbandit.kernels.ridge_state import D_, DF, N, stride
 from bayesbandit.kernels.rules import (
     ARM,
+    DRAWN,
     FLOOR,
     KIND,
     PARAM,
     PROPENSITY,
     REWARD,
     WEIGHT,
-    decide,
     df_at,
-    is_short,
     row_width,
     scale_at,
     tail_at,
 )
+from bayesbandit.kernels.selection import is_short, select_arm
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
-from bayesbandit.runtime.compiling import njit
+from bayesbandit.runtime.compiling import njit, without
 
 BLOCK = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
-# whether a reward was taken in: not where the history has no room, or the kernel is `without` the
-# rule of the row
-DONE, FULL, OTHER = 0, -1, -3
+# whether a reward was taken in: not where the history has no room, where the model gives it the
+# likelihood 0, or where the kernel is `without` the rule of the row
+DONE, FULL, REFUSED, OTHER = 0, -1, -2, -3
+LINEAR = True  # whether arms are regressions; see `kernels/selection.py`
 
 
 @njit(cache=True)
-def describe(row, arms, available, settings, v):
-    """Fill in every arm's moments."""
+def describe(row, arms, available, settings, kind, v):
+    """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
     D, K = int(settings[D_]), arms.shape[0]
     z = row[:D]
     for k in range(K):
-        mean, scale, df = -np.inf, 0.0, np.inf
+        mean, scale, last = -np.inf, 0.0, np.inf if LINEAR else 0.0
         if available[k]:
-            mean, scale = moments(arms[k], z, D, v)
-            df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
-        row[D + k] = mean
-        row[scale_at(D, K) + k] = scale
-        row[df_at(D, K) + k] = df
+            if LINEAR:
+                mean, scale = moments(arms[k], z, D, v)
+                last, n = arms[k][DF], arms[k][N]
+            else:
+                mean, scale, last = conjugate.moments_or_shape(arms[k], kind)
+                n = arms[k][conjugate.N]
+            last = last if n > 0.0 else -last
+        row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k] = mean, scale, last
 
 
 @njit(cache=True)
-def describe_many(rows, arms, available, settings):
+def describe_many(rows, arms, available, settings, kind):
     """`describe` for rows (n, width) whose contexts are in place, block by block."""
     rows, arms, settings = borrowed(rows), borrowed(arms), borrowed(settings)
+    if LINEAR:
+        describe_blocks(rows, arms, available, settings)
+    else:
+        for i in range(rows.shape[0]):
+            describe(rows[i], arms, available, settings, kind, rows[i])
+
+
+@njit(cache=True)
+def describe_blocks(rows, arms, available, settings):
+    """`describe_many` of regressions."""
     D, K = int(settings[D_]), arms.shape[0]
     scratch = np.empty((D + 7, BLOCK))
     zt, work = borrowed(scratch)[:D], borrowed(scratch)[D : D + 5]
@@ -84,9 +102,8 @@ def describe_many(rows, arms, available, settings):
 @njit(cache=True)
 def put(row, x, D):
     """Context x (d,) into its row, with the constant column behind it where there is one."""
-    row[D - 1] = 1.0
-    for i in range(x.size):
-        row[i] = x[i]
+    for i in range(D):
+        row[i] = x[i] if i < x.size else 1.0
 
 
 @njit(cache=True)
@@ -102,8 +119,8 @@ def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
     put(row, x, D)
-    describe(row, arms, available, settings, v)
-    arm = decide(row, D, arms.shape[0], kind, param, floor, stream)
+    describe(row, arms, available, settings, kind, v)
+    arm = select_arm(row, D, arms.shape[0], kind, param, floor, stream)
     record(row, arm, D, arms.shape[0], kind, param, floor)
     return arm
 
@@ -135,7 +152,7 @@ def choose_many(rows, start, D, K, kind, params, stream):
             stream[-1] += i - start
             return i
         at = i if params.shape[0] > 1 else 0
-        arm = decide(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
+        arm = select_arm(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
         record(rows[i], arm, D, K, kind, params[at, 0], params[at, 1])
     stream[-1] += rows.shape[0] - start
     return rows.shape[0]
@@ -161,8 +178,13 @@ def learn_into(row, arms, settings, v):
     """Update the row's arm by its reward and weight."""
     D, K = int(settings[D_]), arms.shape[0]
     tail = row[tail_at(D, K) :]
-    update(arms[int(tail[ARM])], row[:D], tail[REWARD], tail[WEIGHT], settings, v)
-    pool_noise(arms, settings)
+    arm = arms[int(tail[ARM])]
+    if LINEAR:
+        update(arm, row[:D], tail[REWARD], tail[WEIGHT], settings, v)
+        pool_noise(arms, settings)
+    else:
+        conjugate.add(arm, tail[REWARD], tail[WEIGHT], settings)
+        conjugate.renew(arm, settings)
 
 
 @njit(cache=True)
@@ -176,6 +198,10 @@ def observe_into(row, arms, settings, source, clip, v):
 def observe_given(row, reward, arms, settings, source, clip, history, count):
     """`observe_one` where the weight is 1 or the row's own: without a propensity to compute, a
     kernel that compiles in half the time."""
+    if LINEAR:
+        pass
+    elif not conjugate.is_possible(reward, settings):
+        return REFUSED
     arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
     history, count = borrowed(history), borrowed(count)
     D, K, at = int(settings[D_]), arms.shape[0], count[0]
@@ -199,8 +225,8 @@ def observe_given(row, reward, arms, settings, source, clip, history, count):
 def observe_one(row, reward, arms, settings, source, clip, history, count):
     """A reward arrives for a decided row, which is weighed and logged behind the rows of `history`.
 
-    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. FULL: there is
-    no room, or it is held, and nothing is done.
+    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Nothing is done
+    where it returns FULL (there is no room, or it is held), REFUSED or OTHER.
     """
     own = np.empty(row.size)
     copy_into(own, row)
@@ -238,13 +264,7 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
     kept = room(rows.shape[0], history, count)
     if kept == FULL:
         return FULL
-    arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
-    v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
-    for i in range(rows.shape[0]):
-        update_with(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v), borrowed(work))
-    held(v)
-    held(work)
-    pool_noise(arms, settings)
+    update_many(arms, z, arm, reward, weight, settings)
     log_many(rows, kept, history, count)
     return DONE
 
@@ -253,11 +273,33 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 def update_many(arms, z, arm, reward, weight, settings):
     """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
     arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
-    v = np.empty(stride(int(settings[D_])))
-    for i in range(z.shape[0]):
-        update(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v))
-    held(v)
-    pool_noise(arms, settings)
+    if LINEAR:
+        v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
+        for i in range(z.shape[0]):
+            update_with(
+                arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v), borrowed(work)
+            )
+        held(v)
+        held(work)
+        pool_noise(arms, settings)
+    else:
+        for i in range(arm.size):
+            conjugate.add(arms[arm[i]], reward[i], weight[i], settings)
+        conjugate.renew_all(arms, settings)
+
+
+@njit(cache=True)
+def put_chance(row, a, arms, settings):
+    """Put the probability of arm a into the row; where the rule draws from the posteriors of these
+    arms as they are, the same bits sooner."""
+    D, K = int(settings[D_]), arms.shape[0]
+    tail = row[tail_at(D, K) :]
+    if LINEAR or int(tail[KIND]) not in DRAWN:
+        put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
+    else:
+        out = np.empty(K)
+        drawn_chances(row, arms, D, K, out)
+        tail[PROPENSITY] = out[a]
 
 
 @njit(cache=True)
@@ -284,8 +326,8 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
         at = t if params.shape[0] > 1 else 0
         param, floor = params[at, 0], params[at, 1]
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
-        if t % every == 0:
-            put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
+        if t % every == 0 or (source == DECISION and kind in DRAWN):
+            put_chance(row, arm, arms, settings)
         tail[REWARD] = reward[t, arm]
         observe_into(row, arms, settings, source, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
@@ -294,3 +336,26 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
     stream[-1] += x.shape[0] - start
     held(own)
     return x.shape[0]
+
+
+class Kernels(NamedTuple):
+    """The compiled functions that play and learn rounds by the arrays of a belief, and what these
+    can be `without` by its settings."""
+
+    describe_many: Any
+    choose_one: Any
+    choose_many: Any
+    observe_one: Any
+    observe_given: Any
+    observe_many: Any
+    update_many: Any
+    play: Any
+    unreached: Callable[[np.ndarray], tuple[str, ...]]
+
+
+COMPILED = (
+    describe_many, choose_one, choose_many, observe_one, observe_given, observe_many, update_many,
+    play,
+)  # fmt: skip
+REGRESSIONS = Kernels(*COMPILED, unreached)
+NUMBERS = Kernels(*(without(kernel, "LINEAR") for kernel in COMPILED), lambda settings: ())

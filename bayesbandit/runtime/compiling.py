@@ -118,7 +118,7 @@ def switches(kernel: Any) -> frozenset[str]:
         value = kernel.py_func.__globals__.get(name)
         if value is True:
             found.add(name)
-        elif isinstance(value, Kernel):
+        elif isinstance(value, CPUDispatcher):
             found |= switches(value)
     return frozenset(found)
 
@@ -126,15 +126,15 @@ def switches(kernel: Any) -> frozenset[str]:
 def without(kernel: Any, *names: str) -> Any:
     """Return a kernel in which these constants, of its module and of those that it calls, are
     False; the kernel itself where it reaches none of them."""
-    reached = switches(kernel).intersection(names) if isinstance(kernel, Kernel) else None
+    reached = switches(kernel).intersection(names)
     return _without(kernel, tuple(sorted(reached))) if reached else kernel
 
 
 @cache
 def _without(kernel: Any, names: tuple[str, ...]) -> Any:
     function, around = kernel.py_func, kernel.py_func.__globals__
-    called = {n: v for n in function.__code__.co_names if isinstance(v := around.get(n), Kernel)}
-    twins = {name: without(other, *names) for name, other in called.items()}
+    called = ((name, around.get(name)) for name in function.__code__.co_names)
+    twins = {n: without(other, *names) for n, other in called if isinstance(other, CPUDispatcher)}
     twin = FunctionType(
         function.__code__, {**around, **dict.fromkeys(names, False), **twins},
         function.__name__, function.__defaults__,

@@ -66,6 +66,7 @@ CRAFTED = {
     "rule's number": put("history", (-1, -5), np.inf),
     "degrees of freedom": put("history", (-1, -8), 0.0),
     "least probability": put("history", (-1, -4), 0.9),
+    "least probability before an arm went": put("history", (0, -4), -1e308),
     "moments": put("history", (0, 4), np.nan),
     "history narrow": lambda meta, a: a.__setitem__("history", a["history"][:, :-1].copy()),
     "history flat": lambda meta, a: a.__setitem__("history", a["history"].ravel()),

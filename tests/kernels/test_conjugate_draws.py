@@ -8,13 +8,16 @@ from numba import njit
 from scipy import stats
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
-from bayesbandit.kernels import rules
-from bayesbandit.kernels.conjugate import drawing, families
+from bayesbandit.kernels import rules, selection
+from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chance, chances
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
+from bayesbandit.runtime.compiling import without
 from tests.cases import few, slow_but
 from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
+
+select_number = without(selection.select_arm, "LINEAR")
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 
@@ -192,8 +195,8 @@ def test_the_stream_is_never_read_beyond_its_end(K, family, a, seed, new, floor)
     stream = stream_of(np.random.default_rng(seed), 100)
     row = row_of(np.full(K, 0.5), np.full(K, a), np.full(K, a))
     row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
-    while not rules.is_short(stream, K):
-        arm = drawing.decide_drawn(row, 1, K, family, 1.0, 1e-9 * floor, stream)
+    while not selection.is_short(stream, K):
+        arm = select_number(row, 1, K, family, 1.0, 1e-9 * floor, stream)
         assert 0 <= arm < K
         assert stream[0] < stream.size
 

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.kernels import rounds, rules
-from bayesbandit.kernels.conjugate import drawing
+from bayesbandit.kernels import rounds, rules, selection
 from bayesbandit.kernels.propensities import all_chances, chance
 from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
+from bayesbandit.runtime.compiling import without
 from tests import oracle
 from tests.cases import few, slow_but
 from tests.players import world
+
+select_number = without(selection.select_arm, "LINEAR")
 
 INF = np.inf
 NAMES = {THOMPSON: "Thompson", UCB: "UCB", EPSILON_GREEDY: "ε-greedy"}
@@ -42,7 +44,7 @@ def chances(row, K):
 def decisions(row, K, kind, param, n, rng, floor=0.0):
     """How often each arm is picked in n decisions from the same row."""
     stream = stream_of(rng, n * (3 * K + 2) + 100)
-    arms = [drawing.decide_drawn(row, 1, K, kind, param, floor, stream) for _ in range(n)]
+    arms = [select_number(row, 1, K, kind, param, floor, stream) for _ in range(n)]
     return np.bincount(arms, minlength=K)
 
 
@@ -58,19 +60,19 @@ def fits(counts, p):
 @pytest.mark.parametrize("df", [INF, 0.7, 1.0, 2.5, 30.0, 1e6])
 def test_draws_are_normal_or_student(df, rng):
     stream = stream_of(rng, 40_000)
-    draws = [rules.draw(2.0, 0.5, df, stream) for _ in range(20_000)]
+    draws = [selection.draw(2.0, 0.5, df, stream) for _ in range(20_000)]
     belief = stats.norm(2.0, 0.5) if df == INF else stats.t(df, 2.0, 0.5)
     assert stats.kstest(draws, belief.cdf).pvalue > 0.01
     assert stream[0] == (20_000 if df == INF else 40_000)  # one normal, or two for Bailey's method
 
 
 def test_a_point_mass_is_its_mean(rng):
-    assert rules.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
+    assert selection.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
 
 
 def test_uniform_integers(rng):
     stream = stream_of(rng, 30_000)
-    counts = np.bincount([rules.below(7, stream) for _ in range(30_000)])
+    counts = np.bincount([selection.below(7, stream) for _ in range(30_000)])
     fits(counts, np.full(7, 1 / 7))
 
 
@@ -134,8 +136,8 @@ def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed, new, fl
     stream = stream_of(rng, 100)
     row = row_of(np.zeros(K), rng.integers(0, 2, K).astype(float), 3.0 if student else INF)
     row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
-    while not rules.is_short(stream, K):
-        rules.decide(row, 1, K, kind, 1.0, 1e-9 * floor, stream)
+    while not selection.is_short(stream, K):
+        selection.select_arm(row, 1, K, kind, 1.0, 1e-9 * floor, stream)
         assert stream[0] < stream.size
 
 

@@ -124,7 +124,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     drawn = there & np.isin(kind, rules.DRAWN)[:, None]
     for part in (np.abs(last[drawn]), scale[drawn]):
         demand(((part >= 1 / FAR) & (part <= FAR)).all(), "its arms have no parameters")
-    floor = tail[:, rules.FLOOR] * there.sum(axis=1)
+    floor = tail[:, rules.FLOOR] * np.maximum(there.sum(axis=1), 1)  # none: arms have changed since
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
     demand(not lost.any(), "its history has rounds of which no propensity can be known")

@@ -13,8 +13,9 @@ from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
-from bayesbandit.kernels.conjugate import rounds as kernel
+from bayesbandit.kernels.conjugate import arms as kernel
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best
+from bayesbandit.kernels.rounds import NUMBERS
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -23,12 +24,12 @@ class ConjugateBelief(Belief):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
-    (`kernels/conjugate/rounds.py`).
+    (`kernels/conjugate/arms.py`).
     """
 
     compiled = True  # the kernels play it by `arms` and `settings`
     streams = True
-    kernels: ClassVar[Any] = kernel
+    kernels: ClassVar[Any] = NUMBERS
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         method: Conjugate = plan.method
@@ -61,7 +62,7 @@ class ConjugateBelief(Belief):
     def describe_parameters(self, rows: np.ndarray, available: np.ndarray) -> None:
         """Fill the available arms' means and parameters into rows (n, width), from which Thompson
         sampling draws."""
-        kernel.describe_many(rows, self.arms, available, self.settings, self.family)
+        NUMBERS.describe_many(rows, self.arms, available, self.settings, self.family)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
@@ -104,8 +105,8 @@ class ConjugateBelief(Belief):
         """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
         self.check_rewards(x, reward)
         weight = np.ones(len(x)) if weight is None else weight
-        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
-        kernel.update_many(self.arms, arm, reward, weight, self.settings)
+        x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
+        NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
     def regression(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray

@@ -24,12 +24,10 @@ from bayesbandit.kernels.rules import (
     REWARD,
     TABULATED,
     WEIGHT,
-    below,
-    is_short,
-    normal,
-    normal_cdf,
     tail_at,
 )
+from bayesbandit.kernels.selection import below, is_short, normal
+from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 

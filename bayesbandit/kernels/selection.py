@@ -1,0 +1,169 @@
+"""How an arm is picked from the moments of a row; `kernels/propensities.py` says how likely.
+
+Random numbers come from a block of standard normals, behind a count of those that are used, and
+before the number of contexts decided so far: one array, so that a compiled decision changes both or
+neither. A draw of a beta or gamma number takes an unknown number of random numbers: one normal of
+the block seeds all of them (`kernels/conjugate/families.py`).
+"""
+
+import numpy as np
+
+from bayesbandit.kernels.conjugate.families import log_odds, log_rate, seeded
+from bayesbandit.kernels.rules import (
+    ANY,
+    BETA,
+    DRAWN,
+    EPSILON_GREEDY,
+    HUGE,
+    NEW,
+    OLD,
+    TABULATED,
+    THOMPSON,
+    available_in,
+    df_at,
+    is_among,
+    new_in,
+    scale_at,
+    spread_of,
+    tail_at,
+)
+from bayesbandit.kernels.student import normal_cdf
+from bayesbandit.runtime.compiling import njit
+
+# Whether arms are regressions; `without` it they are probabilities or rates, and rules may draw
+# from beta and gamma posteriors.
+LINEAR = True
+
+
+@njit(cache=True)
+def normal(stream):
+    """The next standard normal of a block; stream[0] counts those that are used."""
+    stream[0] += 1.0
+    return stream[int(stream[0])]
+
+
+@njit(cache=True)
+def below(count, stream):
+    """A uniform integer in [0, count)."""
+    return min(int(normal_cdf(normal(stream)) * count), count - 1)
+
+
+@njit(cache=True)
+def is_short(stream, K):
+    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore; or is
+    held (stream[0] < 0)."""
+    return stream[0] < 0.0 or stream[0] + 3 * K + 3 >= stream.size
+
+
+@njit(cache=True)
+def draw(mean, scale, df, stream):
+    """One draw of an arm's mean reward.
+
+    Student-t from two normals by Bailey's polar method (Math. Comp. 62, 1994), in the form
+    t = z₁ √(ν (e^{R²/ν} − 1)) / R with R² = z₁² + z₂²: exact for every ν > 0, and z₁ as ν → ∞.
+    """
+    z = normal(stream)
+    if df != np.inf:
+        other = normal(stream)
+        R2 = z * z + other * other
+        if R2 > 0.0:
+            z *= np.sqrt(df * np.expm1(R2 / df) / R2)
+    return mean + scale * z if scale > 0.0 else mean
+
+
+@njit(cache=True)
+def ucb_score(row, k, K, D, alpha):
+    return row[D + k] + alpha * min(spread_of(row[scale_at(D, K) + k], row[df_at(D, K) + k]), HUGE)
+
+
+@njit(cache=True)
+def uniformly(row, D, K, which, count, stream):
+    """One of `count` arms, each alike."""
+    skip = below(count, stream)
+    for k in range(K):
+        if is_among(row, k, D, K, which):
+            if skip == 0:
+                return k
+            skip -= 1
+    return -1
+
+
+@njit(cache=True)
+def pick(probabilities, stream):
+    """An arm, each with its probability; rounding never picks one of probability 0."""
+    total, last = 0.0, 0
+    for p in probabilities:
+        total += p
+    rest = normal_cdf(normal(stream)) * total
+    for k in range(probabilities.size):
+        if probabilities[k] > 0.0:
+            last = k
+            rest -= probabilities[k]
+            if rest < 0.0:
+                break
+    return last
+
+
+@njit(cache=True)
+def explored(row, D, K, new, floor, stream):
+    """An arm by the floor, or a new one for its share; −1: the rule decides among the old ones."""
+    count = available_in(row, D, K)
+    if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
+        return uniformly(row, D, K, ANY, count, stream)
+    if new > 0 and normal_cdf(normal(stream)) * count < new:
+        return uniformly(row, D, K, NEW, new, stream)
+    return -1
+
+
+@njit(cache=True)
+def draw_number(a, b, kind, state):
+    """The logarithm of a gamma number, or of a beta one's odds, and the next state."""
+    if kind == BETA:
+        return log_odds(a, b, state)
+    return log_rate(a, b, state)
+
+
+@njit(cache=True)
+def select_arm(row, D, K, kind, param, floor, stream):
+    """The arm that a rule picks from the moments of a row; ties are broken evenly.
+
+    Of U new arms among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K
+    among the others. The floor γ then lifts every probability p to γ + (1 − Kγ) p.
+    """
+    if kind == TABULATED:
+        return pick(row[df_at(D, K) : tail_at(D, K)], stream)
+    new = new_in(row, D, K)
+    if new > 0 or floor > 0.0:
+        arm = explored(row, D, K, new, floor, stream)
+        if arm >= 0:
+            return arm
+    if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
+        return uniformly(row, D, K, OLD, available_in(row, D, K) - new, stream)
+    alpha = 0.0 if kind == EPSILON_GREEDY else param
+    state = np.uint64(0)
+    if LINEAR:
+        drawn = False
+    else:
+        drawn = kind in DRAWN
+        if drawn:
+            state = seeded(normal(stream))
+    best, best_score, ties = -1, -np.inf, 0
+    for k in range(K):
+        mean, scale, df = row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k]
+        if mean == -np.inf or df < 0.0:
+            continue
+        if kind == THOMPSON:
+            score = draw(mean, alpha * scale, df, stream)
+        elif LINEAR:
+            score = ucb_score(row, k, K, D, alpha)
+        elif drawn:
+            score, state = draw_number(df, scale, kind, state)
+        else:
+            score = ucb_score(row, k, K, D, alpha)
+        if score > best_score or best < 0:
+            best, best_score, ties = k, score, 1
+        elif score == best_score:
+            ties += 1
+            if below(ties, stream) == 0:
+                best = k
+    return best
