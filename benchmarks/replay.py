@@ -14,9 +14,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from tests.ope.designs import linear, logs
+
 import bayesbandit as bb
 from bayesbandit.ope.replay import overlap, replay, together
-from tests.ope.designs import linear, logs
 
 RUNS, LIVE, T = 10, 3_000, 2_000
 

@@ -35,6 +35,7 @@ from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimu
 from bayesbandit.experiments.results_on_disk import Ledger
 from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.plugins import said
+from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,8 +149,6 @@ class Experiment:
         self, ledger: Ledger, jobs: int, shown: bool, texts: Mapping[str, str]
     ) -> pd.DataFrame:
         from joblib import Parallel, delayed
-        from rich.console import Console
-        from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
         units, waiting = [], 0
         for environment in self.environments:
@@ -170,12 +169,10 @@ class Experiment:
                     )
                     units.append(delayed(work)(os.getpid(), unit))
         total = len(self.environments) * self.replications * len(self._factories())
-        columns = *Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn()
-        with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
-            task = bar.add_task("runs", total=total, completed=total - waiting)
+        with bar("runs", total, total - waiting, shown) as advance:
             for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(units):
                 ledger.append(rows)
-                bar.advance(task, len({row["bandit"] for row in rows}))
+                advance(len({row["bandit"] for row in rows}))
         names = [e.name for e in self.environments]
         table = ledger.finish(names, list(self._factories()), self.replications)
         table.attrs["seed"] = self.seed

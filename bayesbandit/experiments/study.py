@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bayesbandit.bandit.player import Factory
 from bayesbandit.environments.base import Environment
@@ -25,6 +26,14 @@ def _none(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {}
 
 
+class Runs(Protocol):
+    """What a study runs: an `Experiment`, or simulations of its own."""
+
+    def run(self, jobs: int = 1, out: str | Path | None = None) -> pd.DataFrame:
+        """Return the results. out: a folder that keeps them."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study:
     """Environments × players, and the tables and figures of them.
@@ -32,6 +41,7 @@ class Study:
     title: what the printed table shows.
     environments: a sequence, or a function that returns one, for data that take time to load.
     players: name → a function (arms, n_features, seed) → `Bandit` or another `Player`.
+    simulations: (replications, seed) → what is run in place of environments × players.
     table: makes the table that is stored of the results (`evaluation.SCHEMA`).
     figures: makes the pictures, by file name, of the results.
     printed: makes the table that is printed of the stored one; by default it is the same.
@@ -41,10 +51,11 @@ class Study:
     """
 
     title: str
-    environments: Sequence[Environment] | Callable[[], Sequence[Environment]]
-    players: Mapping[str, Factory]
     table: Callable[[pd.DataFrame], pd.DataFrame]
     figures: Callable[[pd.DataFrame], Mapping[str, Figure]]
+    environments: Sequence[Environment] | Callable[[], Sequence[Environment]] = ()
+    players: Mapping[str, Factory] = field(default_factory=dict)
+    simulations: Callable[[int, int], Runs] | None = None
     printed: Callable[[pd.DataFrame], pd.DataFrame] = _as_it_is
     details: Callable[[pd.DataFrame], Mapping[str, pd.DataFrame]] = _none
     replications: int = 20
@@ -61,8 +72,10 @@ class Study:
         """Return the small version."""
         return replace(self, **self.quick)
 
-    def experiment(self, seed: int = 0, replications: int | None = None) -> Experiment:
+    def experiment(self, seed: int = 0, replications: int | None = None) -> Runs:
         """Return what is run; replications: in place of the study's own number."""
-        environments = self.environments() if callable(self.environments) else self.environments
         n = self.replications if replications is None else replications
+        if self.simulations is not None:
+            return self.simulations(n, seed)
+        environments = self.environments() if callable(self.environments) else self.environments
         return Experiment(environments, self.players, self.horizon, n, seed, self.points)

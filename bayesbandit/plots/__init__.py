@@ -11,6 +11,7 @@ from bayesbandit.plots.evidence import (
     sample_sizes,
     value_sequences,
 )
+from bayesbandit.plots.interval_rows import interval_rows
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
@@ -25,6 +26,7 @@ __all__ = [
     "calibration",
     "coefficients",
     "densities",
+    "interval_rows",
     "learning_curves",
     "optimal_share",
     "outcomes",
