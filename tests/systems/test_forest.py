@@ -301,8 +301,8 @@ def test_forests_wait_for_growth():
     assert np.isinf(sd[0, 1])
     assert mean[0, 1] == pytest.approx(reward[1:23:2].mean())  # what `greedy` goes by so far
     with pytest.raises(ValueError, match="not proper before there are more rewards"):
-        fresh.draw(x, 5, np.random.default_rng(0))
-    assert fresh.draw(x, 5, np.random.default_rng(0), ~fresh.new).shape == (5, 60, 1)
+        fresh.predict(x).draw(5, np.random.default_rng(0))
+    assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
 
 
 @pytest.mark.parametrize("n", [4, 5, 10])
