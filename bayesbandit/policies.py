@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
-from bayesbandit.checks import LARGEST, SIZES, declares, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, Alpha, declares, finite, floats, number, shown, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 from bayesbandit.runtime.savable import savable
 
-Alpha = float | Callable[[int], float]
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 

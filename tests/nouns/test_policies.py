@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.policies import Among
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.bootstrap.belief import Bootstrap
-from bayesbandit.systems.super_ucb.belief import Levels
+from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
@@ -49,7 +49,7 @@ MODELS = {
     "Ridge": bb.Ridge(),
     "Trees": TREES,
     "Bootstrap": Bootstrap(lam=0.1, replicates=8),
-    "Levels": Levels(),
+    "SuperUCB": SuperUCB(),
 }
 
 

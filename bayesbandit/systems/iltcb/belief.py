@@ -10,12 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit import Belief, Rounds, Schedule, one_thread, savable
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.inference.base import one_thread
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 

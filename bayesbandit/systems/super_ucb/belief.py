@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit import Belief, savable
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
-from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
 
@@ -43,7 +42,7 @@ def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
 
 @savable
 @dataclass(frozen=True)
-class Levels:
+class SuperUCB:
     """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
     the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
 
@@ -76,14 +75,14 @@ class Levels:
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
-    ) -> LevelsBelief:
+    ) -> SuperUCBBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
             raise ValueError("the levels' weights are not scaled to mean 1")
-        return LevelsBelief(self, n_arms, n_features)
+        return SuperUCBBelief(self, n_arms, n_features)
 
 
-class LevelsBelief(Belief):
+class SuperUCBBelief(Belief):
     """Each arm's ridge regression at each level; the last is of what all levels have learned.
 
     theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
@@ -91,7 +90,7 @@ class LevelsBelief(Belief):
     −1 nowhere.
     """
 
-    def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.S = spec.n_levels
         self.D = n_features + bool(spec.intercept)
@@ -99,7 +98,7 @@ class LevelsBelief(Belief):
         self.root, self.theta = self._empty(n_arms)
 
     def __repr__(self) -> str:
-        return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
+        return f"SuperUCBBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
 
     def _empty(self, n_arms: int) -> tuple[Array, Array]:
         shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
