@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 Name = str | int
-Arms = int | Sequence[Name]
+Arms = int | Iterable[Name]  # how many, or their names
 Seed = int | np.random.SeedSequence
+Alpha = float | Callable[[int], float]  # a setting of a policy: a number, or of the round's t
 
 HUGEST = int(sys.float_info.max)
 COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, SIZES, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, shown, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
@@ -16,7 +15,6 @@ from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
-Alpha = float | Callable[[int], float]
 Rounds = int | np.ndarray
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 

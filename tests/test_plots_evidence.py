@@ -7,13 +7,13 @@ import pytest
 
 from bayesbandit import plots
 from bayesbandit.ope import Log, check, evaluate, replay
-from tests.ope.designs import linear, logs
+from bayesbandit.studies.evidence.designs import linear
 from tests.ope.test_replay import Always, uniform
 
 
 @pytest.fixture(scope="module")
 def result():
-    (log,) = logs(linear(1, seed=3, floor=lambda t: 0.1))
+    (log,) = linear(1, seed=3, floor=lambda t: 0.1).logs()
     few = np.full((len(log), 3), 1 / 3)
     few[:] = np.where(np.eye(3, dtype=bool)[log.probabilities.argmin(axis=1)], 1.0, 0.0)
     return evaluate(log, {"logged": None, "arm $0": 0, "few": few}, sequence="asymptotic")

@@ -28,7 +28,7 @@ def is_documented(name, room):
 
 
 def test_every_public_name_has_a_page():
-    wanted = {name for name in bb.__all__ if name not in (*ROOMS, "__version__")}
+    wanted = {name for name in bb.__all__ if name not in (*bb._ROOMS, "__version__")}
     for name in ROOMS:
         room = getattr(bb, name)
         wanted |= {f"{name}.{own}" for own in room.__all__ if is_documented(own, room)}

@@ -17,7 +17,7 @@ from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from bayesbandit.systems.super_ucb.belief import Levels
+from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few, moments_of
 from tests.nouns import RECIPE
 
@@ -678,7 +678,7 @@ def test_an_index_that_names_no_arms():
 
 
 @pytest.mark.parametrize(
-    "model", [Levels(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
+    "model", [SuperUCB(), PolicyMixture(), PolicyTree()], ids=lambda model: type(model).__name__
 )
 def test_models_that_compare_arms_are_refused(model):
     with pytest.raises(TypeError, match="says which arm is best in a context"):

@@ -20,7 +20,7 @@ from bayesbandit.kernels import ridge_state
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from bayesbandit.systems.super_ucb.belief import Levels
+from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few, moments_of
 
 K = 3
@@ -49,8 +49,8 @@ BALANCES = {
     "polynomial": bb.KernelBalance(kernel="polynomial"),
 }
 OTHERS = {
-    "Levels": Levels(),
-    "Levels, λ of 1e-16": Levels(ridge=1e-16),
+    "SuperUCB": SuperUCB(),
+    "SuperUCB, λ of 1e-16": SuperUCB(ridge=1e-16),
     "LASSO": Bootstrap(replicates=4),
     "ridge": Bootstrap("ridge", replicates=4, draw="normal"),
     "squares": Bootstrap("ridge", lam=1e-12, replicates=4, degree=2),
@@ -340,8 +340,8 @@ def test_a_covariance_by_a_root(n):
         (lambda: bb.Ridge("cv", grid=(1e-200, 1.0)), "each λ of the grid must be at least 1e-100"),
         (lambda: bb.Ridge(variance=5e-324), "a known variance must be at least 1e-100; got 5e-324"),
         (lambda: bb.Ridge(prior=(1.0, 1e-300)), "prior scale must be at least 1e-100; got 1e-300"),
-        (lambda: Levels(ridge=1e-310), "ridge must be at least 1e-100; got 1e-310"),
-        (lambda: Levels(alpha=1e300), r"alpha must be at most 1e\+50; got 1e\+300"),
+        (lambda: SuperUCB(ridge=1e-310), "ridge must be at least 1e-100; got 1e-310"),
+        (lambda: SuperUCB(alpha=1e300), r"alpha must be at most 1e\+50; got 1e\+300"),
         (lambda: Bootstrap(lam=1e300), r"lam must be at most 1e\+100; got 1e\+300"),
         (lambda: bb.InversePropensity(1e-60), "clip must be at least 1e-50; got 1e-60"),
         (lambda: bb.KernelBalance(noise=1e-300), "noise must be at least 1e-50; got 1e-300"),

@@ -7,7 +7,7 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.bootstrap.belief import Bootstrap
-from bayesbandit.systems.super_ucb.belief import Levels
+from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
@@ -48,7 +48,7 @@ MODELS = {
     "Ridge": bb.Ridge(),
     "Trees": TREES,
     "Bootstrap": Bootstrap(lam=0.1, replicates=8),
-    "Levels": Levels(),
+    "SuperUCB": SuperUCB(),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.ope import Log, replay
 from bayesbandit.ope.replay import overlap, together
-from tests.ope.designs import linear, logs
+from bayesbandit.studies.evidence.designs import linear
 
 ARMS = ["a", "b", "c"]
 
@@ -73,7 +73,7 @@ def test_of_a_uniform_log_every_round_is_kept():
 def test_kept_rounds_of_an_adaptive_log_are_uniform():
     """By arm, and by context: over 60 logs of Thompson sampling."""
     count, x = np.zeros(3), []
-    for i, log in enumerate(logs(linear(60, seed=5, floor=lambda t: 0.1))):
+    for i, log in enumerate(linear(60, seed=5, floor=lambda t: 0.1).logs()):
         for k in range(3):
             player = Always(k)
             player.arms, player.n_features = (0, 1, 2), 1
@@ -90,7 +90,7 @@ def test_kept_rounds_of_an_adaptive_log_are_uniform():
 def test_kept_rounds_give_each_arm_its_value():
     """Of arms that are worth 0 in all contexts together, and chosen where they are worth more."""
     z = []
-    for i, log in enumerate(logs(linear(40, seed=6, floor=lambda t: 0.1))):
+    for i, log in enumerate(linear(40, seed=6, floor=lambda t: 0.1).logs()):
         player = Always(2)
         player.arms, player.n_features = (0, 1, 2), 1
         found = replay(log, player, min_probability=0.1, seed=i)

@@ -9,11 +9,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+from bayesbandit import ByDraws, ByNormal, Schedule, one_thread, savable
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
-from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,

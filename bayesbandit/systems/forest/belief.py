@@ -10,14 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import ByNormal
-from bayesbandit.checks import LARGEST, MANY, integer, number, one_of
-from bayesbandit.predictions import LocationScale
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
+from bayesbandit import ByNormal, Encoder, LocationScale, Schedule, savable
+from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.tables.encoder import Encoder, contexts_of
 
 Array = np.ndarray
 NODES = tuple(f.name for f in fields(Trees))
@@ -129,7 +125,8 @@ class ForestPosterior:
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
     def _moments(self, x: Any) -> tuple[Array, Array]:
-        found = self.belief.predict(contexts_of(x, self.encoder, self.belief.n_features))
+        rows = x if self.encoder is None else self.encoder.transform(x)
+        found = self.belief.predict(contexts(rows, self.belief.n_features))
         return found.mean[:, self.k], found.sd[:, self.k]
 
 

@@ -10,13 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit import Belief, Prediction, Rounds, Schedule, one_thread, savable
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.predictions import Alpha, Prediction
-from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 
@@ -246,7 +241,7 @@ class Votes(Prediction):
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return np.stack([self.mean] * size)
 
-    def best(self, alpha: Alpha = 1.0) -> Array:
+    def best(self, alpha: float | Array = 1.0) -> Array:
         """Q^μ: the policies' votes among these arms, none of which gets less than μ."""
         K = int(self.which.sum())
         if self.mixture is None:

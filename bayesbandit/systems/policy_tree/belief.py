@@ -9,14 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs import base
-from bayesbandit.beliefs.base import Belief, BeliefModel
-from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit import Belief, LocationScale, Ridge, Rounds, Schedule, savable
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.predictions import LocationScale
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
@@ -72,7 +66,7 @@ class PolicyTree:
 
     def __post_init__(self) -> None:
         model = self.base
-        if isinstance(model, type) or not isinstance(model, BeliefModel):
+        if isinstance(model, type) or not callable(getattr(model, "belief", None)):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
                 f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
@@ -89,11 +83,13 @@ class PolicyTree:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why the outcome model cannot learn by weights, where it has to."""
-        return base.refuses_weights(self.base, n_arms, n_features) if self.balanced else ""
+        refuses: Any = getattr(self.base, "refuses_weights", lambda n_arms, n_features: "")
+        return str(refuses(n_arms, n_features)) if self.balanced else ""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the outcome model takes before any data."""
-        return base.nbytes(self.base, n_arms, n_features)
+        told: Any = getattr(self.base, "nbytes", lambda n_arms, n_features: 0)
+        return int(told(n_arms, n_features))
 
     def belief(
         self,
@@ -105,10 +101,10 @@ class PolicyTree:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
-        model: BeliefModel = self.base
         seed = np.random.SeedSequence(0) if seed is None else seed
-        inner = model.belief(n_arms, n_features, False, seed)
-        base.check(inner, type(self.base).__name__)
+        inner = self.base.belief(n_arms, n_features, False, seed)
+        if not isinstance(inner, Belief):
+            raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
         return TreeBelief(self, inner, n_arms, n_features)
 
 
@@ -265,9 +261,14 @@ class TreeBelief(Belief):
         if not (whole and np.isin(arm, np.arange(-1, K)).all() and (told[:, 1] > 0.0).all()):
             raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
         fitted = integer(state["fitted"], "fitted", most=len(rows))
-        self.inner.restore(base.below(state, INNER))
-        self.tree, self.fitted = Tree.restored(base.below(state, TREE), d), fitted
+        self.inner.restore(below(state, INNER))
+        self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
         self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), told[:, 0], told[:, 1])
         if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
+
+
+def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose keys begin so, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

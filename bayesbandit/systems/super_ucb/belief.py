@@ -19,10 +19,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit import Belief, Prediction, savable
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
-from bayesbandit.predictions import Alpha, Prediction
-from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
 
@@ -44,7 +42,7 @@ def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
 
 @savable
 @dataclass(frozen=True)
-class Levels:
+class SuperUCB:
     """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
     the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
 
@@ -81,14 +79,14 @@ class Levels:
         n_features: int,
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> LevelsBelief:
+    ) -> SuperUCBBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
             raise ValueError("the levels' weights are not scaled to mean 1")
-        return LevelsBelief(self, n_arms, n_features)
+        return SuperUCBBelief(self, n_arms, n_features)
 
 
-class LevelsBelief(Belief):
+class SuperUCBBelief(Belief):
     """Each arm's ridge regression at each level; the last is of what all levels have learned.
 
     theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
@@ -96,7 +94,7 @@ class LevelsBelief(Belief):
     −1 nowhere.
     """
 
-    def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.S = spec.n_levels
         self.D = n_features + bool(spec.intercept)
@@ -104,7 +102,7 @@ class LevelsBelief(Belief):
         self.root, self.theta = self._empty(n_arms)
 
     def __repr__(self) -> str:
-        return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
+        return f"SuperUCBBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
 
     def _empty(self, n_arms: int) -> tuple[Array, Array]:
         shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
@@ -218,7 +216,7 @@ class Climb(Prediction):
     mean, sd: of all that was learned, levels together: estimates, and √(z'B⁻¹z).
     """
 
-    def __init__(self, belief: LevelsBelief, z: Array, arms: Array) -> None:
+    def __init__(self, belief: SuperUCBBelief, z: Array, arms: Array) -> None:
         self.belief, self.z, self.arms = belief, z, arms
 
     @property
@@ -233,7 +231,7 @@ class Climb(Prediction):
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
 
-    def best(self, alpha: Alpha = 1.0) -> Array:
+    def best(self, alpha: float | Array = 1.0) -> Array:
         """1 for the arm that is taken; ties are broken evenly."""
         p = np.zeros((len(self.z), len(self.arms)))
         for own, z in zip(p, self.z, strict=True):
