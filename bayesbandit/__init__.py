@@ -67,7 +67,6 @@ _HOME = {
     "Schedule": "schedule",
     "savable": "runtime.savable",
     "one_thread": "inference.base",
-    "Parts": "bandit.presets.preset",
     "preset": "bandit.presets.preset",
     "Experiment": "experiments.experiment",
     "History": "history",
@@ -83,7 +82,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.player import Choice, Player
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
     from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-    from bayesbandit.bandit.presets.preset import Parts, preset
+    from bayesbandit.bandit.presets.preset import preset
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
     from bayesbandit.beliefs.linear import Ridge

@@ -9,21 +9,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs import base
-from bayesbandit.beliefs.base import Belief, BeliefModel
-from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit import Belief, Ridge, Rounds, Schedule, choice_probabilities, savable
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
 Array = np.ndarray
 TREE, INNER = "tree.", "inner."  # begin the names of their arrays in a file
 DEEPEST = 16
+HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
 @savable
@@ -95,7 +89,8 @@ class PolicyTree:
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the outcome model takes before any data."""
-        return base.nbytes(self.base, n_arms, n_features)
+        told: Any = getattr(self.base, "nbytes", lambda n_arms, n_features: 0)
+        return int(told(n_arms, n_features))
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
@@ -103,9 +98,9 @@ class PolicyTree:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
-        model: BeliefModel = self.base
-        inner = model.belief(n_arms, n_features, False, seed)
-        base.check(inner, type(self.base).__name__)
+        inner = self.base.belief(n_arms, n_features, False, seed)
+        if not isinstance(inner, Belief):
+            raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
         return TreeBelief(self, inner, n_arms, n_features)
 
 
@@ -159,15 +154,13 @@ class TreeBelief(Belief):
         return mean[leaf], sd[leaf]
 
     def describe(self, rows: Array, available: Array, alpha: Array | None = None) -> None:
-        mean, sd = self.moments(np.ascontiguousarray(rows[:, : self.n_features]))
-        last = np.where(self.new, -np.inf, np.inf)
-        put_moments(rows, self.n_features, available, mean, sd, last)
+        super().describe(rows, available, None)  # the moments alone
 
     def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
         mean, sd = self.moments(x)
         which = slice(None) if available is None else available
         scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
-        return best_of_location_scale(mean[:, which], scale, np.full_like(scale, np.inf))
+        return choice_probabilities(mean[:, which], scale)
 
     def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
         """One draw is of all leaves and arms."""
@@ -282,9 +275,14 @@ class TreeBelief(Belief):
         if not (whole and np.isin(arm, np.arange(-1, K)).all() and (told[:, 1] > 0.0).all()):
             raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
         fitted = integer(state["fitted"], "fitted", most=len(rows))
-        self.inner.restore(base.below(state, INNER))
-        self.tree, self.fitted = Tree.restored(base.below(state, TREE), d), fitted
+        self.inner.restore(below(state, INNER))
+        self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
         self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), told[:, 0], told[:, 1])
         if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
+
+
+def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose keys begin so, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
