@@ -72,7 +72,6 @@ _HOME = {
     "Schedule": "schedule",
     "savable": "runtime.savable",
     "one_thread": "runtime.one_thread",
-    "Parts": "bandit.presets.preset",
     "preset": "bandit.presets.preset",
     "Experiment": "experiments.experiment",
     "Study": "experiments.study",
@@ -89,7 +88,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.player import Choice, Player
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
     from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-    from bayesbandit.bandit.presets.preset import Parts, preset
+    from bayesbandit.bandit.presets.preset import preset
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
     from bayesbandit.beliefs.linear import Ridge

@@ -488,3 +488,13 @@ def test_files_whose_trees_are_lost(tmp_path):
         with pytest.raises(ValueError, match="must"):
             fresh.restore(state | change)
     assert not path.exists()
+
+
+def test_a_forest_goes_with_any_policy(rng):
+    """As top-two sampling, which has no preset."""
+    bandit = bb.Bandit(3, bb.Forest(trees=20), bb.TopTwo(), n_features=2, seed=0)
+    x = rng.uniform(size=(60, 2))
+    bandit.play(x, np.column_stack([x[:, 0], x[:, 1], 1.0 - x[:, 0]]))
+    p = bandit.probabilities(x[:5])
+    assert (p > 0.0).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)

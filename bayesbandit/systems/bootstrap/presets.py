@@ -13,7 +13,7 @@ from bayesbandit.systems.bootstrap.belief import Bootstrap
 def BootstrapLassoTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1): one of the replicates, or
     from N(mean, α² sd²) of them with draw="normal".
 
@@ -27,7 +27,7 @@ def BootstrapLassoTS(
 def BootstrapLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Bootstrap LASSO UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
     return Bootstrap("lasso", **settings), bb.UCB(alpha), balance
 
@@ -36,7 +36,7 @@ def BootstrapLassoUCB(
 def BootstrapRidgeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Bootstrap ridge Thompson sampling. See `BootstrapLassoTS`."""
     return Bootstrap("ridge", **settings), bb.Thompson(alpha), balance
 
@@ -45,6 +45,6 @@ def BootstrapRidgeTS(
 def BootstrapRidgeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Bootstrap ridge UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
     return Bootstrap("ridge", **settings), bb.UCB(alpha), balance

@@ -13,7 +13,7 @@ from bayesbandit.systems.forest.belief import Forest
 def ForestTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Generalized random forest Thompson sampling (paper, sections 2.2 and 4.2): from N(mean, α²
     variance), the variance by little bags.
 
@@ -27,6 +27,6 @@ def ForestTS(
 def ForestUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
     """Generalized random forest UCB: the largest mean + α sd. See `ForestTS`."""
     return Forest(**settings), bb.UCB(alpha), balance

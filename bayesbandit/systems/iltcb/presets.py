@@ -18,7 +18,7 @@ def ILTCB(
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[PolicyMixture, bb.Policy, bb.Balance]:  # fmt: skip
     """ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies that an oracle finds.
 
     exploration, psi, gains, oracle, refit_every, rewards: of `PolicyMixture`. The theory has

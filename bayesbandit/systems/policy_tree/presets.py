@@ -17,7 +17,7 @@ Propensity = Literal["decision", "estimated"]
 def PolicyTreeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
     """Policy-tree Thompson sampling (paper, section 4.3): in each leaf of a shallow tree, from
     N(mean, α² variance) of each arm's efficient scores.
 
@@ -35,7 +35,7 @@ def PolicyTreeTS(
 def PolicyTreeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
     """Policy-tree UCB (paper, section 4.3): in each leaf, the largest mean + α sd of an arm's
     efficient scores.
 

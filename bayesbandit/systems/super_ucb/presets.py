@@ -13,7 +13,7 @@ from bayesbandit.systems.super_ucb.belief import SuperUCB
 def SuperLinUCB(
     arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[SuperUCB, bb.Policy, None]:  # fmt: skip
     """SuperLinUCB (Chu et al. 2011): √T regret, by levels whose rewards are independent.
 
     horizon, alpha, ridge, intercept: of `SuperUCB`. settings: of `Bandit` (history, encoder,
@@ -28,7 +28,7 @@ def SuperBLUCB(
     arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
     **settings: Any,
-) -> bb.Parts:  # fmt: skip
+) -> tuple[SuperUCB, bb.Policy, bb.Balance]:  # fmt: skip
     """SuperBLUCB (paper, Appendix A): SuperLinUCB under weights 1 / max(γ, estimated propensity).
 
     See `SuperLinUCB`. Rounds that are told together are weighed, and shared out among the levels,
