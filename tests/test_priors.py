@@ -123,7 +123,7 @@ def test_text_is_for_people():
             "cannot name the distribution 'set_data'",
         ),
         ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
-        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "cannot name the distribution 'DensityDist'"),
+        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "the distribution 'DensityDist'"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
         ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
         ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),
