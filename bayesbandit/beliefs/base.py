@@ -162,7 +162,11 @@ class Belief(Asked, Protocol):
 
 
 class BeliefModel(Protocol):
-    """What makes the belief of a bandit: `Ridge`, or one's own."""
+    """What makes the belief of a bandit: `Ridge`, or one's own.
+
+    It may have `nbytes(n_arms, n_features)`, the bytes that its belief takes before any data: a
+    file that is small out of all proportion to them is refused.
+    """
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
@@ -182,6 +186,12 @@ class Snapshot(Protocol):
     def state(self) -> dict[str, np.ndarray]:
         """All of it, as arrays."""
         ...
+
+
+def nbytes(model: Any, n_arms: int, n_features: int) -> int:
+    """Return the bytes that a model's belief takes before any data; 0 where it does not say."""
+    told: Any = getattr(model, "nbytes", lambda n_arms, n_features: 0)
+    return int(told(n_arms, n_features))
 
 
 def check(belief: Any, maker: str) -> None:

@@ -45,8 +45,8 @@ def said(error: Exception) -> str:
 
 
 def plugins(kind: str) -> dict[str, list[EntryPoint]]:
-    """Return what installed packages offer as `bayesbandit.<kind>` (models, studies or players), by
-    name; not loaded. Several of a name, where several packages offer it."""
+    """Return what installed packages offer as `bayesbandit.<kind>` (models, studies, players or
+    savable), by name; not loaded. Several of a name, where several packages offer it."""
     found: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
@@ -65,11 +65,17 @@ def plugin(kind: str, name: str) -> object:
             f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
             "while both are installed"
         )
+    return loaded(points[0], kind)
+
+
+def loaded(point: EntryPoint, kind: str) -> object:
+    """Return what an entry point names; its package is imported."""
     try:
-        return points[0].load()
+        return point.load()
     except Exception as error:  # a package's own code raises what it likes
         raise ImportError(
-            f"{name!r} of bayesbandit.{kind}, offered by {by}, cannot be loaded: {said(error)}"
+            f"{point.name!r} of bayesbandit.{kind}, offered by {offer(point)}, cannot be loaded: "
+            f"{said(error)}"
         ) from error
 
 
@@ -80,7 +86,7 @@ def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
 
 
 def hides(kind: str, name: str, found: object) -> None:
-    """Warns where what is found under a name hides what packages offer under it."""
+    """Warn where what is found under a name hides what packages offer under it."""
     if points := plugins(kind).get(name):
         by = " and ".join(map(offer, points))
         warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)

@@ -8,14 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, below, moments_of, shared
+from bayesbandit.beliefs.base import Belief, below, moments_of, nbytes, shared
 from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import integer, shown
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.runtime.capabilities import declares
+from bayesbandit.runtime.savable import savable
 
 
+@savable
 @dataclass(frozen=True)
 class Shared:
     """One model for all arms: a context has a row of features for each arm, (K, d).
@@ -53,6 +55,10 @@ class Shared:
         """What tells its declaration, where it has one, from another of the same name."""
         own: Any = getattr(self.model, "fingerprint", lambda n_arms, n_features: "")
         return str(own(1, n_features))
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes that the belief takes before any data."""
+        return nbytes(self.model, 1, n_features)
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
