@@ -86,7 +86,7 @@ def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
 
 
 def hides(kind: str, name: str, found: object) -> None:
-    """Warns where what is found under a name hides what packages offer under it."""
+    """Warn where what is found under a name hides what packages offer under it."""
     if points := plugins(kind).get(name):
         by = " and ".join(map(offer, points))
         warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
