@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesbandit.checks import declares, finite, shown
 from bayesbandit.kernels import rounds
+from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
 
 Array = np.ndarray
@@ -166,6 +167,23 @@ class Refusing(Protocol):
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations cannot be weighted; "" if they can."""
+        ...
+
+
+@runtime_checkable
+class Declaring(Protocol):
+    """A declared reward model with its settings, as `beliefs.declared.Declared`, which loads
+    PyMC."""
+
+    @property
+    def declared(self) -> RewardModel: ...
+
+    def fingerprint(self, n_arms: int, n_features: int) -> str:
+        """Return what tells the declaration from another of the same name."""
+        ...
+
+    def refuses_sharing(self, n_features: int) -> str:
+        """Return why arms that share the model could not be told apart; "" if they can."""
         ...
 
 
