@@ -15,20 +15,20 @@ _HOME = {
     "BLUCB": "bandit.presets.linear",
     "BayesianLassoTS": "bandit.presets.bayesian_lasso",
     "BayesianLassoUCB": "bandit.presets.bayesian_lasso",
-    "BootstrapLassoTS": "bandit.presets.bootstrap",
-    "BootstrapLassoUCB": "bandit.presets.bootstrap",
-    "BootstrapRidgeTS": "bandit.presets.bootstrap",
-    "BootstrapRidgeUCB": "bandit.presets.bootstrap",
-    "ForestTS": "bandit.presets.forest",
-    "ForestUCB": "bandit.presets.forest",
-    "ILTCB": "bandit.presets.theory",
+    "BootstrapLassoTS": "systems.bootstrap.presets",
+    "BootstrapLassoUCB": "systems.bootstrap.presets",
+    "BootstrapRidgeTS": "systems.bootstrap.presets",
+    "BootstrapRidgeUCB": "systems.bootstrap.presets",
+    "ForestTS": "systems.forest.presets",
+    "ForestUCB": "systems.forest.presets",
+    "ILTCB": "systems.iltcb.presets",
     "LinGreedy": "bandit.presets.linear",
     "LinTS": "bandit.presets.linear",
     "LinUCB": "bandit.presets.linear",
-    "PolicyTreeTS": "bandit.presets.policy_tree",
-    "PolicyTreeUCB": "bandit.presets.policy_tree",
-    "SuperBLUCB": "bandit.presets.theory",
-    "SuperLinUCB": "bandit.presets.theory",
+    "PolicyTreeTS": "systems.policy_tree.presets",
+    "PolicyTreeUCB": "systems.policy_tree.presets",
+    "SuperBLUCB": "systems.super_ucb.presets",
+    "SuperLinUCB": "systems.super_ucb.presets",
     "Encoder": "tables.encoder",
     "Prior": "declaring.priors",
     "RewardModel": "model",
@@ -63,7 +63,7 @@ _HOME = {
     "Policy": "policies",
     "PoorDiagnostics": "inference.draws",
     "Schedule": "schedule",
-    "savable": "bandit.storage.settings",
+    "savable": "runtime.savable",
     "Experiment": "experiments.experiment",
     "History": "history",
 }
@@ -77,17 +77,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.decision import Decision
     from bayesbandit.bandit.player import Choice, Player
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
-    from bayesbandit.bandit.presets.bootstrap import (
-        BootstrapLassoTS,
-        BootstrapLassoUCB,
-        BootstrapRidgeTS,
-        BootstrapRidgeUCB,
-    )
-    from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
     from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-    from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
-    from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
-    from bayesbandit.bandit.storage.settings import savable
     from bayesbandit.beliefs.base import Belief
     from bayesbandit.beliefs.by_draws import ByDraws
     from bayesbandit.beliefs.linear import Ridge
@@ -110,7 +100,18 @@ if TYPE_CHECKING:
     )
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
+    from bayesbandit.runtime.savable import savable
     from bayesbandit.schedule import Schedule
+    from bayesbandit.systems.bootstrap.presets import (
+        BootstrapLassoTS,
+        BootstrapLassoUCB,
+        BootstrapRidgeTS,
+        BootstrapRidgeUCB,
+    )
+    from bayesbandit.systems.forest.presets import ForestTS, ForestUCB
+    from bayesbandit.systems.iltcb.presets import ILTCB
+    from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
+    from bayesbandit.systems.super_ucb.presets import SuperBLUCB, SuperLinUCB
     from bayesbandit.tables.encoder import Encoder
     from bayesbandit.weighting.base import Balance
     from bayesbandit.weighting.kernel import KernelBalance

@@ -13,6 +13,7 @@ from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.savable import savable
 
 Alpha = float | Callable[[int], float]
 Rounds = int | np.ndarray
@@ -155,6 +156,7 @@ class Floored:
         return f"{type(self).__name__}({', '.join(f'{n}={shown[n]!r}' for n in names)})"
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class Thompson(Floored):
     """Draw each arm's mean reward from N(mean, α² sd²) and take the best (paper, section 2.2)."""
@@ -173,6 +175,7 @@ class Thompson(Floored):
         return prediction.best(np.ravel(self.param(t)))
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class UCB(Floored):
     """Take the arm with the largest mean + α sd (paper, section 2.2); ties are broken evenly."""
@@ -191,6 +194,7 @@ class UCB(Floored):
         return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, HUGE))
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class Greedy(Floored):
     """Take the arm with the largest posterior mean; ties are broken evenly."""
@@ -204,6 +208,7 @@ class Greedy(Floored):
         return _winners(prediction.mean)
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class EpsilonGreedy(Floored):
     """With probability ε any arm alike, else the greedy one; ε may be a callable of t."""
@@ -224,6 +229,7 @@ class EpsilonGreedy(Floored):
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class Boltzmann(Floored):
     """Choose an arm with probability ∝ exp(mean / temperature); also of t, as α elsewhere.
@@ -246,6 +252,7 @@ class Boltzmann(Floored):
             return softmax(short / _number(self.temperature, t, "temperature", above=0), axis=1)
 
 
+@savable
 @dataclass(frozen=True, repr=False)
 class TopTwo(Floored):
     """Thompson's arm with probability β, else the arm of the next draw that finds another best.

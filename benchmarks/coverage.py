@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 import bayesbandit as bb
-from bayesbandit.beliefs.forest.belief import Forest
+from bayesbandit.systems.forest.belief import Forest
 
 WORLD = bb.environments.NonLinear()
 ASKED = 2000  # contexts at which intervals are looked at

@@ -17,7 +17,7 @@ from econml.grf import RegressionForest
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.beliefs.forest.belief import Forest, ForestBelief
+from bayesbandit.systems.forest.belief import Forest, ForestBelief
 
 N, D, TREES = 1000, 10, 200
 DRAWN = bb.environments.NonLinear().sample(3 * N, np.random.default_rng(0))

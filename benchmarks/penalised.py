@@ -20,8 +20,8 @@ from sklearn.linear_model import lasso_path
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.beliefs.ensemble import replicates
-from bayesbandit.kernels.penalised.lasso import violation
+from bayesbandit.systems.bootstrap import replicates
+from bayesbandit.systems.bootstrap.kernels import violation
 
 DESIGN = bb.environments.SparseLinear(sigma=0.1)
 N, B, L, T = 300, 100, 20, 1000

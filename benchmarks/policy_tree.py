@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import bayesbandit as bb
-from bayesbandit.beliefs.tree.tree import grown
+from bayesbandit.systems.policy_tree.tree import grown
 
 DESIGNS = [
     bb.environments.NonLinear(2000),

@@ -20,8 +20,8 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
-from bayesbandit.beliefs.mixture.optimisation import solve
-from bayesbandit.beliefs.mixture.oracle import LinearOracle
+from bayesbandit.systems.iltcb.optimisation import solve
+from bayesbandit.systems.iltcb.oracle import LinearOracle
 from bayesbandit.weighting.residual import residual_weights
 
 RNG = np.random.default_rng(0)

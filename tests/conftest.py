@@ -2,8 +2,8 @@
 clock, a generator."""
 
 import gc
+import math
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-KERNELS = Path(__file__).parents[1] / "bayesbandit" / "kernels"
+PACKAGE = Path(__file__).parents[1] / "bayesbandit"
+KERNELS = *PACKAGE.glob("kernels/**/*.py"), *PACKAGE.glob("systems/*/kernels.py")
 
 gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which stay
 # a process that is started by a test would compile PyMC's source anew
@@ -30,10 +31,11 @@ def pytest_configure(config: pytest.Config) -> None:
     kernel that has been compiled into another would stay as it was."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist: done already
         return
-    compiled = [path.stat().st_mtime for path in KERNELS.rglob("*.nb?")]
-    if compiled and max(path.stat().st_mtime for path in KERNELS.rglob("*.py")) > min(compiled):
-        for folder in KERNELS.rglob("__pycache__"):
-            shutil.rmtree(folder, ignore_errors=True)
+    compiled = [*PACKAGE.rglob("*.nb?")]
+    oldest = min((path.stat().st_mtime for path in compiled), default=math.inf)
+    if max(path.stat().st_mtime for path in KERNELS) > oldest:
+        for path in compiled:
+            path.unlink(missing_ok=True)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,6 +22,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"policies"},
     {"weighting"},
     {"bandit"},
+    {"systems"},
     {"evaluation", "ope"},
     {"plots"},
     {"experiments"},

@@ -151,7 +151,11 @@ class Belief(Protocol):
 
 @runtime_checkable
 class BeliefModel(Protocol):
-    """What makes the belief of a bandit: `Ridge`, or one's own."""
+    """What makes the belief of a bandit: `Ridge`, or one's own.
+
+    It may have `nbytes(n_arms, n_features)`, the bytes that its belief takes before any data: a
+    file that is small out of all proportion to them is refused.
+    """
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
@@ -167,6 +171,15 @@ class Refusing(Protocol):
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations cannot be weighted; "" if they can."""
+        ...
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A model that says what memory its belief takes."""
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes of the belief before any data."""
         ...
 
 
@@ -214,6 +227,11 @@ class Snapshot(Protocol):
 def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
     """Return why observations of a model cannot be weighted; "" if they can."""
     return model.refuses_weights(n_arms, n_features) if isinstance(model, Refusing) else ""
+
+
+def nbytes(model: object, n_arms: int, n_features: int) -> int:
+    """Return the bytes that a model's belief takes before any data; 0 where it does not say."""
+    return model.nbytes(n_arms, n_features) if isinstance(model, Sized) else 0
 
 
 def check(belief: Any, maker: str) -> None:

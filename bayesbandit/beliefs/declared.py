@@ -52,6 +52,10 @@ class Declared(Sampling):
             return ""
         return f"the mean reward of {self.declared.name} does not depend on x"
 
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes of the arms' matrices of all coefficients."""
+        return 8 * (n_arms**2 if self.declared.takes_arm else n_arms) * n_features**2
+
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """The engine for so many arms and features; refused where rows that come one by one cannot
         be played by the declaration."""

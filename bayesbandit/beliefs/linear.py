@@ -12,6 +12,7 @@ import numpy as np
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import ridge_state
+from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -25,6 +26,7 @@ TINY = 1e-6  # the floor under σ² of "rss/n" and "rss", where none is given
 REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
 
 
+@savable
 @dataclass(frozen=True)
 class Ridge:
     """Weighted ridge regression of an arm's rewards: B = X'WX + λI, θ = B⁻¹X'Wr, V(θ) = σ² B⁻¹.
@@ -118,6 +120,11 @@ class Ridge:
             floor, *self.prior, float(normalize), -refit if isinstance(refit, float) else refit,
             self.folds if cv else 0, *grid,
         ])  # fmt: skip
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes that the belief takes before any data."""
+        folds = self.folds if self.ridge == "cv" else 0
+        return 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds)
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool = False,

@@ -19,18 +19,19 @@ import numpy as np
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import Factory, Player
 from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
-from bayesbandit.bandit.presets.bootstrap import (
+from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.policies import Thompson
+from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins
+from bayesbandit.systems.bootstrap.presets import (
     BootstrapLassoTS,
     BootstrapLassoUCB,
     BootstrapRidgeTS,
     BootstrapRidgeUCB,
 )
-from bayesbandit.bandit.presets.forest import ForestTS, ForestUCB
-from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
-from bayesbandit.bandit.presets.theory import ILTCB, SuperBLUCB, SuperLinUCB
-from bayesbandit.policies import Thompson
-from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins
+from bayesbandit.systems.forest.presets import ForestTS, ForestUCB
+from bayesbandit.systems.iltcb.presets import ILTCB
+from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
+from bayesbandit.systems.super_ucb.presets import SuperBLUCB, SuperLinUCB
 
 BANDITS = {
     preset.__name__: preset

@@ -9,8 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.tree.belief import TreeBelief
-from bayesbandit.beliefs.tree.tree import Tree
 from bayesbandit.checks import shown
 from bayesbandit.plots.style import (
     GREY,
@@ -23,6 +21,8 @@ from bayesbandit.plots.style import (
     rows,
     ruled,
 )
+from bayesbandit.systems.policy_tree.belief import TreeBelief
+from bayesbandit.systems.policy_tree.tree import Tree
 
 WIDTH = 2.3  # inches of a leaf
 QUESTION = 32  # characters of a feature's name on one line: a split is over two leaves at least

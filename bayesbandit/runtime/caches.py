@@ -35,9 +35,11 @@ def settle() -> None:
 
     take_turns()
     read_what_is_shipped()
-    package, home = PACKAGE / "kernels", Path(AppDirs("numba", False).user_cache_dir)
+    sources, home = [PACKAGE / "kernels"], Path(AppDirs("numba", False).user_cache_dir)
+    sources += (path.parent for path in PACKAGE.glob("systems/*/kernels.py"))
+    beside = all(is_writable(folder / "__pycache__") for folder in sources)
     config: Any = numba.config
-    if not (config.CACHE_DIR or is_writable(package / "__pycache__") or is_writable(home)):
+    if not (config.CACHE_DIR or beside or is_writable(home)):
         folder = temporary()
         if folder is None:
             keep_nothing()

@@ -45,8 +45,8 @@ def said(error: Exception) -> str:
 
 
 def plugins(kind: str) -> dict[str, list[EntryPoint]]:
-    """What installed packages offer as `bayesbandit.<kind>` (models, studies or players), by name;
-    not loaded. Several of a name, where several packages offer it."""
+    """What installed packages offer as `bayesbandit.<kind>` (models, studies, players or savable),
+    by name; not loaded. Several of a name, where several packages offer it."""
     found: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
@@ -65,11 +65,16 @@ def plugin(kind: str, name: str) -> Any:
             f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
             "while both are installed"
         )
+    return loaded(points[0], kind)
+
+
+def loaded(point: EntryPoint, kind: str) -> Any:
+    """Return what an entry point names; its package is imported."""
     try:
-        return points[0].load()
+        return point.load()
     except Exception as error:  # a package's own code raises what it likes
         raise ImportError(
-            f"{name!r} of bayesbandit.{kind}, offered by {offer(points[0])}, cannot be loaded: "
+            f"{point.name!r} of bayesbandit.{kind}, offered by {offer(point)}, cannot be loaded: "
             f"{said(error)}"
         ) from error
 

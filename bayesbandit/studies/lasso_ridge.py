@@ -16,10 +16,10 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

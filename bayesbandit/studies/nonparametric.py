@@ -16,11 +16,11 @@ import pandas as pd
 
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.bootstrap import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit.bandit.presets.forest import ForestTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
 from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit.systems.forest.presets import ForestTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,10 +34,10 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
-from bayesbandit.bandit.presets.theory import ILTCB
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
 from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.systems.iltcb.presets import ILTCB
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

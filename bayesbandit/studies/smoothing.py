@@ -23,7 +23,6 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, LinTS, LinUCB
-from bayesbandit.bandit.presets.policy_tree import PolicyTreeTS, PolicyTreeUCB
 from bayesbandit.environments import (
     BUNDLED,
     Environment,
@@ -33,6 +32,7 @@ from bayesbandit.environments import (
     bundled,
 )
 from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,6 +20,7 @@ import numpy as np
 from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
@@ -30,6 +31,7 @@ SAMPLE = 500  # rows from which the median distance is taken
 BLOCK = 1000  # rows whose kernel is computed at a time
 
 
+@savable
 @dataclass(frozen=True)
 class KernelBalance(ByArm):
     """Weights by which each arm's rounds speak for all rounds, over the functions of a kernel.

@@ -12,12 +12,14 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
+from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.estimated import Estimated
 from bayesbandit.weighting.pooled import Pooled
 from bayesbandit.weighting.reweighting import Inverse
 
 
+@savable
 @dataclass(frozen=True)
 class Unweighted:
     """Every observation counts alike."""
@@ -35,6 +37,7 @@ class Unweighted:
         """Weights of the past never change."""
 
 
+@savable
 @dataclass(frozen=True)
 class InversePropensity:
     """Weight 1 / max(γ, p): each observation by the inverse of its arm's propensity.

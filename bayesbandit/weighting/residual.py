@@ -21,6 +21,7 @@ import numpy as np
 from bayesbandit.checks import finite, number
 from bayesbandit.history import History
 from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
@@ -28,6 +29,7 @@ Array = np.ndarray
 NEWTON = 100  # steps at most, to the price at which the weights have mean 1
 
 
+@savable
 @dataclass(frozen=True)
 class ResidualBalance(ByArm):
     """Weights by which each arm's contexts have the mean of all contexts, nearly, and are not far

@@ -265,7 +265,7 @@ def test_a_name_in_a_file_imports_nothing(part, kind, tmp_path):
         rewrite(path, meta | {part: encoded}, arrays)
         with watch.watched() as did, pytest.raises(ValueError, match=kind):
             bb.Bandit.load(path)
-        assert [event for event, _ in did] == ["open"]
+        assert all(watch.harmless(*one) for one in did)  # files are read: what packages offer
 
 
 def test_the_watch_sees():

@@ -1,5 +1,8 @@
 """Settings of one's own classes come back from a file as they were, or it says what it lacks."""
 
+import importlib
+import subprocess
+import sys
 import warnings
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage import settings
+from bayesbandit.runtime import savable
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +51,12 @@ class Pair(NamedTuple):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def registered():
     """For these tests alone."""
-    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
-    for kind in (Inner, Even, Mode, Size, Place, Days):
-        bb.savable(kind)
+    kinds = [bb.savable(kind) for kind in (Inner, Even, Mode, Size, Place, Days)]
+    yield
+    for kind in kinds:
+        del savable.KINDS[savable.name_of(kind)]
 
 
 def made(policy=None, balance=None):
@@ -147,3 +151,50 @@ def test_names_that_files_use(name):
     kind = dataclass(type("Own", (), {"__annotations__": {name: str}, name: ""}))
     with pytest.raises(ValueError, match=f"files have another use for a field '{name}'"):
         bb.savable(kind)
+
+
+def test_a_fresh_process_finds_the_classes_that_packages_offer(tmp_path):
+    """As those of the toolkit's own systems, without an import by hand."""
+    names = "Bootstrap", "Forest", "Levels", "PolicyMixture", "PolicyTree"
+    for name in names:
+        bb.Bandit(2, savable.kind_of(name)(), bb.Thompson(), n_features=1).save(tmp_path / name)
+    bb.Bandit(2, bb.Ridge(), bb.Thompson(), bb.KernelBalance(), n_features=1).save(
+        tmp_path / "KernelBalance"
+    )
+    code = (
+        "import sys, bayesbandit as bb\nfor path in sys.argv[1:]: print(repr(bb.Bandit.load(path)))"
+    )
+    paths = [str(tmp_path / name) for name in (*names, "KernelBalance")]
+    run = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True)
+    lines = run.stdout.splitlines()
+    assert len(lines) == len(paths), run.stderr
+    for name, line in zip((*names, "KernelBalance"), lines, strict=True):
+        assert name in line
+
+
+def test_a_class_that_a_package_offers_is_imported_when_a_file_names_it(tmp_path, monkeypatch):
+    (tmp_path / "offered_even.py").write_text(
+        "from dataclasses import dataclass\n"
+        "import numpy as np\n"
+        "import bayesbandit as bb\n\n\n"
+        "@bb.savable\n"
+        "@dataclass(frozen=True)\n"
+        "class Halves:\n"
+        "    def probabilities(self, belief, x, t=1):\n"
+        "        return np.full((len(x), 2), 0.5)\n"
+    )
+    info = tmp_path / "halves-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: halves\nVersion: 1.0\n")
+    points = info / "entry_points.txt"
+    points.write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "b"
+    made(importlib.import_module("offered_even").Halves()).save(path)
+    del savable.KINDS["offered_even:Halves"], sys.modules["offered_even"]
+    with pytest.raises(ValueError, match="offered_even:Halves, whose module must be imported"):
+        bb.Bandit.load(path)
+    assert "offered_even" not in sys.modules
+    points.write_text("[bayesbandit.savable]\nHalves = offered_even:Halves\n")
+    importlib.invalidate_caches()
+    assert type(bb.Bandit.load(path).policy).__name__ == "Halves"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandit import transactions
-from bayesbandit.bandit.storage import saving, schema, settings
+from bayesbandit.bandit.storage import saving, schema
+from bayesbandit.runtime import savable
 from tests.cases import few
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
 
@@ -326,9 +327,10 @@ class Deep:
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setattr(settings, "KINDS", dict(settings.KINDS))
+def registered():
     bb.savable(Deep)
+    yield
+    del savable.KINDS[savable.name_of(Deep)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.forest.belief import Forest
+from bayesbandit.systems.forest.belief import Forest
 from tests.cases import few, moments_of
 
 KINDS = {

@@ -10,14 +10,14 @@ from scipy.stats import chi2, kstest, multivariate_normal, norm, t
 
 import bayesbandit as bb
 from bayesbandit.bandit import arm_features
-from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
-from bayesbandit.beliefs.forest.belief import Forest
-from bayesbandit.beliefs.levels import Levels
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.beliefs.mixture.belief import PolicyMixture
-from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels.prob_best import joint, points
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from bayesbandit.systems.forest.belief import Forest
+from bayesbandit.systems.iltcb.belief import PolicyMixture
+from bayesbandit.systems.policy_tree.belief import PolicyTree
+from bayesbandit.systems.super_ucb.belief import Levels
 from tests.cases import few, moments_of
 from tests.nouns import RECIPE
 

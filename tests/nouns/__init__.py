@@ -6,6 +6,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import bayesbandit as bb
+
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
@@ -19,4 +21,6 @@ def recipe(name: str) -> ModuleType:
     return sys.modules[full]
 
 
+for _name in bb.__all__:  # whose classes are registered when they are imported
+    getattr(bb, _name)
 RECIPE = {path.stem: recipe(path.stem) for path in sorted(RECIPES.glob("*.py"))}

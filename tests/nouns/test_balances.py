@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage.settings import KINDS
+from bayesbandit.runtime.savable import KINDS
 from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, played, same, world

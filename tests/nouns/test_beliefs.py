@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage.settings import KINDS
 from bayesbandit.beliefs import base
-from bayesbandit.beliefs.forest.belief import Forest
-from bayesbandit.beliefs.mixture.belief import PolicyMixture
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.beliefs.tree.belief import PolicyTree
+from bayesbandit.runtime.savable import KINDS
+from bayesbandit.systems.forest.belief import Forest
+from bayesbandit.systems.iltcb.belief import PolicyMixture
+from bayesbandit.systems.policy_tree.belief import PolicyTree
 from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, bandit, played, same, world

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
-from bayesbandit.beliefs.forest.belief import Forest
-from bayesbandit.beliefs.levels import Levels
-from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.kernels import ridge_state
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from bayesbandit.systems.forest.belief import Forest
+from bayesbandit.systems.policy_tree.belief import PolicyTree
+from bayesbandit.systems.super_ucb.belief import Levels
 from tests.cases import few, moments_of
 
 K = 3

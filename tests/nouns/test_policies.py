@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage.settings import KINDS
-from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
-from bayesbandit.beliefs.levels import Levels
+from bayesbandit.runtime.savable import KINDS
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from bayesbandit.systems.super_ucb.belief import Levels
 from tests.cases import few
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world

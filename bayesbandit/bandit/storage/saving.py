@@ -17,7 +17,6 @@ from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.history import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
@@ -29,8 +28,6 @@ from bayesbandit.weighting.reweighting import Reweighting
 FORMAT = "bayesbandit.Bandit"
 VERSION = 5
 READ = (4, VERSION)  # 4: without an encoder
-INSIDE = {"Shared": ("model", "common."), "PolicyTree": ("base", "inner.")}  # models of a model
-FULL = {"Ridge": "arms", "Levels": "root", "Bootstrap": "coef"}  # whose beliefs begin at full size
 RAW = (  # what values of no use make of code that trusts them
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
     *(AssertionError, NotImplementedError),  # PyMC's and PyTensor's, of odd priors
@@ -117,7 +114,7 @@ def restore(
     policy = decode(meta["policy"], "policy") if policy is None else policy
     balance = decode(meta["balance"], "balance", balance)
     spec = _model(meta["model"], model)
-    _check_declared(spec, meta, arrays)
+    verify.check_size(spec, meta, arrays)
     if not isinstance(model, Sampling | Shared):  # which says what to believe by, whatever it was
         _check_digest(spec, meta)
     encoder = None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"])
@@ -163,7 +160,6 @@ def load(
     meta, arrays = read(path)
     try:
         verify.check(meta, arrays)
-        _check_room(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
         verify.check_whole(bandit)
     except RAW as error:
@@ -172,25 +168,6 @@ def load(
     if fresh is not False:
         transactions.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
-
-
-def _check_room(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That the file holds all that a belief asks memory for, before it does."""
-    encoded, K, d, at = meta["model"], len(meta["names"]), meta["n_features"], "belief."
-    while (place := INSIDE.get(encoded["kind"])) and _kind(encoded.get(place[0])):
-        K = 1 if encoded["kind"] == Shared.__name__ else K
-        encoded, at = encoded[place[0]], at + place[1]
-    if (name := FULL.get(encoded["kind"])) is not None:
-        verify.check_room(decode(encoded, "model"), d, K, arrays[at + name].shape)
-
-
-def _check_declared(spec: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That a declared model's matrices of all coefficients are in proportion to the file."""
-    K, d = len(meta["names"]), meta["n_features"]
-    while isinstance(spec, Shared | PolicyTree):
-        K, spec = (1, spec.model) if isinstance(spec, Shared) else (K, spec.base)
-    if isinstance(spec, Sampling):
-        verify.check_size(8 * (K * K if spec.declared.takes_arm else K) * d * d, arrays)
 
 
 def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
@@ -214,7 +191,7 @@ def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
         verify.check_form(archive.plain(text), arrays)
-        _check_declared(bandit.spec, meta, arrays)
+        verify.check_size(bandit.spec, meta, arrays)
         verify.check_whole(bandit)
     except Broken as error:
         raise ValueError(

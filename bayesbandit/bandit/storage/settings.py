@@ -16,33 +16,12 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.storage.schema import PLAIN, OneOf, Row, Whole, brief, check
-from bayesbandit.beliefs.ensemble.bootstrap import Bootstrap
-from bayesbandit.beliefs.forest.belief import Forest
-from bayesbandit.beliefs.levels import Levels
-from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.mixture.belief import PolicyMixture
-from bayesbandit.beliefs.mixture.oracle import LinearOracle
-from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.beliefs.tree.belief import PolicyTree
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import UCB, Boltzmann, EpsilonGreedy, Greedy, Thompson, TopTwo
 from bayesbandit.runtime.fingerprints import fingerprint
-from bayesbandit.weighting.kernel import KernelBalance
-from bayesbandit.weighting.propensity import InversePropensity, Unweighted
-from bayesbandit.weighting.residual import ResidualBalance
+from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
 
 DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
-KINDS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        *(Ridge, Bootstrap, Forest, Levels, PolicyMixture, LinearOracle, PolicyTree, Shared),
-        *(Unweighted, InversePropensity, ResidualBalance, KernelBalance),
-        *(Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo),
-    )
-}
-META = {"kind", "foreign", "code"}  # what a file says beside the fields
 NUMBERS = "biufU"  # kinds of arrays that a setting may be
-METHODS = {"model": "belief", "policy": "probabilities", "balance": "weights"}
 LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
 
@@ -66,32 +45,15 @@ PART = {
 }  # a dataclass or an Enum's member
 
 
-def savable[T](kind: type[T]) -> type[T]:
-    """A decorator of a dataclass, a model, policy or balance of one's own: bandits are saved with
-    its fields, and loaded wherever the class has been imported. Of an Enum too, which is the
-    setting of one."""
-    if not (isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum))):
-        raise TypeError(f"only a dataclass is stored by its fields, or an Enum; got {kind!r}")
-    if is_dataclass(kind) and (taken := META & {f.name for f in fields(kind)}):
-        raise ValueError(f"{kind.__name__}: files have another use for a field {taken.pop()!r}")
-    KINDS[_name(kind)] = kind
-    return kind
-
-
-def _name(kind: type) -> str:
-    own = KINDS.get(kind.__name__) is kind
-    return kind.__name__ if own else f"{kind.__module__}:{kind.__qualname__}"
-
-
 def encode(value: Any) -> dict[str, Any]:
     """A dataclass as its name and fields, an Enum's member as its value; of anything else the name
     alone."""
     kind = type(value)
-    if kind.__name__ != DECLARED and KINDS.get(_name(kind)) is not kind:
-        return {"kind": _name(kind), "foreign": True}
+    if kind.__name__ != DECLARED and not is_registered(kind):
+        return {"kind": name_of(kind), "foreign": True}
     names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
     stored = {name: _stored(getattr(value, name)) for name in names}
-    name = DECLARED if kind.__name__ == DECLARED else _name(kind)
+    name = DECLARED if kind.__name__ == DECLARED else name_of(kind)
     own = {"code": fingerprint(kind)} if ":" in name else {}
     return {"kind": name, **stored, **own}
 
@@ -118,7 +80,7 @@ def _stored(setting: Any) -> Any:
         return setting.to_yaml()
     if isinstance(setting, Enum) or (is_dataclass(setting) and not isinstance(setting, type)):
         return encode(setting)
-    return {"kind": "function" if callable(setting) else _name(kind), "foreign": True}
+    return {"kind": "function" if callable(setting) else name_of(kind), "foreign": True}
 
 
 def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
@@ -126,20 +88,21 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
     where a file does not hold it."""
     kind = encoded["kind"]
     if given is not None:
-        same, own = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
-        if not (same and _agree(own, encoded)):
+        same, now = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
+        if not (same and _agree(now, encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
-        _unchanged(encoded, own, part)
+        _unchanged(encoded, now, part)
         return given
     if encoded.get("foreign"):
         raise ValueError(
             f"the file does not hold the {part}, a {kind} of your own: give it again, "
             f"load(path, {part}=…); @bb.savable before its class lets files hold it"
         )
-    if kind not in KINDS:
+    own = kind_of(kind)
+    if own is None:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
     if "code" in encoded:
-        _unchanged(encoded, {"code": fingerprint(KINDS[kind])}, part)
+        _unchanged(encoded, {"code": fingerprint(own)}, part)
     lost = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
     for name, setting in lost.items():
         raise ValueError(
@@ -148,7 +111,7 @@ def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
             "before a dataclass or an Enum lets files hold it"
         )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
-    return made(KINDS[kind], settings)
+    return made(own, settings)
 
 
 def made(kind: type[Any], settings: dict[str, Any]) -> Any:

@@ -6,7 +6,6 @@ and sizes. Then it checks what the numbers mean, before a kernel takes one for a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -16,8 +15,8 @@ from bayesbandit.bandit.state import BanditState
 from bayesbandit.bandit.storage import schema
 from bayesbandit.bandit.storage.schema import NAME, Array, Broken, OneOf, Row, Whole
 from bayesbandit.bandit.storage.settings import PART
-from bayesbandit.beliefs.levels import Levels
-from bayesbandit.beliefs.linear import LinearBelief, Ridge
+from bayesbandit.beliefs.base import nbytes
+from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import LARGEST, LONGEST
@@ -152,27 +151,14 @@ def _is_ours(part: Any) -> bool:
     return type(part).__module__.startswith("bayesbandit.")
 
 
-def check_room(model: Any, n_features: int, K: int, found: tuple[int, ...]) -> None:
-    """That the belief about K arms has the shape that its model needs."""
-    if isinstance(model, Ridge):
-        D = model.n_columns(n_features)
-        needed = [K, ridge_state.arm_width(D, model.folds if model.ridge == "cv" else 0)]
-    elif isinstance(model, Levels):
-        D = n_features + bool(model.intercept)
-        needed = [1 + max(1, math.ceil(math.log(model.horizon))), K, D, D]
-    else:
-        d = n_features
-        needed = [K, model.replicates, 1 + (d if model.degree == 1 else d * (d + 3) // 2)]
-    demand(list(found) == needed, f"its belief has the shape {found}")
-
-
 def held(arrays: dict[str, np.ndarray]) -> int:
     """The bytes of a file's arrays."""
     return sum(array.nbytes for array in arrays.values())
 
 
-def check_size(needed: int, arrays: dict[str, np.ndarray]) -> None:
-    """That a model that needs so many bytes is not out of all proportion to its file."""
+def check_size(model: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """That the belief of a model is not out of all proportion to its file."""
+    needed = nbytes(model, len(meta["names"]), meta["n_features"])
     most = ROOM + TIMES * held(arrays)
     demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 

@@ -8,14 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, ComparingArms, Declaring, below, refuses_weights
+from bayesbandit.beliefs.base import (
+    Belief,
+    ComparingArms,
+    Declaring,
+    below,
+    nbytes,
+    refuses_weights,
+)
 from bayesbandit.checks import declares, integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
 
 
+@savable
 @dataclass(frozen=True)
 class Shared:
     """One model for all arms: a context has a row of features for each arm, (K, d).
@@ -52,6 +61,10 @@ class Shared:
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """What tells its declaration, where it has one, from another of the same name."""
         return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes that the belief takes before any data."""
+        return nbytes(self.model, 1, n_features)
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence

@@ -1,1 +1,0 @@
-"""Ensembles of estimates on resampled rounds: bootstrap LASSO and ridge."""

@@ -1,1 +1,0 @@
-"""A distribution over policies as a belief: ILOVETOCONBANDITS."""

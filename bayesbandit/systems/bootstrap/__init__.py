@@ -1,0 +1,1 @@
+"""Bootstrap LASSO and ridge: regressions on resampled rounds."""

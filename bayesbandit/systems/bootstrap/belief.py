@@ -1,0 +1,213 @@
+"""Bootstrap LASSO and ridge (paper, sections 2.2 and 4.1) as a belief by draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
+from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.savable import savable
+from bayesbandit.schedule import Schedule
+from bayesbandit.systems.bootstrap.replicates import (
+    Penalty,
+    along,
+    chosen,
+    constants,
+    moments,
+    penalties,
+    standardised,
+)
+
+Array = np.ndarray
+
+
+@savable
+@dataclass(frozen=True)
+class Bootstrap:
+    """A model: each arm's LASSO or ridge regression on `replicates` resamples of its rounds.
+
+    penalty: "lasso" or "ridge". lam: λ of ½ mean squared error + λ‖θ‖₁, or + ½λ‖θ‖², of features
+    and rewards in their standard deviations; "cv": by cross-validation over `n_lams` of them and
+    so many folds, anew at each refit, on the rounds as they are. Constants are not penalised.
+    draw: what Thompson sampling draws: a "replicate", or from N(mean, sd²) of the replicates, with
+    "normal" (the paper has both).
+    degree: 2 adds squares and products of the features.
+    refit_every: when an arm's replicates are drawn anew: each time its rounds have grown by a share
+    (a float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
+    """
+
+    penalty: Penalty = "lasso"
+    replicates: int = 100
+    lam: float | Literal["cv"] = "cv"
+    draw: Literal["replicate", "normal"] = "replicate"
+    degree: int = 1
+    n_lams: int = 20
+    folds: int = 5
+    refit_every: float | int = 0.1
+    least: int = 3
+
+    def __post_init__(self) -> None:
+        one_of(self.penalty, "penalty", ("lasso", "ridge"))
+        integer(self.replicates, "replicates", least=2, most=MANY)
+        if isinstance(self.lam, str):
+            one_of(self.lam, "lam, where it is not a number > 0,", ("cv",))
+        else:
+            number(self.lam, "lam", above=0, **SIZES)
+        one_of(self.draw, "draw", ("replicate", "normal"))
+        one_of(self.degree, "degree", (1, 2))
+        integer(self.n_lams, "n_lams", least=2, most=MANY)
+        integer(self.folds, "folds", least=2, most=MANY)
+        Schedule(self.refit_every)
+        integer(self.least, "least", least=2)
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes that the belief takes before any data."""
+        d = n_features
+        p = d if self.degree == 1 else d * (d + 3) // 2
+        return 8 * n_arms * self.replicates * (p + 1)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> BootstrapBelief:  # fmt: skip
+        """The belief before any rounds; `normalize` changes nothing, as replicates are of shares of
+        an arm's whole weight."""
+        kind = NormalBootstrap if self.draw == "normal" else BootstrapBelief
+        return kind(self, n_arms, n_features, seed)
+
+
+class BootstrapBelief(ByDraws):
+    """Replicates' coefficients (K, B, p + 1) by arm, the constant last; NaN before the first.
+
+    lam (K,): each arm's λ, of standardised rows. fitted (K,): the rounds that its replicates are
+    of. Arrays are replaced and not changed, so that forks share them.
+    """
+
+    def __init__(
+        self, spec: Bootstrap, n_arms: int, n_features: int, seed: np.random.SeedSequence | None
+    ) -> None:
+        super().__init__(n_arms, n_features, False, seed)
+        self.spec = spec
+        self.p = self.features(np.zeros((1, n_features))).shape[1]
+        self.coef, self.lam, self.fitted = self._blank(n_arms)
+
+    def _blank(self, K: int) -> tuple[Array, Array, Array]:
+        return np.full((K, self.spec.replicates, self.p + 1), np.nan), np.zeros(K), np.zeros(K)
+
+    def features(self, x: Array) -> Array:
+        """The regressors (n, p) of contexts x (n, d)."""
+        if self.spec.degree == 1:
+            return x
+        first, second = np.triu_indices(self.n_features)
+        return np.column_stack([x, x[:, first] * x[:, second]])
+
+    def values(self, x: Array) -> Array:
+        slope, constant = self.coef[:, :, :-1], self.coef[:, :, -1]
+        return np.asarray(np.einsum("np,kbp->nkb", self.features(x), slope) + constant)
+
+    @property
+    def new(self) -> Array:
+        """Arms without replicates (K,)."""
+        return np.isnan(self.coef[:, 0, -1])
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def learn(self, arms: Iterable[int]) -> None:
+        schedule = Schedule(self.spec.refit_every)
+        for k in arms:
+            n, fitted = int(self.n[k]), int(self.fitted[k])
+            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
+            if due != fitted:
+                self._refit(k, due)
+
+    def _refit(self, k: int, n: int) -> None:
+        """An arm's replicates, drawn anew from its first n rounds."""
+        rounds = {role: v[:n] for role, v in self.rows(k).items()}
+        coef, lam = np.full(self.coef.shape[1:], np.nan), 0.0
+        if n >= self.spec.least:
+            with one_thread():
+                coef, lam = self._replicates(rounds, self.rng(k, n))
+        for array, value in (("coef", coef), ("lam", lam), ("fitted", n)):
+            fresh = getattr(self, array).copy()
+            fresh[k] = value
+            setattr(self, array, fresh)
+
+    def _replicates(
+        self, rounds: dict[str, Array], rng: np.random.Generator
+    ) -> tuple[Array, float]:
+        """Coefficients (B, p + 1) of resampled rounds, and λ."""
+        spec, n = self.spec, len(rounds["reward"])
+        rows = standardised(self.features(rounds["x"]), rounds["reward"], rounds["weight"])
+        lam = spec.lam
+        if isinstance(lam, str):
+            [q] = moments(rows, rows.weight[None])[1]
+            lams = penalties(q, n, spec.n_lams, spec.penalty)
+            lam = chosen(rows, lams, min(spec.folds, n), spec.penalty)
+        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=spec.replicates)
+        G, q, centre = moments(rows, counts * rows.weight)
+        theta = along(G, q, np.array([lam]), spec.penalty)[:, 0]
+        return rows.declared(constants(theta, centre)), lam
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        super().reweigh((), x, arm, reward, weight)
+        for k in due:
+            self._refit(k, int(self.n[k]))
+
+    def add_arm(self) -> None:
+        self._arrays(
+            [np.concatenate(pair) for pair in zip(self._held(), self._blank(1), strict=True)]
+        )
+        super().add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        self._arrays([np.delete(array, k, axis=0) for array in self._held()])
+        super().remove_arm(k)
+
+    def _held(self) -> tuple[Array, Array, Array]:
+        return self.coef, self.lam, self.fitted
+
+    def _arrays(self, held: Iterable[Array]) -> None:
+        self.coef, self.lam, self.fitted = held
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError(
+            "an ensemble has no posterior of coefficients: bandit.belief.predict(x) tells of mean "
+            "rewards, and bandit.belief.coef has the replicates"
+        )
+
+    def fork(self) -> Self:
+        twin = copy(self)
+        twin.rounds, twin.n = self.rounds.fork(), self.n.copy()
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"coef": self.coef, "lam": self.lam, "fitted": self.fitted}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for name in ("coef", "lam", "fitted"):
+            if state[name].shape != getattr(self, name).shape:
+                raise ValueError(
+                    f"{name} must be {getattr(self, name).shape}; got {state[name].shape}"
+                )
+        fitted, sizes = state["fitted"], np.append(state["coef"].ravel(), state["lam"])
+        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= COUNT)).all():
+            raise ValueError(f"fitted must be counts of rounds; got {fitted}")
+        if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
+            raise ValueError("coef and lam must be finite, or NaN")
+        self._arrays([state[name] for name in ("coef", "lam", "fitted")])
+        self.rounds.restore(state["rounds"], len(self.n))
+        self._count(len(self.n))
+
+
+class NormalBootstrap(ByNormal, BootstrapBelief):
+    """Of which Thompson sampling draws N(mean, sd²) of the replicates."""

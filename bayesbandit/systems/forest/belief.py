@@ -1,0 +1,264 @@
+"""Honest forests (Wager and Athey 2018; Athey, Tibshirani and Wager 2019; paper, section 2.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.by_draws import ByNormal
+from bayesbandit.checks import LARGEST, MANY, integer, number, one_of
+from bayesbandit.predictions import LocationScale
+from bayesbandit.runtime.savable import savable
+from bayesbandit.schedule import Schedule
+from bayesbandit.systems.forest.arm import ArmForest
+from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
+from bayesbandit.tables.encoder import Encoder, contexts_of
+
+Array = np.ndarray
+NODES = tuple(f.name for f in fields(Trees))
+
+
+@savable
+@dataclass(frozen=True)
+class Forest:
+    """A model: each arm's generalized random forest, of regression, on its own rounds.
+
+    trees: how many, in little bags of `bag`. A bag shares a half-sample of the arm's rounds, a tree
+    has a subsample of it, `share` of all rounds (½ at most): one half of that grows the tree and
+    the other fills its leaves. min_node: a node of so many growing rounds is not split further.
+    min_leaf: growing rounds on either side of a split at least; a leaf that fewer fill has the
+    average of the nearest node above with as many. tried: features at each split; None:
+    min(d, ⌈√d + 20⌉), as grf has it.
+    weights: what a balance's weights w do. "sample_weight": they weigh rounds where trees grow and
+    where they are filled. "replicate": each round counts [w] times in its half (paper, section
+    2.3), so that no copy is on both sides. "covariate": 1/w, the propensity, is one more feature,
+    and trees are averaged over it.
+    floor: a context has at most one in so many of the arm's rounds near it, so that the variance is
+    at least floor s² / n, s² the variance of the arm's rewards or of all arms', whichever is
+    larger. Else an arm whose first rewards are alike were locked out, as one whose first few trees
+    cannot tell contexts apart.
+    refit_every: when an arm's forest is grown anew: each time its rounds have grown by a share (a
+    float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
+
+    The paper has 200 trees and grf's defaults. Other than there, trees are fully grown (grf:
+    min_node=5, with which no tree has a split before 24 rounds), the variance has a floor, no child
+    need have a share of its parent (grf: 5 %), and bags are of 4 (grf: 2).
+    """
+
+    trees: int = 200
+    bag: int = 4
+    share: float = 0.5
+    min_node: int = 1
+    min_leaf: int = 1
+    tried: int | None = None
+    weights: Weighing = "sample_weight"
+    floor: float = 8.0
+    refit_every: float | int = 0.1
+    least: int = 10
+
+    def __post_init__(self) -> None:
+        integer(self.bag, "bag", least=2)
+        if integer(self.trees, "trees", least=2 * self.bag, most=MANY) % self.bag:
+            raise ValueError(f"trees must come in bags of {self.bag}; got {self.trees}")
+        if number(self.share, "share", above=0) > 0.5:
+            raise ValueError(f"share must be ½ at most; got {self.share}")
+        integer(self.min_node, "min_node", least=1)
+        integer(self.min_leaf, "min_leaf", least=1)
+        if self.tried is not None:
+            integer(self.tried, "tried", least=1)
+        one_of(self.weights, "weights", ("sample_weight", "replicate", "covariate"))
+        number(self.floor, "floor", least=0)
+        Schedule(self.refit_every)
+        integer(self.least, "least", least=4)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> ForestBelief:  # fmt: skip
+        """The belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
+        return ForestBelief(self, n_arms, n_features, normalize, seed)
+
+    def grown(self, x: Array, reward: Array, weight: Array, rng: np.random.Generator) -> ArmForest:
+        """The forest of rounds x (n, d), rewards and weights (n,)."""
+        from sklearn import config_context  # takes a second to load
+
+        n, level = len(x), float(np.average(reward, weights=weight))
+        sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
+        sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # of rewards that are alike
+        columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
+        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one
+        p = columns.shape[1]
+        growth = Growth(
+            columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,
+            self.min_leaf, min(p, self.tried or math.ceil(math.sqrt(p) + 20)),
+        )  # fmt: skip
+        size, trees = max(2, math.floor(self.share * n)), []
+        with config_context(skip_parameter_validation=True):
+            for _ in range(self.trees // self.bag):
+                half = rng.permutation(n)[: n // 2]
+                for _ in range(self.bag):
+                    grow, fill = np.array_split(rng.permutation(half)[:size], 2)
+                    trees.append(growth.tree(grow, fill, int(rng.integers(2**31))))
+        return ArmForest(self.bag, n, level, sd, joined(trees))
+
+
+@dataclass(frozen=True, eq=False)
+class ForestPosterior:
+    """What a belief knows of arm k: N(mean, sd²) of its mean reward at a context."""
+
+    belief: ForestBelief
+    k: int
+    encoder: Encoder | None = None
+
+    def mean(self, x: Any) -> Array:
+        """(n,) at contexts x (n, d)."""
+        return self._moments(x)[0]
+
+    def sd(self, x: Any) -> Array:
+        """(n,) at contexts x (n, d)."""
+        return self._moments(x)[1]
+
+    def draw(self, x: Any, size: int, rng: np.random.Generator) -> Array:
+        """(size, n); one draw spans all contexts."""
+        mean, sd = self._moments(x)
+        return np.asarray(mean + sd * rng.standard_normal((size, 1)))
+
+    def _moments(self, x: Any) -> tuple[Array, Array]:
+        found = self.belief.predict(contexts_of(x, self.encoder, self.belief.n_features))
+        return found.mean[:, self.k], found.sd[:, self.k]
+
+
+class ForestBelief(ByNormal):
+    """Each arm's forest, of which Thompson sampling draws N(mean, variance by little bags).
+
+    forests: one for each arm; replaced and not changed, so that forks share them.
+    """
+
+    def __init__(
+        self, spec: Forest, n_arms: int, n_features: int, normalize: bool,
+        seed: np.random.SeedSequence | None,
+    ) -> None:  # fmt: skip
+        super().__init__(n_arms, n_features, normalize, seed)
+        self.spec = spec
+        self.forests = (ArmForest(spec.bag),) * n_arms
+
+    @property
+    def fitted(self) -> Array:
+        """How many rounds each arm's forest is of (K,); 0 before the first."""
+        return np.array([forest.n for forest in self.forests], np.float64)
+
+    @property
+    def new(self) -> Array:
+        """Arms without a forest (K,)."""
+        return self.fitted == 0
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def predict(self, x: Array) -> LocationScale:
+        found = [forest.moments(x) for forest in self.forests]
+        mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
+        return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
+
+    def _least_variance(self) -> Array:
+        """The floor under each arm's variance (K,)."""
+        n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
+        share = n / max(n.sum(), 1.0)
+        spread = share @ (sd**2 + (level - share @ level) ** 2)
+        return np.asarray(self.spec.floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
+
+    def values(self, x: Array) -> Array:
+        """Means of the bags (n, K, S): what the variance is computed of."""
+        out = np.full((len(x), len(self.n), self.spec.trees // self.spec.bag), np.nan)
+        for k in np.flatnonzero(~self.new):
+            out[:, k] = self.forests[k].bags(x)
+        return out
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def learn(self, arms: Iterable[int]) -> None:
+        for k in arms:
+            n, fitted = int(self.n[k]), self.forests[k].n
+            schedule = Schedule(self.spec.refit_every)
+            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
+            if due != fitted or due == 0:
+                self._refit(k, due)
+
+    def _refit(self, k: int, n: int) -> None:
+        """The forest of an arm's first n rounds; where these are too few, the mean of all."""
+        rounds = self.rounds.of(k)
+        x, reward, weight = rounds["x"], rounds["reward"], rounds["weight"]
+        if n >= self.spec.least:
+            x, reward, weight = x[:n], reward[:n], weight[:n]
+            weight = weight / weight.mean() if self.normalize else weight
+            forest = self.spec.grown(x, reward, weight, self.rng(k, n))
+        else:
+            level = float(np.average(reward, weights=weight)) if weight.size else 0.0
+            forest = ArmForest(self.spec.bag, level=level)
+        self.forests = (*self.forests[:k], forest, *self.forests[k + 1 :])
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        super().reweigh((), x, arm, reward, weight)
+        for k in due:
+            self._refit(k, int(self.n[k]))
+
+    def add_arm(self) -> None:
+        self.forests = (*self.forests, ArmForest(self.spec.bag))
+        super().add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        self.forests = (*self.forests[:k], *self.forests[k + 1 :])
+        super().remove_arm(k)
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
+        """Arm k's forest of all rounds so far. The one that decisions are made from stays as it
+        is; this one is kept until the rounds change."""
+        if k not in self.refitted:
+            twin, n = self.fork(), int(self.n[k])
+            if self.forests[k].n != n >= self.spec.least:
+                twin._refit(k, n)
+            self.refitted[k] = ForestPosterior(twin, k)
+        return self.refitted[k]
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def fork(self) -> Self:
+        twin = copy(self)
+        twin.rounds, twin.n = self.rounds.fork(), self.n.copy()
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """Rounds and trees, as arrays; those of arm k are named `k.…`."""
+        level, sd = np.array([(forest.level, forest.sd) for forest in self.forests]).T
+        state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
+        for k, forest in enumerate(self.forests):
+            if forest.trees is not None:
+                state |= {f"{k}.{name}": getattr(forest.trees, name) for name in NODES}
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        K = len(self.n)
+        for name in ("level", "sd", "fitted"):
+            if state[name].shape != (K,) or not (np.abs(state[name]) <= LARGEST).all():
+                raise ValueError(f"{name} must be {(K,)}, at most {LARGEST:g}; got {state[name]}")
+        self.rounds.restore(state["rounds"], len(self.n))
+        self._count(K)
+        fitted, sd = state["fitted"], state["sd"]
+        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n)).all():
+            raise ValueError(f"forests must be of {self.n} rounds at most; got {fitted}")
+        if not (sd >= 0.0).all():
+            raise ValueError(f"standard deviations must be ≥ 0; got {sd}")
+        self.forests = tuple(self._restored(state, k) for k in range(K))
+
+    def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
+        n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
+        trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if n else None
+        if trees is not None:
+            trees.check(self.spec.trees, self.n_features)
+        return ArmForest(self.spec.bag, int(n), level, sd, trees)

@@ -1,0 +1,1 @@
+"""ILOVETOCONBANDITS: a distribution over policies that an oracle finds."""

@@ -1,0 +1,1 @@
+"""Policy-tree smoothing: one rule for each of few regions of contexts."""

@@ -1,0 +1,58 @@
+"""Policy-tree smoothing (paper, section 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.arguments import Arms, Seed, kept, made, takes
+from bayesbandit.policies import UCB, Alpha, Policy, Thompson
+from bayesbandit.systems.policy_tree.belief import PolicyTree
+from bayesbandit.weighting.propensity import InversePropensity
+
+UCB_ROWS = 16.0  # of `PolicyTree.prior_rows`, as of `LinUCB`: it looks one sd up, never further
+
+Propensity = Literal["decision", "estimated"]
+
+
+@takes(PolicyTree)
+def PolicyTreeTS(
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
+    clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
+) -> Bandit:  # fmt: skip
+    """Policy-tree Thompson sampling (paper, section 4.3): in each leaf of a shallow tree, from
+    N(mean, α² variance) of each arm's efficient scores.
+
+    clip, propensity: of the balance, whose weights 1 / max(γ, p) are in the scores.
+    settings: of `PolicyTree` (base, depth, by, cuts, least, refit_every, prior_rows, balanced) and
+    `Bandit` (history, encoder, min_probability). by="classification" is the paper's text to the
+    letter.
+    `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
+    it.
+    """
+    return _tree(Thompson(alpha), arms, n_features, seed, clip, propensity, settings)
+
+
+@takes(PolicyTree)
+def PolicyTreeUCB(
+    arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
+    clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
+) -> Bandit:  # fmt: skip
+    """Policy-tree UCB (paper, section 4.3): in each leaf, the largest mean + α sd of an arm's
+    efficient scores.
+
+    Its decisions say nothing of propensities, which are therefore estimated, as those of `BLUCB`;
+    and as with those of `LinUCB`, an arm's first variance has to be larger (`prior_rows`). See
+    `PolicyTreeTS`.
+    """
+    settings.setdefault("prior_rows", UCB_ROWS)
+    return _tree(UCB(alpha), arms, n_features, seed, clip, propensity, settings)
+
+
+def _tree(
+    policy: Policy, arms: Arms, n_features: int | None, seed: Seed, clip: float,
+    propensity: Propensity, settings: dict[str, Any],
+) -> Bandit:  # fmt: skip
+    own, settings = kept(settings)
+    model, balance = PolicyTree(**settings), InversePropensity(clip, propensity)
+    return made(arms, model, policy, balance, n_features, seed, own)

@@ -1,0 +1,1 @@
+"""SuperLinUCB and SuperBLUCB: levels of certainty."""

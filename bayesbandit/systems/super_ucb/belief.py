@@ -1,0 +1,245 @@
+"""SuperLinUCB (Chu, Li, Reyzin and Schapire 2011; paper, Appendix A): levels of certainty.
+
+Rounds are shared out among S levels, of which level s learns only where its widths are above 2^−s:
+given the contexts, a level's rewards are then independent, as the √T bound needs. A round goes up
+the levels. Where all arms that are left have widths
+
+- of 1/√T at most, the largest upper bound is taken, and nothing is learned;
+- of 2^−s at most, those within 2^(1−s) of the largest upper bound are left, and s grows;
+- else an arm that is wider than 2^−s is taken, and level s learns of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
+from bayesbandit.predictions import Alpha, Prediction
+from bayesbandit.runtime.savable import savable
+
+Array = np.ndarray
+
+
+def thompson_alpha(delta: float = 0.05, epsilon: float = 0.5) -> float:
+    """α of Theorem 1 for Thompson sampling, √(ln(1/δ)/ε), with δ and ε in (0, 1)."""
+    number(delta, "delta", above=0, below=1)
+    number(epsilon, "epsilon", above=0, below=1)
+    return math.sqrt(math.log(1.0 / delta) / epsilon)
+
+
+def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
+    """α of Theorem 1 for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
+    integer(horizon, "horizon", least=1)
+    integer(n_arms, "n_arms", least=1)
+    number(delta, "delta", above=0, below=1)
+    return math.sqrt(math.log(horizon * n_arms / delta))
+
+
+@savable
+@dataclass(frozen=True)
+class Levels:
+    """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
+    the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
+
+    horizon: T, for ln T levels. alpha: α; None: `ucb_alpha`. ridge: λ. intercept: a constant
+    column, penalised like the rest. The theory is of rewards and contexts of size 1 at most.
+    """
+
+    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
+
+    horizon: int = 10_000
+    alpha: float | None = None
+    ridge: float = 1.0
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        integer(self.horizon, "horizon", least=2)
+        if self.alpha is not None:
+            number(self.alpha, "alpha", above=0, largest=LARGEST)
+        number(self.ridge, "ridge", above=0, **SIZES)
+        one_of(self.intercept, "intercept", (True, False))
+
+    @property
+    def n_levels(self) -> int:
+        """Return S, ln T rounded up."""
+        return max(1, math.ceil(math.log(self.horizon)))
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes that the belief takes before any data."""
+        return 8 * (self.n_levels + 1) * n_arms * (n_features + bool(self.intercept)) ** 2
+
+    def belief(
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> LevelsBelief:
+        """The belief before any rounds. It has no use for a seed."""
+        if normalize:
+            raise ValueError("the levels' weights are not scaled to mean 1")
+        return LevelsBelief(self, n_arms, n_features)
+
+
+class LevelsBelief(Belief):
+    """Each arm's ridge regression at each level; the last is of what all levels have learned.
+
+    theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
+    are large cost half as many digits as of B⁻¹ itself. level (n,): where each round was learned,
+    −1 nowhere.
+    """
+
+    def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
+        self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
+        self.S = spec.n_levels
+        self.D = n_features + bool(spec.intercept)
+        self.level = np.zeros(0)
+        self.root, self.theta = self._empty(n_arms)
+
+    def __repr__(self) -> str:
+        return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
+
+    def _empty(self, n_arms: int) -> tuple[Array, Array]:
+        shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
+        return np.tile(width * np.eye(self.D), (*shape[:2], 1, 1)), np.zeros(shape)
+
+    @property
+    def alpha(self) -> float:
+        """α for the arms of now."""
+        if self.spec.alpha is not None:
+            return self.spec.alpha
+        return ucb_alpha(self.spec.horizon, len(self.n))
+
+    def _design(self, x: Array) -> Array:
+        return np.column_stack([x, np.ones(len(x))]) if self.spec.intercept else x
+
+    def _bounds(self, z: Array, s: int, arms: Array) -> tuple[Array, Array]:
+        """Estimates and widths of arms at level s, at z (D,)."""
+        return self.theta[s, arms] @ z, self.alpha * np.linalg.norm(z @ self.root[s, arms], axis=1)
+
+    def climb(self, z: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
+        """The arms that are taken alike at z (D,) among those of these numbers, and the level that
+        learns of it, −1 if none does. taken: an arm that was taken whatever the levels say: it is
+        the first level where it is wide, or none."""
+        for s in range(self.S):
+            mean, width = self._bounds(z, s, arms)
+            upper, wide = mean + width, width > 2.0 ** -(s + 1)
+            if taken is not None:
+                if wide[arms == taken].any():
+                    return arms, s
+                continue
+            if (width <= 1.0 / math.sqrt(self.spec.horizon)).all() or s == self.S - 1:
+                return arms[upper == upper.max()], -1
+            if wide.any():
+                return arms[wide & (width == width.max())], s
+            arms = arms[upper >= upper.max() - 2.0**-s]
+        return arms, -1
+
+    def predict(self, x: Array) -> Climb:
+        return Climb(self, self._design(x), np.arange(len(self.n)))
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        """Rounds one by one: each is learned at the level where its arm is wide, which is the one
+        that took it if the reward comes before the next decision."""
+        weight = np.ones(len(x)) if weight is None else weight
+        everyone = np.arange(len(self.n))
+        for z, k, r, w in zip(self._design(x), arm.tolist(), reward, weight, strict=True):
+            taken, s = self.climb(z, everyone)
+            if k not in taken:
+                _, s = self.climb(z, everyone, taken=k)
+            self._learn(z, k, r, w, s)
+            self.level = np.append(self.level, float(s))
+            self.n = self.n + (everyone == k)
+
+    def _learn(self, z: Array, k: int, r: float, w: float, s: int) -> None:
+        """By Potter's update of a square root: W − c Wvv' with v = W'z, so that it stays one."""
+        for level in (s, -1) if s >= 0 else ():
+            root, theta = self.root[level, k], self.theta[level, k]
+            v = z @ root
+            gain, grown = root @ v, 1.0 + w * (v @ v)
+            theta += (w * (r - z @ theta) / grown) * gain
+            root -= np.outer(gain, v) * (w / (grown + math.sqrt(grown)))
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """The levels of rounds stay, whatever their weights become."""
+        z, (root, theta) = self._design(x), self._empty(len(self.n))
+        for k in due:
+            self.root[:, k], self.theta[:, k] = root[:, k], theta[:, k]
+            for i in np.flatnonzero(arm == k):
+                self._learn(z[i], k, reward[i], weight[i], int(self.level[i]))
+
+    def add_arm(self) -> None:
+        root, theta = self._empty(1)
+        self.root = np.concatenate([self.root, root], axis=1)
+        self.theta = np.concatenate([self.theta, theta], axis=1)
+        self.n = np.append(self.n, 0.0)
+
+    def remove_arm(self, k: int) -> None:
+        self.root, self.theta = (np.delete(v, k, axis=1) for v in (self.root, self.theta))
+        self.n = np.delete(self.n, k)
+
+    def fork(self) -> Self:
+        return deepcopy(self, {id(self.spec): self.spec})
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        raise TypeError(
+            "SuperLinUCB has no posterior; its levels are in belief.root and belief.theta"
+        )
+
+    def state(self) -> dict[str, Any]:
+        return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        for name in self.state():
+            array = state[name]
+            wanted = getattr(self, name).shape if name != "level" else (int(state["n"].sum()),)
+            lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
+            if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
+                raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
+            setattr(self, name, array)
+
+
+class Climb(Prediction):
+    """What the levels take of arms of these numbers at contexts z (n, D), until they learn more.
+
+    mean, sd: of all that was learned, levels together: estimates, and √(z'B⁻¹z).
+    """
+
+    def __init__(self, belief: LevelsBelief, z: Array, arms: Array) -> None:
+        self.belief, self.z, self.arms = belief, z, arms
+
+    @property
+    def mean(self) -> Array:
+        return self.z @ self.belief.theta[-1, self.arms].T
+
+    @property
+    def sd(self) -> Array:
+        root = self.belief.root[-1, self.arms]
+        return np.linalg.norm(np.einsum("nd,kde->nke", self.z, root), axis=2)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        """1 for the arm that is taken; ties are broken evenly."""
+        p = np.zeros((len(self.z), len(self.arms)))
+        for own, z in zip(p, self.z, strict=True):
+            taken = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
+            own[taken] = 1.0 / taken.sum()
+        return p
+
+    def among(self, arms: Array) -> Climb:
+        return Climb(self.belief, self.z, self.arms[arms])

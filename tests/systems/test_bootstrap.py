@@ -1,0 +1,180 @@
+"""Bootstrap LASSO and ridge: solutions as scikit-learn has them, replicates as they are defined."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import ElasticNet, Lasso, LassoCV, Ridge
+
+import bayesbandit as bb
+from bayesbandit.systems.bootstrap import kernels as lasso
+from bayesbandit.systems.bootstrap import replicates
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from tests.cases import moments_of
+
+
+def rows(n=120, d=8, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)) * np.geomspace(0.1, 10, d)
+    reward = x[:, 0] * 4 - x[:, 1] + 3.0 + 0.5 * rng.normal(size=n)
+    return x, reward, rng.uniform(0.2, 3.0, size=n)
+
+
+@pytest.mark.parametrize("lam", [0.5, 0.05, 0.001])
+def test_the_lasso_is_scikit_learns_and_its_subgradient_vanishes(lam):
+    x, reward, weight = rows()
+    made = replicates.standardised(x, reward, weight)
+    G, q, centre = replicates.moments(made, weight[None])
+    theta = replicates.along(G, q, np.array([lam]), "lasso")[:, 0]
+    fit = Lasso(alpha=lam, tol=1e-12, max_iter=100_000).fit(made.Z, made.r, sample_weight=weight)
+    np.testing.assert_allclose(theta[0], fit.coef_, atol=1e-6)
+    gradient = q[0] - G[0] @ theta[0]
+    active = theta[0] != 0
+    np.testing.assert_allclose(gradient[active], lam * np.sign(theta[0, active]), atol=1e-6)
+    assert (np.abs(gradient[~active]) <= lam + 1e-6).all()
+    assert lasso.violation(gradient, theta[0], lam) <= 1e-6
+    coef = made.declared(replicates.constants(theta, centre))[0]
+    np.testing.assert_allclose(
+        x @ coef[:-1] + coef[-1], made.level + made.unit * fit.predict(made.Z), atol=1e-5
+    )
+
+
+def test_a_path_is_its_solutions_one_by_one():
+    x, reward, weight = rows()
+    made = replicates.standardised(x, reward, weight)
+    counts = np.random.default_rng(1).multinomial(120, np.full(120, 1 / 120), size=4)
+    G, q, _ = replicates.moments(made, counts * weight)
+    lams = replicates.penalties(q[0], 120, 12, "lasso")
+    whole = replicates.along(G, q, lams, "lasso")
+    for i, lam in enumerate(lams):
+        alone = replicates.along(G, q, lams[[i]], "lasso")[:, 0]
+        np.testing.assert_allclose(whole[:, i], alone, atol=2e-6)
+        for b in range(4):
+            fit = Lasso(alpha=lam, tol=1e-12, max_iter=100_000)
+            fit.fit(made.Z, made.r, sample_weight=counts[b] * weight)
+            np.testing.assert_allclose(whole[b, i], fit.coef_, atol=1e-5)
+
+
+def test_ridge_is_scikit_learns():
+    x, reward, weight = rows()
+    made = replicates.standardised(x, reward, weight)
+    G, q, _ = replicates.moments(made, weight[None])
+    for lam in (0.01, 1.0):
+        theta = replicates.along(G, q, np.array([lam]), "ridge")[0, 0]
+        fit = Ridge(alpha=lam * weight.sum()).fit(made.Z, made.r, sample_weight=weight)
+        np.testing.assert_allclose(theta, fit.coef_, atol=1e-9)
+    near = ElasticNet(alpha=1.0, l1_ratio=1e-6, tol=1e-12).fit(made.Z, made.r, sample_weight=weight)
+    np.testing.assert_allclose(theta, near.coef_, atol=1e-4)
+
+
+def test_the_penalty_is_that_of_scikit_learns_cross_validation():
+    x, reward, _ = rows()
+    made = replicates.standardised(x, reward, np.ones(120))
+    q = replicates.moments(made, np.ones((1, 120)))[1][0]
+    lams = replicates.penalties(q, 120, 15, "lasso")
+    folds = [(np.flatnonzero(np.arange(120) % 5 != f), np.flatnonzero(np.arange(120) % 5 == f))
+             for f in range(5)]  # fmt: skip
+    fit = LassoCV(alphas=lams, cv=folds, tol=1e-10, max_iter=100_000).fit(made.Z, made.r)
+    assert replicates.chosen(made, lams, 5, "lasso") == pytest.approx(fit.alpha_)
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+def test_a_path_ends_earlier_where_replicates_have_fewer_rows_than_columns(penalty):
+    """As `lambda.min.ratio` has it in glmnet: at a hundredth, and not at a thousandth."""
+    q = np.linspace(-1.0, 0.5, 20)
+    short, long = (replicates.penalties(q, n, 7, penalty) for n in (31, 32))
+    assert short[0] == pytest.approx(long[0])
+    assert short[-1] == pytest.approx(0.01)
+    assert long[-1] == pytest.approx(0.001)
+
+
+def learned(n=60, **settings):
+    belief = Bootstrap(**settings).belief(2, 3, seed=np.random.SeedSequence(4))
+    rng = np.random.default_rng(2)
+    x, arm = rng.normal(size=(n, 3)), np.arange(n) % 2
+    reward = np.where(arm == 0, x[:, 0], -x[:, 1]) + 0.1 * rng.normal(size=n)
+    belief.update(x, arm, reward)
+    return belief, x, arm, reward
+
+
+def test_replicates_are_fits_of_rows_that_are_drawn_again():
+    belief, x, arm, reward = learned(lam=0.05, replicates=20)
+    mine, rng = arm == 0, belief.rng(0)
+    counts = rng.multinomial(30, np.full(30, 1 / 30), size=20)
+    made = replicates.standardised(x[mine], reward[mine], np.ones(30))
+    for b in (0, 7, 19):
+        copies = np.repeat(np.arange(30), counts[b])
+        fit = Lasso(alpha=0.05, tol=1e-12).fit(made.Z[copies], made.r[copies])
+        wanted = made.level + made.unit * fit.predict((x - made.shift) / made.width)
+        np.testing.assert_allclose(belief.values(x)[:, 0, b], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_they_are_near_the_truth_and_spread_as_an_estimate_does(penalty, degree):
+    belief, x, *_ = learned(400, penalty=penalty, degree=degree)
+    mean, sd = moments_of(belief, x[:50])
+    truth = np.stack([x[:50, 0], -x[:50, 1]], axis=1)
+    assert np.abs(mean - truth).max() < 0.15
+    assert 0.1 < (np.abs(mean - truth) / sd).mean() < 3
+
+
+def test_a_normal_draw_has_the_replicates_moments():
+    belief, x, *_ = learned(draw="normal")
+    mean, sd = moments_of(belief, x[:4])
+    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
+    np.testing.assert_allclose(
+        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
+    )
+    bandit = bb.BootstrapLassoTS(2, 3, draw="normal", alpha=2.0)
+    bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
+    decision = bandit.choose(x[:4])
+    expected = bb.choice_probabilities(decision.mean, 2.0 * decision.sd)
+    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
+
+
+def test_replicates_wait_for_growth():
+    """Each arm's: from three rounds on, every ten of them; here 23 of 30, and then 33 of 39."""
+    belief, x, arm, reward = learned(60, refit_every=10)
+    assert belief.fitted.tolist() == [23.0, 23.0]
+    before = belief.coef
+    belief.update(x[:4], arm[:4], reward[:4])
+    assert belief.coef is before
+    belief.update(x[4:18], arm[4:18], reward[4:18])
+    assert (belief.coef != before).any(axis=(1, 2)).all()
+    assert belief.fitted.tolist() == [33.0, 33.0]
+
+
+@pytest.mark.parametrize("penalty", ["lasso", "ridge"])
+@pytest.mark.parametrize("refit_every", [7, 0.1])
+def test_rounds_one_by_one_or_together(penalty, refit_every):
+    """The last replicates are the same, bit for bit."""
+    together, x, arm, reward = learned(61, penalty=penalty, refit_every=refit_every)
+    weight, apart = together.rounds.of()["weight"], together.spec.belief(2, 3, seed=together.seed)
+    for i in range(61):
+        apart.update(x[[i]], arm[[i]], reward[[i]], weight[[i]])
+    for mine, other in zip(together._held(), apart._held(), strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [({"penalty": "elastic"}, "penalty must be"), ({"replicates": 1}, "replicates"),
+     ({"lam": 0.0}, "lam"), ({"lam": "aic"}, "lam"), ({"draw": "mean"}, "draw must be"),
+     ({"degree": 3}, "degree"), ({"folds": 1}, "folds"), ({"least": 1}, "least")],
+)  # fmt: skip
+def test_settings_that_are_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        Bootstrap(**settings)
+
+
+@pytest.mark.parametrize("preset", [bb.BootstrapLassoTS, bb.BootstrapRidgeUCB])
+def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
+    bandit = preset(2, 3)
+    bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
+    with pytest.raises(
+        TypeError, match=r"no posterior of coefficients: bandit.belief.predict\(x\) tells"
+    ):
+        bandit.posterior(0)
+    assert moments_of(bandit.belief, np.eye(3))[0].shape == (3, 2)
+    assert bandit.belief.predict(np.eye(3)).draw(5, np.random.default_rng(0)).shape == (5, 3, 2)
+    assert bandit.belief.coef.shape == (2, 100, 4)

@@ -1,0 +1,490 @@
+"""Honest forests: as scikit-learn's trees and NumPy have them, and as econml has them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+import bayesbandit as bb
+from bayesbandit.systems.forest import kernels as honest
+from bayesbandit.systems.forest import trees as honest_trees
+from bayesbandit.systems.forest.belief import Forest
+from bayesbandit.systems.forest.trees import Growth, Trees
+from tests.cases import few, moments_of, slow_but
+from tests.nouns.stage import ARMS, D, played, same
+
+FEW = {"trees": 12, "bag": 3}
+
+
+def rows(n=80, d=3, seed=0):
+    """Contexts, rewards of the paper's third arm, weights, and the true means."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    mean = np.sign(x[:, 1]) * (np.abs(x[:, 0]) + 1)
+    return x, mean + 0.1 * rng.normal(size=n), rng.uniform(0.4, 4.0, size=n), mean
+
+
+def learned(n=60, seed=2, **settings):
+    belief = Forest(**FEW | settings).belief(2, 3, seed=np.random.SeedSequence(4))
+    rng = np.random.default_rng(seed)
+    x, arm = rng.normal(size=(n, 3)), np.arange(n) % 2
+    reward = np.where(arm == 0, x[:, 0], -x[:, 1]) + 0.1 * rng.normal(size=n)
+    belief.update(x, arm, reward, rng.uniform(0.5, 3.0, size=n))
+    return belief, x, arm, reward
+
+
+def bytes_of(belief):
+    """All that is known, rounds included."""
+    return {k: (v.shape, v.tobytes()) for k, v in belief.state().items()}
+
+
+# ---- one tree, and the bags, in NumPy ------------------------------------------------------------
+
+
+def twin(growth, grow, fill, seed):
+    """A tree's honest values (n, 2) at all rows: splits from scikit-learn, the rest by hand."""
+    how, w, y = growth.how, growth.weight, growth.reward
+    copies = np.maximum(np.rint(w), 1).astype(int) if how == "replicate" else np.ones(len(w), int)
+    v = w if how == "sample_weight" else np.ones(len(w))
+    grow, fill = np.repeat(grow, copies[grow]), np.repeat(fill, copies[fill])
+    tree = DecisionTreeRegressor(
+        min_samples_split=growth.min_node + 1, min_samples_leaf=growth.min_leaf,
+        max_features=growth.tried, random_state=seed,
+    ).fit(growth.codes[grow], y[grow], v[grow]).tree_  # fmt: skip
+    out = np.empty((len(w), 2))
+
+    def descend(node, grow, fill, asked, above):
+        mine = v[fill].mean(), (v * y)[fill].mean()
+        mine = mine if len(fill) >= growth.min_leaf else above
+        out[asked] = mine
+        if tree.children_left[node] >= 0:
+            x = growth.x[:, tree.feature[node]]
+            left = growth.codes[grow, tree.feature[node]] <= tree.threshold[node]
+            half = (x[grow[left]].max() + x[grow[~left]].min()) / 2
+            for child, side in (
+                (tree.children_left[node], x <= half),
+                (tree.children_right[node], x > half),
+            ):
+                descend(child, *(i[side[i]] for i in (grow, fill, asked)), mine)
+
+    with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):
+        descend(0, grow, fill, np.arange(len(w)), None)
+    return out
+
+
+@pytest.mark.parametrize("how", ["sample_weight", "replicate"])
+@pytest.mark.parametrize("min_leaf", [1, 4])
+def test_a_tree_is_grown_by_one_half_and_filled_by_the_other(how, min_leaf, rng):
+    x, reward, weight, _ = rows()
+    growth = Growth(x, reward, weight, how, 5, min_leaf, 3)
+    grow, fill = np.array_split(rng.permutation(80)[:50], 2)
+    tree = growth.tree(grow, fill, 7)
+    np.testing.assert_allclose(tree.ask(x)[0], twin(growth, grow, fill, 7), rtol=1e-12)
+    if how == "sample_weight":
+        assert len(tree.feature) > 5
+
+
+def test_no_reward_of_the_filling_half_moves_a_split(rng):
+    x, reward, weight, _ = rows()
+    grow, fill = np.array_split(rng.permutation(80)[:50], 2)
+    other = reward.copy()
+    other[fill] = rng.normal(size=len(fill))
+    one, two = (
+        Growth(x, r, weight, "sample_weight", 5, 1, 3).tree(grow, fill, 7) for r in (reward, other)
+    )
+    for name in ("feature", "threshold", "left", "right"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert not np.array_equal(one.value, two.value)
+
+
+def test_mean_and_variance_are_those_of_little_bags():
+    """The formula of grf and econml, straight."""
+    x, reward, weight, _ = rows()
+    spec = Forest(**FEW)
+    made = spec.grown(x, reward, weight, np.random.default_rng(1))
+    assert made.trees is not None
+    asked = made.trees.ask(x[:9])
+    mean, variance = np.empty((2, 9))
+    honest.little_bags(asked, 3, mean, variance)
+    W, Y = asked[:, :, 0], asked[:, :, 1]
+    mu = Y.sum(axis=0) / W.sum(axis=0)
+    psi = ((Y - mu * W) / W.mean(axis=0)).reshape(4, 3, 9)
+    between = (psi.mean(axis=1) ** 2).mean(axis=0)
+    noise = ((psi**2).mean(axis=(0, 1)) - between) / 2
+    np.testing.assert_allclose(noise, psi.var(axis=1).mean(axis=0) / 2)
+    np.testing.assert_allclose(mean, mu)
+    error = np.maximum(between, noise) * np.sqrt(2 / 4)
+    above = between - noise + error * np.random.default_rng(0).normal(size=(400_000, 9))
+    for i in range(9):
+        kept = above[above[:, i] > 0, i]
+        np.testing.assert_allclose(variance[i], kept.mean(), atol=6 * kept.std() / len(kept) ** 0.5)
+    assert made.sd == pytest.approx(np.sqrt(np.cov(reward, aweights=weight, ddof=0)))
+    assert made.level == pytest.approx(np.average(reward, weights=weight))
+
+
+def test_the_part_above_0_far_below_it():
+    values = [honest.positive(z, 1.0, 2) for z in (-29.9, -30.1, -1e6)]
+    assert values[0] > values[1] > values[2] > 0
+    assert values[1] == pytest.approx(1 / 30.1, rel=2e-3)
+    assert honest.positive(3.0, 0.0, 4) == 0.0
+
+
+def test_a_split_on_the_propensity_is_averaged_over():
+    """Shares of the left side, two levels deep, and a split on a context between."""
+    nodes = {
+        "feature": np.array([1, 0, -1, -1, 1, -1, -1]),
+        "threshold": np.array([0.25, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0]),
+        "left": np.array([1, 2, 0, 0, 5, 0, 0]),
+        "right": np.array([4, 3, 0, 0, 6, 0, 0]),
+    }
+    value = np.column_stack([np.ones(7), np.arange(7.0)])
+    asked = Trees(**nodes, value=value, roots=np.array([0, 7])).ask(np.array([[-1.0], [1.0]]))[0]
+    np.testing.assert_allclose(asked[:, 0], 1.0)
+    np.testing.assert_allclose(asked[:, 1], [0.25 * left + 0.75 * 5.5 for left in (2.0, 3.0)])
+
+
+def test_the_propensity_as_a_covariate_takes_its_bias_away():
+    """Rewards and propensities depend on what no context says: the mean of all rounds is biased,
+    the average over strata of the propensity is not."""
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(2, size=4000)
+    p = np.where(hidden == 0, 0.8, 0.2)
+    taken = rng.random(4000) < p
+    reward = 2.0 * hidden + 0.1 * rng.normal(size=4000)
+    x, n = rng.normal(size=(4000, 1)), int(taken.sum())
+    means = {}
+    for weights, weight in (
+        ("covariate", 1 / p),
+        ("sample_weight", 1 / p),
+        ("plain", np.ones(4000)),
+    ):
+        spec = Forest(**FEW, refit_every=1, weights="covariate" if weights == "plain" else weights)
+        belief = spec.belief(1, 1)
+        belief.update(x[taken], np.zeros(n, int), reward[taken], weight[taken])
+        means[weights] = moments_of(belief, np.zeros((1, 1)))[0].item()
+    assert means["plain"] == pytest.approx(0.4, abs=0.25)
+    assert means["covariate"] == pytest.approx(1.0, abs=0.15)
+    assert means["sample_weight"] == pytest.approx(1.0, abs=0.4)
+
+
+# ---- econml --------------------------------------------------------------------------------------
+
+
+def econml():
+    return pytest.importorskip("econml.grf").RegressionForest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+def test_econmls_trees_say_the_same_here(weighted):
+    """Its own trees in our arrays, asked by our kernels: its means and variances to rounding."""
+    x, reward, weight, _ = rows(300, 5)
+    peer = econml()(n_estimators=40, subforest_size=4, n_jobs=1, random_state=1)
+    peer.fit(x, reward, sample_weight=weight if weighted else None)
+    made = []
+    for one in peer.estimators_:
+        tree, leaf, (alpha, jac) = one.tree_, one.apply(x), one.predict_alpha_and_jac(x)
+        inner = tree.children_left >= 0
+        value = np.ones((len(inner), 2))
+        value[leaf] = np.column_stack([jac[:, 0], alpha[:, 0]])
+        feature, left, right = (
+            np.where(inner, array, end).astype(np.int64)
+            for array, end in (
+                (tree.feature, -1), (tree.children_left, 0), (tree.children_right, 0)
+            )
+        )  # fmt: skip
+        threshold = np.where(inner, tree.threshold, 0.0)
+        made.append(Trees(feature, threshold, left, right, value, np.array([0, len(inner)])))
+    mean, variance = np.empty((2, 300))
+    honest.little_bags(honest_trees.joined(made).ask(x), 4, mean, variance)
+    point, covariance = peer.predict_and_var(x)
+    np.testing.assert_allclose(mean, point[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(variance, covariance[:, 0, 0], rtol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_and_variance_are_near_econmls(weighted):
+    """Grown by its settings: as near to the truth, nearer to each other, and as sure."""
+    x, reward, weight, _ = rows(1000, 10)
+    x_asked, _, _, truth = rows(500, 10, seed=5)
+    weight = weight if weighted else np.ones(1000)
+    peer = econml()(n_estimators=400, n_jobs=1, random_state=0)
+    point, variance = peer.fit(x, reward, sample_weight=weight).predict_and_var(x_asked)
+    spec = Forest(400, share=0.45, min_node=9, min_leaf=5, floor=0.0, refit_every=1)
+    belief = spec.belief(1, 10, seed=np.random.SeedSequence(0))
+    belief.update(x, np.zeros(1000, int), reward, weight)
+    mean, sd = (array[:, 0] for array in moments_of(belief, x_asked))
+    theirs, error = point[:, 0], np.sqrt(variance[:, 0, 0])
+
+    def rms(values):
+        return np.sqrt((values**2).mean())
+
+    assert rms(mean - truth) < 1.15 * rms(theirs - truth)
+    assert rms(mean - theirs) < 0.5 * rms(theirs - truth)
+    assert np.corrcoef(mean, theirs)[0, 1] > 0.99
+    assert 0.75 < rms(sd) / rms(error) < 1.5
+
+
+@pytest.mark.slow
+def test_intervals_of_the_papers_design_hold_the_truth():
+    """Of 95 % ones, at contexts of their own, for each arm: over forests, 90 % and more."""
+    world, right = bb.environments.NonLinear(), np.empty((5, 3))
+    for seed in range(5):
+        drawn = world.sample(1500, np.random.default_rng(seed))
+        belief = Forest(refit_every=1).belief(3, 10, seed=np.random.SeedSequence(seed))
+        for k in range(3):
+            belief.update(drawn.x[:1000], np.full(1000, k), drawn.reward[:1000, k])
+        mean, sd = moments_of(belief, drawn.x[1000:])
+        right[seed] = (np.abs(mean - drawn.mean[1000:]) < 1.96 * sd).mean(axis=0)
+    assert (right.mean(axis=0) > 0.9).all()
+
+
+# ---- laws ----------------------------------------------------------------------------------------
+
+
+def test_units_change_nothing():
+    """Contexts and rewards in other ones, by powers of 2 that leave their digits alone."""
+    x, reward, weight, _ = rows(60)
+    found = []
+    for factor in (1.0, 2.0**-60, 2.0**100):
+        belief = Forest(**FEW, refit_every=1).belief(1, 3)
+        belief.update(x * factor, np.zeros(60, int), reward * factor, weight)
+        found.append(np.stack(moments_of(belief, x * factor)) / factor)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-12)
+
+
+def test_a_tree_grows_by_the_order_of_contexts_alone(rng):
+    """Thresholds are half-way between two of them, whatever these are."""
+    x, reward, weight, _ = rows(60)
+    grow, fill = np.array_split(rng.permutation(60), 2)
+    one, *others = (
+        Growth(z, reward, weight, "sample_weight", 5, 1, 3).tree(grow, fill, 7)
+        for z in (x, np.exp(x), x**3)
+    )
+    for other in others:
+        for name in ("feature", "left", "right"):
+            np.testing.assert_array_equal(getattr(other, name), getattr(one, name))
+
+
+@pytest.mark.parametrize("refit_every", [7, 0.3])
+def test_rounds_one_by_one_or_together(refit_every):
+    """The last forest is the same, bit for bit, and so are contexts asked one by one."""
+    together, x, arm, reward = learned(61, refit_every=refit_every)
+    weight = together.rounds.of()["weight"]
+    apart = Forest(**FEW, refit_every=refit_every).belief(2, 3, seed=np.random.SeedSequence(4))
+    for i in range(61):
+        one = slice(i, i + 1)
+        apart.update(x[one], arm[one], reward[one], weight[one])
+    assert bytes_of(together) == bytes_of(apart)
+    whole = moments_of(together, x)
+    single = np.concatenate(
+        [np.stack(moments_of(together, x[i : i + 1])) for i in range(61)], axis=1
+    )
+    np.testing.assert_array_equal(np.stack(whole), single)
+
+
+def test_forests_wait_for_growth():
+    belief, x, arm, reward = learned(60, refit_every=10, least=10)
+    assert belief.fitted.tolist() == [30.0, 30.0]
+    before = belief.forests
+    belief.update(x[:18], arm[:18], reward[:18])
+    assert belief.forests is before
+    belief.update(x[18:20], arm[18:20], reward[18:20])
+    assert belief.fitted.tolist() == [40.0, 40.0]
+    fresh = Forest(**FEW, least=12).belief(2, 3)
+    fresh.update(x[:23], arm[:23], reward[:23])
+    assert fresh.new.tolist() == [False, True]
+    mean, sd = moments_of(fresh, x[:1])
+    assert np.isinf(sd[0, 1])
+    assert mean[0, 1] == pytest.approx(reward[1:23:2].mean())  # what `greedy` goes by so far
+    with pytest.raises(ValueError, match="not proper before there are more rewards"):
+        fresh.predict(x).draw(5, np.random.default_rng(0))
+    assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
+
+
+@pytest.mark.parametrize("n", [4, 5, 10])
+def test_the_smallest_forests(n):
+    belief = Forest(**FEW, least=4).belief(1, 3)
+    x, reward, weight, _ = rows(n)
+    belief.update(x, np.zeros(n, int), reward, weight)
+    mean, sd = moments_of(belief, x)
+    assert ((reward.min() <= mean) & (mean <= reward.max())).all()
+    assert (np.isfinite(sd) & (sd > 0)).all()
+
+
+def test_no_features_are_needed():
+    bandit = bb.ForestTS(2, 0, **FEW)
+    for _ in range(40):
+        decision = bandit.choose()
+        bandit.observe(decision, float(decision.arm))
+    mean = bandit.choose().mean
+    np.testing.assert_allclose(mean, [0.0, 1.0])
+
+
+def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
+    """Ten zeros are no certainty where rewards of others vary."""
+    belief = Forest(**FEW, refit_every=1, floor=2.0).belief(2, 1)
+    x, arm = np.linspace(-1, 1, 30)[:, None], np.repeat([0, 1], [10, 20])
+    reward = np.where(arm == 1, np.arange(30) % 2, 0.0)
+    belief.update(x, arm, reward)
+    mean, sd = moments_of(belief, np.zeros((1, 1)))
+    assert mean[0, 0] == 0.0
+    assert sd[0, 0] == pytest.approx(np.sqrt(2.0 * reward.var() / 10))
+    assert sd[0, 1] >= np.sqrt(2.0 * reward[10:].var() / 20) * (1 - 1e-9)
+    flat = Forest(**FEW).belief(2, 1)
+    flat.update(x, arm, np.zeros(30))
+    np.testing.assert_array_equal(np.stack(moments_of(flat, x)), 0.0)
+    np.testing.assert_allclose(flat.predict(x).best(), 0.5)
+
+
+def test_normalised_weights_have_no_scale():
+    """Replication is the only use of weights that has one."""
+    x, reward, weight, _ = rows(60)
+    found = []
+    for factor in (1.0, 64.0):
+        belief = Forest(**FEW, weights="replicate").belief(1, 3, normalize=True)
+        belief.update(x, np.zeros(60, int), reward, weight * factor)
+        found.append(np.stack(moments_of(belief, x)))
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_draw_is_normal_and_its_propensity_exact():
+    belief, x, *_ = learned()
+    mean, sd = moments_of(belief, x[:4])
+    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
+    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
+    np.testing.assert_allclose(
+        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
+    )
+    posterior = belief.posterior(1, {})
+    np.testing.assert_array_equal(posterior.mean(x[:4]), mean[:, 1])
+    np.testing.assert_array_equal(posterior.sd(x[:4]), sd[:, 1])
+    draws = posterior.draw(x[:4], 20_000, np.random.default_rng(1))
+    np.testing.assert_allclose(draws.mean(axis=0), mean[:, 1], atol=5 * sd.max() / 140)
+    bandit = bb.ForestTS(2, 3, alpha=2.0, **FEW)
+    bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
+    decision = bandit.choose(x[:4])
+    expected = bb.choice_probabilities(decision.mean, 2.0 * decision.sd)
+    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
+
+
+def test_bags_spread_about_the_mean():
+    belief, x, *_ = learned(weights="replicate")
+    bags, (mean, _) = belief.values(x[:5]), moments_of(belief, x[:5])
+    assert bags.shape == (5, 2, 4)
+    np.testing.assert_allclose(bags.mean(axis=2), mean)
+
+
+def test_arms_keep_their_forests_when_others_come_and_go():
+    belief, x, *_ = learned()
+    before = moments_of(belief, x)[0][:, 1]
+    belief.add_arm()
+    assert belief.new.tolist() == [False, False, True]
+    belief.remove_arm(0)
+    assert belief.new.tolist() == [False, True]
+    np.testing.assert_array_equal(moments_of(belief, x)[0][:, 0], before)
+
+
+def test_weights_that_change_grow_a_forest_anew():
+    belief, x, arm, reward = learned()
+    before, weight = moments_of(belief, x)[0], np.where(x[:, 0] > 0, 50.0, 0.01)
+    belief.reweigh([0], x, arm, reward, weight)
+    after = moments_of(belief, x)[0]
+    assert not np.array_equal(after[:, 0], before[:, 0])
+    np.testing.assert_array_equal(after[:, 1], before[:, 1])
+    assert belief.fitted[0] == 30
+
+
+BALANCES = {
+    "decision": bb.InversePropensity(),
+    "normalised": bb.InversePropensity(normalize=True),
+    "estimated": bb.InversePropensity(propensity="estimated"),
+    "residual": bb.ResidualBalance(),
+}
+
+
+@few("[ForestTS-decision-replicate]")
+@pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
+@pytest.mark.parametrize("balance", slow_but(["decision"], BALANCES))
+@pytest.mark.parametrize("make", slow_but([bb.ForestTS], [bb.ForestTS, bb.ForestUCB]))
+def test_every_balance_plays_and_is_kept(make, balance, weights, tmp_path):
+    made = make(ARMS, D, balance=BALANCES[balance], weights=weights, least=5, **FEW)
+    played(made, 40)
+    assert not made.belief.new.any()
+    assert (made.history.weight > 0).all()
+    assert len(np.unique(made.history.weight)) > 1
+    np.testing.assert_allclose(made.choose(np.ones((2, D))).probabilities.sum(axis=1), 1.0)
+    made.save(tmp_path / "bandit")
+    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
+
+
+# ---- the door ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
+     ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
+     ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights must"),
+     ({"floor": -1.0}, "floor"), ({"least": 3}, "least"), ({"refit_every": 0.0}, "refit_every")],
+)  # fmt: skip
+def test_settings_that_are_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        Forest(**settings)
+
+
+CRAFTED = {
+    "a loop": ("0.left", 0, 0),
+    "a child beyond": ("0.right", 0, 10**9),
+    "another tree's child": ("0.right", 0, -1),
+    "a feature beyond": ("0.feature", 0, 99),
+    "a feature before": ("0.feature", 0, -7),
+    "a threshold NaN": ("0.threshold", 0, np.nan),
+    "a value infinite": ("1.value", (0, 1), np.inf),
+    "a value without a square": ("1.value", (0, 1), 1e308),
+    "a weight 0": ("1.value", (0, 0), 0.0),
+    "a weight of next to nothing": ("1.value", (0, 0), 5e-324),
+    "a level without a square": ("level", 0, 1e308),
+    "roots out of order": ("1.roots", 1, 10**6),
+    "a mean NaN": ("level", 0, np.nan),
+    "a spread below 0": ("sd", 0, -1.0),
+    "half a round": ("fitted", 0, 1.5),
+    "trees beyond the rounds": ("fitted", 0, 10.0**6),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_files_with_trees_that_lead_astray(name, tmp_path):
+    """They are refused before a kernel follows them."""
+    path, (key, at, value) = tmp_path / "bandit.npz", CRAFTED[name]
+    bandit = bb.ForestTS(2, 3, **FEW)
+    _, x, arm, reward = learned()
+    bandit.update(x, arm, reward, np.full(60, 0.5))
+    bandit.save(path)
+    with np.load(path) as archive:
+        arrays = {k: archive[k] for k in archive.files}
+    if at == 0 and key.endswith(("left", "right")):
+        at = int(np.flatnonzero(arrays["belief.0.feature"] >= 0)[0])
+    if name == "another tree's child":
+        value = len(arrays["belief.0.left"]) - 1
+    arrays[f"belief.{key}"][at] = value
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(ValueError, match=r"broken|must"):
+        bb.Bandit.load(path)
+
+
+def test_files_whose_trees_are_lost(tmp_path):
+    path = tmp_path / "bandit.npz"
+    belief, *_ = learned()
+    state = belief.state()
+    for change in ({"0.left": state["0.left"][:-1]}, {"0.feature": state["0.threshold"]},
+                   {"fitted": np.zeros(3)}):  # fmt: skip
+        fresh = Forest(**FEW).belief(2, 3)
+        with pytest.raises(ValueError, match="must"):
+            fresh.restore(state | change)
+    assert not path.exists()

@@ -1,0 +1,430 @@
+"""Policy trees: the search by enumeration of all trees, the leaves as they are defined."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import bayesbandit as bb
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from bayesbandit.systems.policy_tree.belief import PolicyTree
+from bayesbandit.systems.policy_tree.tree import Tree, cut_points, grown
+from tests.cases import moments_of, slow_but
+
+ARMS = ["a", "b", "c"]
+
+
+def value(tree, x, score):
+    """What a tree earns: the sum over leaves of the best arm's scores."""
+    leaf = tree.leaf(x)
+    return sum(score[leaf == one].sum(axis=0).max() for one in range(tree.n_leaves))
+
+
+def best_value(x, score, depth, least, points):
+    """Of all trees of so many levels, with leaves of `least` rows at least, the largest value."""
+    best = score.sum(axis=0).max()
+    for j in range(x.shape[1] if depth else 0):
+        for point in points[j]:
+            left = x[:, j] <= point
+            if least <= left.sum() <= len(x) - least:
+                sides = [
+                    best_value(x[s], score[s], depth - 1, least, points) for s in (left, ~left)
+                ]
+                best = max(best, sum(sides))
+    return best
+
+
+def scored(n, d, K, seed, ties=False):
+    rng = np.random.default_rng(seed)
+    x, score = rng.normal(size=(n, d)), rng.normal(size=(n, K)) ** 3
+    return (np.round(x) if ties else x), score + 100.0
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("least", [1, 3])
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tree_is_the_best_of_all(seed, depth, least, ties):
+    """By enumeration; all midpoints, or a few quantiles."""
+    for n, d, K, cuts in ((25, 2, 3, None), (7, 3, 2, None), (40, 2, 4, 5), (2, 1, 2, None)):
+        x, score = scored(n, d, K, seed, ties)
+        tree = grown(x, score, np.zeros(n, int), depth, least, cuts)
+        points = [cut_points(x[:, j], cuts) for j in range(d)]
+        wanted = best_value(x, score, depth, least, points)
+        assert value(tree, x, score) == pytest.approx(wanted, abs=1e-8)
+        assert np.bincount(tree.leaf(x)).min() >= min(least, n)
+        assert tree.n_leaves <= 2**depth
+
+
+def test_a_deeper_tree_is_worth_no_less():
+    x, score = scored(60, 3, 3, 1)
+    found = [value(grown(x, score, np.zeros(60, int), d, 1, None), x, score) for d in range(1, 7)]
+    assert (np.diff(found) >= -1e-9).all()
+    assert found[2] > found[1]
+
+
+def test_nothing_is_split_in_vain():
+    x, score = scored(50, 3, 1, 0)
+    assert grown(x, score, np.zeros(50, int), 2, 1, None).n_leaves == 1
+    same = np.full((50, 3), 0.1)
+    assert grown(x, same, np.zeros(50, int), 2, 1, None).n_leaves == 1
+    assert grown(np.ones((50, 2)), scored(50, 2, 3, 0)[1], None, 2, 1, None).n_leaves == 1
+
+
+@pytest.mark.parametrize("cuts", [None, 3, 40])
+def test_cut_points_lie_between_values(cuts):
+    values = np.array([0.1, 0.1, np.nextafter(0.1, 1), 3.0, 3.0, 3.0, 7.0, -1e50, 1e50])
+    points = cut_points(values, cuts)
+    assert (np.diff(points) > 0).all()
+    assert len(points) <= (cuts or 5)
+    parts = [tuple(values <= point) for point in points]
+    assert len(set(parts)) == len(parts)
+    assert not any(all(part) for part in parts)
+    if cuts != 3:
+        assert len(points) == 5
+
+
+def test_the_literal_form_is_scikit_learns():
+    rng = np.random.default_rng(0)
+    x, score, arm = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)), rng.integers(3, size=200)
+    arm[x[:, 1] > 0.3] = 2
+    tree = grown(x, score, arm, 2, 7, None, "classification")
+    weight = np.abs(score[np.arange(200), arm])
+    fit = DecisionTreeClassifier(max_depth=2, min_samples_leaf=7, random_state=0)
+    fit.fit(x, arm, sample_weight=weight)
+    ours, theirs = tree.leaf(x), fit.apply(x)
+    pairs = set(zip(ours.tolist(), theirs.tolist(), strict=True))
+    assert len(pairs) == tree.n_leaves == fit.get_n_leaves() > 2
+
+
+def test_the_literal_form_wants_what_does_badly():
+    """An arm that was played where x > 0, and lost there: a classification tree gives it that leaf,
+    by the value the other arm is best everywhere."""
+    x = np.linspace(-1, 1, 100)[:, None]
+    arm = (x[:, 0] > 0).astype(int)
+    score = np.column_stack([np.ones(100), np.full(100, -9.0)])
+    literal = grown(x, score, arm, 1, 5, None, "classification")
+    assert literal.n_leaves == 2
+    assert abs(literal.threshold[0]) < 1e-9
+    assert grown(x, score, arm, 1, 5, None).n_leaves == 1
+
+
+def world(T, seed=0, d=2):
+    """Contexts, and rewards of which the best arm is that of a tree."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(T, d))
+    best = np.where(x[:, 0] > 0, np.where(x[:, 1] > 0.3, 0, 1), 2)
+    return x, 1.0 * (np.arange(3) == best[:, None]) + 0.2 * rng.normal(size=(T, 3))
+
+
+def played(T=250, make=bb.PolicyTreeTS, seed=0, **settings):
+    x, reward = world(T, seed)
+    bandit = make(ARMS, 2, seed=3, **settings)
+    bandit.play(x, reward)
+    return bandit
+
+
+def efficient(bandit):
+    """Scores (n, K) of the history's rounds, from their definition; each round's means are those
+    of a ridge regression on the rounds before it."""
+    history, base = bandit.history, bb.Ridge().belief(3, 2)
+    weight = history.weight if bandit.model.balanced else np.ones(len(history))
+    arm, score = np.array([ARMS.index(a) for a in history.arm]), np.empty((len(history), 3))
+    for i in range(len(history)):
+        one = slice(i, i + 1)
+        score[i] = base.predict(history.x[one]).mean[0]
+        score[i, arm[i]] += history.weight[i] * (history.reward[i] - score[i, arm[i]])
+        base.update(history.x[one], arm[one], history.reward[one], weight[one])
+    return score, arm
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_leaves_are_means_and_variances_of_efficient_scores(balanced):
+    bandit = played(balanced=balanced)
+    belief, history = bandit.belief, bandit.history
+    np.testing.assert_allclose(history.weight, 1 / np.maximum(0.1, history.propensity))
+    score, arm = efficient(bandit)
+    leaf, (mean, sd) = belief.tree.leaf(history.x), belief.of_leaves()
+    assert belief.tree.n_leaves > 2
+    s2 = belief.leaves.noise[1] / 250
+    for one in range(belief.tree.n_leaves):
+        mine = score[leaf == one]
+        plays = np.bincount(arm[leaf == one], minlength=3)
+        np.testing.assert_allclose(mean[one], mine.mean(axis=0), rtol=1e-9, atol=1e-9)
+        own = mine.var(axis=0) / len(mine)
+        np.testing.assert_allclose(sd[one] ** 2, own + 2.0 * s2 / (plays + 1) ** 2, rtol=1e-8)
+    np.testing.assert_array_equal(moments_of(belief, history.x)[0], mean[leaf])
+
+
+def test_probabilities_are_those_of_normals():
+    bandit, x = played(alpha=1.5), world(40, 9)[0]
+    decision = bandit.choose(x)
+    p = bb.choice_probabilities(decision.mean, 1.5 * decision.sd)
+    np.testing.assert_allclose(decision.probabilities, p, atol=1e-6)
+    belief = bandit.belief
+    np.testing.assert_allclose(belief.predict(x).best(1.5), p, atol=1e-6)
+    bandit = bb.Bandit(ARMS, PolicyTree(), bb.Thompson(min_probability=0.1),
+                       bb.InversePropensity(), n_features=2)  # fmt: skip
+    bandit.play(*world(100))
+    assert bandit.choose(x).probabilities.min() >= 0.1 - 1e-12
+    highest = played(60, bb.PolicyTreeUCB).choose(x)
+    upper = highest.mean + highest.sd
+    assert highest.arm.tolist() == [ARMS[k] for k in upper.argmax(axis=1)]
+
+
+@pytest.mark.parametrize("by", ["value", "classification"])
+def test_a_batch_is_learned_as_rounds_one_by_one(by):
+    single = played(90, by=by)
+    history, batch = single.history, bb.PolicyTreeTS(ARMS, 2, by=by)
+    batch.update(history.x, history.arm, history.reward, history.propensity)
+    mine, other = single.belief.state(), batch.belief.state()
+    for name, array in mine.items():
+        np.testing.assert_array_equal(other[name], array)
+    np.testing.assert_array_equal(batch.belief.of_leaves(), single.belief.of_leaves())
+
+
+def test_the_tree_is_grown_on_its_schedule():
+    bandit = played(100, refit_every=40)
+    belief, (x, reward) = bandit.belief, world(60, 5)
+    assert belief.fitted == 81
+    before = belief.tree
+    bandit.play(x[:20], reward[:20])
+    assert bandit.belief.tree is before
+    bandit.play(x[20:21], reward[20:21])
+    assert bandit.belief.fitted == 121
+    assert bandit.belief.leaves.seen.sum(axis=0).tolist() == [121.0] * 3
+
+
+@pytest.mark.slow
+def test_scores_have_no_bias_whatever_the_model_says():
+    """Contexts that a linear model cannot use, propensities that depend on them."""
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-1, 1, size=(120, 1))
+        mean = np.column_stack([x[:, 0] ** 2, 0.5 - x[:, 0] ** 2])
+        p = 0.2 + 0.6 * (np.abs(x[:, 0]) > 0.5)
+        arm = (rng.random(120) < p).astype(int)
+        belief = PolicyTree(depth=1, least=60).belief(2, 1)
+        belief.update(x, arm, mean[np.arange(120), arm], 1 / np.where(arm == 1, p, 1 - p))
+        leaves = belief.leaves
+        found.append((leaves.seen * leaves.centre).sum(axis=0) / leaves.seen.sum(axis=0))
+    off = np.mean(found, axis=0) - [1 / 3, 1 / 6]
+    assert (np.abs(off) < 4 * np.std(found, axis=0) / np.sqrt(40)).all()
+
+
+def test_estimated_propensities_are_in_the_scores_with_hindsight():
+    bandit = played(60, bb.PolicyTreeUCB)
+    weight = bandit.history.weight
+    assert (weight > 1.01).any()
+    np.testing.assert_array_equal(bandit.belief.log.of()["weight"], weight)
+    x, means, arm, reward, weight = bandit.belief._rounds()
+    means[np.arange(60), arm] += weight * (reward - means[np.arange(60), arm])
+    leaf = bandit.belief.tree.leaf(x)
+    for one in range(bandit.belief.tree.n_leaves):
+        wanted = means[leaf == one].mean(axis=0)
+        np.testing.assert_allclose(bandit.belief.leaves.centre[one], wanted, rtol=1e-9)
+
+
+def test_an_arm_that_a_leaf_never_played_is_not_certain():
+    belief = PolicyTree(least=1, cuts=None).belief(2, 1)
+    x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    belief.update(x, np.array([0, 0, 1, 1]), np.array([3.0, 3.0, 3.0, 3.0]), np.full(4, 2.0))
+    _, sd = belief.of_leaves()
+    assert (belief.leaves.plays == 0).any()
+    s2 = belief.leaves.noise[1] / 4
+    assert (sd[belief.leaves.plays == 0] >= np.sqrt(2 * s2) * (1 - 1e-12)).all()
+    one = PolicyTree().belief(2, 1)
+    one.update(x[:1], np.array([0]), np.array([3.0]))
+    mean, sd = moments_of(one, x[:1])
+    assert np.isfinite(mean).all()
+    assert sd[0, 0] > 0
+    assert sd[0, 1] == np.inf
+
+
+def test_rewards_have_no_units():
+    x, reward = world(100)
+    for c in (2.0**-20, 2.0**20):
+        one, other = bb.PolicyTreeTS(3, 2, seed=1), bb.PolicyTreeTS(3, 2, seed=1)
+        a, b = one.play(x, reward), other.play(x, c * reward)
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_allclose(a[1], b[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("preset", slow_but([bb.PolicyTreeTS], [bb.PolicyTreeTS, bb.PolicyTreeUCB]))
+def test_arms_come_and_go_between_trees(preset, tmp_path):
+    bandit = played(make=preset, refit_every=10_000)
+    belief, plays = bandit.belief, bandit.belief.leaves.plays.copy()
+    bandit.add_arm("d")
+    assert bandit.belief.new.tolist() == [False, False, False, True]
+    np.testing.assert_array_equal(bandit.belief.leaves.plays[:, :3], plays)
+    np.testing.assert_array_equal(bandit.belief.leaves.seen[:, 3], 0.0)
+    x = world(30, 4)[0]
+    assert bandit.choose(x).probabilities[:, 3] == pytest.approx(1 / 4)
+    bandit.update(x[:1], ["d"], [5.0], [0.25])
+    mean, sd = moments_of(bandit.belief, x)
+    assert np.isfinite(sd).all()
+    assert mean[:, 3] == pytest.approx(mean[0, 3])  # leaves without a score have that of all
+    bandit.remove_arm("a")
+    assert bandit.arms == ("b", "c", "d")
+    leaves = bandit.belief.leaves
+    np.testing.assert_array_equal(leaves.plays[:, :2], plays[:, 1:])
+    assert leaves.seen[:, 0].sum() == 251  # rounds of the arm that is gone are contexts still
+    bandit.belief._grow()
+    bandit.save(tmp_path / "b")
+    again = bb.Bandit.load(tmp_path / "b")
+    np.testing.assert_array_equal(moments_of(again.belief, x), moments_of(bandit.belief, x))
+    rewards = world(30, 4)[1]
+    a, b = again.play(x, rewards), bandit.play(x, rewards)
+    np.testing.assert_array_equal(a[0], b[0])
+    np.testing.assert_array_equal(again.belief.of_leaves(), bandit.belief.of_leaves())
+    assert belief.n.shape == (3,)
+
+
+def test_without_features_it_is_one_leaf():
+    bandit = bb.PolicyTreeTS(2, 0, seed=1)
+    for _ in range(60):
+        decision = bandit.choose()
+        bandit.observe(decision, float(decision.arm == 1) + 0.1)
+    assert bandit.belief.tree.n_leaves == 1
+    assert bandit.choose().probabilities[1] > 0.9
+
+
+BASES = {
+    "cv": bb.Ridge("cv"),
+    "nig": bb.Ridge(variance="nig"),
+    "bootstrap": Bootstrap("ridge", replicates=5, lam=0.1),
+    "itself": PolicyTree(depth=1),
+}
+
+
+@pytest.mark.parametrize("base", slow_but(["itself"], BASES))
+def test_any_belief_is_an_outcome_model(base, tmp_path):
+    bandit = played(60, base=BASES[base], balanced=base != "itself")
+    bandit.save(tmp_path / "b")
+    again, x = bb.Bandit.load(tmp_path / "b"), world(60, 6)
+    np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
+    np.testing.assert_array_equal(again.belief.of_leaves(), bandit.belief.of_leaves())
+
+
+@pytest.mark.slow
+def test_a_declared_model_is_one_too(tmp_path):
+    from bayesbandit.beliefs.declared import Declared
+
+    with pytest.raises(TypeError, match=r"Declared\(model\) or have a method"):
+        PolicyTree(base=bb.load_model("laplace"))
+    model = PolicyTree(base=Declared(bb.load_model("laplace"), "gibbs", 0.5, 20))
+    bandit = bb.Bandit(ARMS, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
+    bandit.play(*world(40))
+    bandit.save(tmp_path / "b")
+    again, x = bb.Bandit.load(tmp_path / "b", model=model), world(20, 6)
+    np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
+
+
+def test_it_prints():
+    bandit = played(300)
+    said = bandit.belief.text(bandit.arms, ["age", "income"])
+    assert said.splitlines()[0].startswith(("age ≤ ", "income ≤ "))
+    assert said.count("±") == 3 * bandit.belief.tree.n_leaves
+    best = bandit.belief.of_leaves()[0].argmax(axis=1)
+    firsts = [line.rpartition(": ")[2].split()[0] for line in said.splitlines() if "±" in line]
+    assert firsts == [ARMS[k] for k in best]
+    assert "x0" in str(bandit.belief)
+    assert "leaf 0" in str(bandit.belief.tree)
+    assert repr(bandit.belief).startswith("TreeBelief(")
+
+
+def put(name, at, value):
+    def change(meta, arrays):
+        arrays[name][at] = value
+
+    return change
+
+
+CRAFTED = {
+    "a loop": put("belief.tree.left", 0, 0),
+    "a node beyond": put("belief.tree.right", 0, 99),
+    "a node twice": put("belief.tree.right", 0, 1),
+    "an unknown feature": put("belief.tree.feature", 0, 2),
+    "no threshold": put("belief.tree.threshold", 0, np.nan),
+    "an unknown arm": put("belief.log", (0, 5), 3.0),
+    "half an arm": put("belief.log", (0, 5), 0.5),
+    "no weight": put("belief.log", (0, 7), 0.0),
+    "no reward": put("belief.log", (0, 6), np.nan),
+    "no context": put("belief.log", (0, 0), np.inf),
+    "an infinite mean": put("belief.log", (0, 2), np.inf),
+    "the outcome model": put("belief.inner.arms", (0, 0), 1e3),
+    "another arm's round": put("belief.log", (0, 5), -1.0),
+    "flat": lambda meta, arrays: arrays.update({"belief.log": arrays["belief.log"].ravel()}),
+    "narrow": lambda meta, arrays: arrays.update(
+        {"belief.log": arrays["belief.log"][:, 1:].copy()}
+    ),
+    "cut": lambda meta, arrays: arrays.update({"belief.tree.left": np.arange(1)}),
+    "empty": lambda meta, a: a.update({k: a[k][:0] for k in a if k.startswith("belief.tree.")}),
+    "no tree": lambda meta, arrays: [arrays.pop(k) for k in list(arrays) if "tree.left" in k],
+    "more than there were": lambda meta, arrays: meta["belief"].update(fitted=10**6),
+    "no number": lambda meta, arrays: meta["belief"].update(fitted="all"),
+}
+
+
+@pytest.mark.parametrize("crafted", CRAFTED)
+def test_a_file_that_is_not_whole_is_refused(crafted, tmp_path):
+    path = tmp_path / "b"
+    played(80).save(path)
+    with np.load(path) as archive:
+        arrays = {key: archive[key].copy() for key in archive.files}
+    meta = json.loads(arrays.pop("meta").tobytes())
+    CRAFTED[crafted](meta, arrays)
+    meta["arrays"] = sorted(arrays)
+    header = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, meta=header, **arrays)
+    with pytest.raises(ValueError, match=r"broken|must be|outcome model"):
+        bb.Bandit.load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),
+     ({"cuts": 0}, "cuts"), ({"least": 0}, "least"), ({"refit_every": 0.0}, "refit_every"),
+     ({"prior_rows": -1.0}, "prior_rows"), ({"prior_rows": np.nan}, "prior_rows"),
+     ({"balanced": 1}, "balanced")],
+)  # fmt: skip
+def test_settings_that_are_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        PolicyTree(**settings)
+
+
+def test_what_is_no_outcome_model_is_named():
+    for wrong in ("ridge", bb.Ridge):
+        with pytest.raises(TypeError, match="base must be Ridge"):
+            PolicyTree(base=wrong)
+    with pytest.raises(ValueError, match="inverse propensities, not of mean 1"):
+        bb.Bandit(2, PolicyTree(), bb.Thompson(), bb.InversePropensity(normalize=True),
+                  n_features=1)  # fmt: skip
+    with pytest.raises(TypeError, match=r"belief\.text\(\) shows"):
+        played(20).posterior("a")
+
+
+def test_a_node_that_is_not_whole():
+    with pytest.raises(ValueError, match="whole"):
+        Tree.restored({**Tree.root().state(), "feature": np.array([3])}, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "world",
+    [bb.environments.NonLinear(), bb.environments.SyntheticExample("mis", n_test=1)],
+    ids=lambda world: world.name,
+)
+def test_it_earns_more_than_its_outcome_model_where_that_is_wrong(world):
+    """Regret at T = 2000 is below that of LinUCB by more than 3 standard errors."""
+    players = {"LinUCB": bb.LinUCB, "tree": bb.PolicyTreeUCB}
+    table = bb.Experiment([world], players, horizon=2000, replications=6, seed=2).run(
+        progress=False
+    )
+    last = table[table["t"] == 2000].pivot_table(index="replication", columns="bandit",
+                                                 values="regret", observed=True)  # fmt: skip
+    less = last["LinUCB"] - last["tree"]
+    assert less.mean() > 3 * less.sem()

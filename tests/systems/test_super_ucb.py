@@ -1,0 +1,172 @@
+"""SuperLinUCB: levels as in the listing, estimates as of ridge regression, and its regret."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge as RidgeRegression
+
+import bayesbandit as bb
+from bayesbandit.systems.super_ucb.belief import Levels, thompson_alpha, ucb_alpha
+from tests.cases import moments_of
+
+
+def world(T, seed=0, d=2, K=3):
+    """Contexts of length 1 at most, and rewards of linear means between −1 and 1."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(T, d))
+    x /= np.maximum(1.0, np.linalg.norm(x, axis=1, keepdims=True))
+    theta = rng.normal(size=(d, K))
+    mean = x @ (theta / np.linalg.norm(theta, axis=0))
+    return x, mean, mean + 0.1 * rng.normal(size=mean.shape)
+
+
+def by_the_listing(x, reward, T, alpha):
+    """Chu et al. (2011), Algorithms 1 and 3, with an arm's own coefficients: arms and levels."""
+    K, d = reward.shape[1], x.shape[1]
+    S = math.ceil(math.log(T))
+    psi = [[] for _ in range(S)]
+    chosen, levels = [], []
+    for t in range(len(x)):
+        arms, s, level = list(range(K)), 0, -1
+        while True:
+            width, upper = {}, {}
+            for a in arms:
+                mine = [i for i in psi[s] if chosen[i] == a]
+                B = np.eye(d) + x[mine].T @ x[mine]
+                theta = np.linalg.solve(B, x[mine].T @ reward[mine, a])
+                width[a] = alpha * math.sqrt(x[t] @ np.linalg.solve(B, x[t]))
+                upper[a] = theta @ x[t] + width[a]
+            top = max(upper.values())
+            if max(width.values()) <= 1 / math.sqrt(T) or s == S - 1:
+                arm = max(arms, key=upper.get)
+                break
+            if max(width.values()) <= 2.0 ** -(s + 1):
+                arms, s = [a for a in arms if upper[a] >= top - 2.0**-s], s + 1
+                continue
+            arm, level = max(arms, key=width.get), s
+            psi[s].append(t)
+            break
+        chosen.append(arm), levels.append(level)
+    return chosen, levels
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0])
+def test_it_is_the_listing(alpha):
+    """But for arms without a reward so far, which are drawn alike: each has one before."""
+    x, _, reward = world(150)
+    spec = Levels(horizon=200, alpha=alpha, intercept=False)
+    belief = spec.belief(3, 2)
+    wanted = by_the_listing(x, reward, 200, alpha)
+    for t in range(150):
+        [p] = belief.predict(x[t : t + 1]).best()
+        arm = wanted[0][t]
+        assert p[arm] > 0
+        belief.update(x[t : t + 1], np.array([arm]), reward[t, [arm]])
+    assert belief.level.tolist() == wanted[1]
+    assert len(set(wanted[1])) > 2
+
+
+def test_all_levels_together_are_ridge_regression(rng):
+    x, _, reward = world(80)
+    belief, arm, w = (
+        Levels(horizon=100).belief(3, 2),
+        rng.integers(3, size=80),
+        rng.random(80) + 0.5,
+    )
+    belief.update(x, arm, reward[np.arange(80), arm], w)
+    learned = belief.level >= 0
+    for k in range(3):
+        mine = learned & (arm == k)
+        z = np.column_stack([x, np.ones(80)])[mine]
+        fit = RidgeRegression(alpha=1.0, fit_intercept=False)
+        fit.fit(z, reward[mine, k], sample_weight=w[mine])
+        new = np.column_stack([x[:5], np.ones(5)])
+        np.testing.assert_allclose(moments_of(belief, x[:5])[0][:, k], fit.predict(new), atol=1e-8)
+
+
+def test_weights_of_the_past_are_those_of_the_balance():
+    x, _, reward = world(120)
+    bandit = bb.SuperBLUCB(3, 2, horizon=120, alpha=0.2)
+    bandit.play(x, reward)
+    history, belief = bandit.history, bandit.belief
+    fresh = belief.fork()
+    fresh.reweigh(range(3), history.x, history.played(), history.reward, history.weight)
+    np.testing.assert_allclose(fresh.root, belief.root, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(fresh.theta, belief.theta, rtol=1e-8, atol=1e-10)
+    assert (history.weight > 1).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", [bb.SuperLinUCB, bb.SuperBLUCB])
+def test_regret_stays_under_the_growth_of_the_theorem(preset):
+    """Four times the rounds, about √4 times the regret at most, over ten worlds."""
+    regret = {}
+    for T in (500, 2000):
+        total = 0.0
+        for seed in range(10):
+            x, mean, reward = world(T, seed)
+            bandit = preset(3, 2, horizon=T, alpha=0.3, seed=seed)
+            arms, _ = bandit.play(x, reward)
+            total += float((mean.max(axis=1) - mean[np.arange(T), arms]).sum())
+        regret[T] = total
+    assert regret[2000] < 2.2 * regret[500]
+
+
+def test_the_alphas_of_theorem_1():
+    assert thompson_alpha(0.1, 0.25) == pytest.approx(math.sqrt(math.log(10) / 0.25))
+    assert ucb_alpha(1000, 5, 0.1) == pytest.approx(math.sqrt(math.log(50_000)))
+    assert Levels(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
+    with pytest.raises(ValueError, match="delta"):
+        ucb_alpha(10, 2, 0.0)
+    with pytest.raises(ValueError, match="epsilon"):
+        thompson_alpha(0.1, 1.0)
+
+
+def test_rounds_one_by_one_or_together():
+    """Where weights are known for good, the levels are the same."""
+    x, reward, *_ = world(80)
+    arm, apart, together = np.arange(80) % 3, bb.SuperLinUCB(3, 2), bb.SuperLinUCB(3, 2)
+    earned = reward[np.arange(80), arm]
+    together.update(x, arm, earned)
+    for i in range(80):
+        apart.update(x[[i]], arm[[i]], earned[[i]])
+    for name in ("root", "theta", "level"):
+        mine, other = getattr(together.belief, name), getattr(apart.belief, name)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])
+def test_contexts_of_any_size_keep_their_digits(size):
+    """A time in seconds beside features: estimates and widths are those of exact fractions."""
+    rng = np.random.default_rng(3)
+    x = np.column_stack([size + 3600.0 * np.arange(60), rng.normal(size=60)])
+    reward, belief = rng.uniform(size=60), Levels(horizon=100).belief(1, 2)
+    belief.update(x, np.zeros(60, dtype=int), reward)
+    z = np.column_stack([x, np.ones(60)])
+    for s in range(belief.S):
+        mine = belief.level == s
+        if not mine.any():
+            continue
+        mean, sd = exact_ridge(z[mine], reward[mine], z[-1])
+        np.testing.assert_allclose(belief.theta[s, 0] @ z[-1], mean, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(np.linalg.norm(z[-1] @ belief.root[s, 0]), sd, rtol=1e-5)
+    assert np.isfinite(moments_of(belief, x)).all()
+
+
+def exact_ridge(z, reward, new):
+    """The ridge regression's mean and √(x'B⁻¹x) in rational numbers, λ = 1."""
+    rows, D = [[Fraction(v) for v in row] for row in z.tolist()], len(new)
+    at, r = [Fraction(v) for v in new.tolist()], [Fraction(v) for v in reward.tolist()]
+    A = [[sum(row[i] * row[j] for row in rows) + (i == j) for j in range(D)] for i in range(D)]
+    b = [[sum(row[i] * y for row, y in zip(rows, r, strict=True)), at[i]] for i in range(D)]
+    for i in range(D):
+        for j in range(D):
+            if i != j:
+                c = A[j][i] / A[i][i]
+                A[j] = [p - c * q for p, q in zip(A[j], A[i], strict=True)]
+                b[j] = [p - c * q for p, q in zip(b[j], b[i], strict=True)]
+    solved = [[value / A[i][i] for value in b[i]] for i in range(D)]
+    mean, spread = (sum(v * row[c] for v, row in zip(at, solved, strict=True)) for c in (0, 1))
+    return float(mean), math.sqrt(spread)
