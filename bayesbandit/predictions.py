@@ -21,7 +21,7 @@ from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.prob_best.widened import widened_best
-from bayesbandit.kernels.rules import BETA, DRAWN, GAMMA, HUGE, THOMPSON, spread
+from bayesbandit.kernels.rules import BETA, GAMMA, HUGE, THOMPSON, spread
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
@@ -60,8 +60,9 @@ class Prediction(Protocol):
         """Return what is believed of these arms alone: (K,) true and false, or their numbers."""
 
     def entries(self, kind: int) -> tuple[Array, Array] | None:
-        """Return what a logged row of this KIND keeps beside the means, (n, K) each, and from which
-        a compiled rule decides (`kernels/rules.py`). None: the rule needs `best`."""
+        """Return what a logged row of this KIND keeps beside the means, (n, K) each: scales and
+        degrees of freedom, from which a compiled rule decides (`kernels/rules.py`). None: the rule
+        needs `best`."""
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
     def ranking(self) -> Joint | None:
@@ -345,7 +346,7 @@ class Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])
 
     def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return (self.b, self.a) if kind in DRAWN else Prediction.entries(self, kind)
+        return Prediction.entries(self, kind)
 
     def ranking(self) -> None:
         return None

@@ -173,11 +173,13 @@ def describe(
     if not bandit.of_arms:  # the context of such a row is what the arm chosen has
         rows[:, : bandit.n_features] = x
     rows[:, bandit.n_features : layout.n_columns] = 1.0
+    if (played := transactions.kind_played(bandit)) is not None and (kernel := bandit.kernel):
+        kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
+        return rows, played
     for part in parts(belief, x):
         own, new = (params if len(params) == 1 else params[part]), belief.new
         prediction = predicted(belief, x[part])
-        played = transactions.kind_played(bandit)
-        kind, scale, last = _entries(bandit, played, prediction, available, new, own, t[part])
+        kind, scale, last = _entries(bandit, prediction, available, new, own, t[part])
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
         if kind == rules.TABULATED:
             p, floor = layout.moment(rows[part], 2), own[:, 1:]
@@ -187,15 +189,15 @@ def describe(
 
 
 def _entries(
-    bandit: BanditState, played: int | None, prediction: Prediction, available: np.ndarray,
-    new: np.ndarray, params: np.ndarray, t: np.ndarray,
+    bandit: BanditState, prediction: Prediction, available: np.ndarray, new: np.ndarray,
+    params: np.ndarray, t: np.ndarray,
 ) -> tuple[int, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the KIND of rows, and what they keep beside the means (n, K): what a compiled rule
     decides from, or standard deviations and probabilities."""
-    kind = bandit.rule if played is None else played
-    if kind is not None and (entries := prediction.entries(kind)) is not None:
+    rule = bandit.rule
+    if rule is not None and (entries := prediction.entries(rule)) is not None:
         scale, last = entries
-        return kind, scale, np.where(new, -last, last)
+        return rule, scale, np.where(new, -last, last)
 
     def among(old: np.ndarray) -> np.ndarray:
         if bandit.rule is None:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.beliefs.base import Belief, Kernel
-from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.beliefs.base import Belief, Declaring, Kernel
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.tables.encoder import Encoder, numbers_only
@@ -71,7 +70,7 @@ class BanditState:
     @property
     def model(self) -> Any:
         """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
-        return self.spec.declared if isinstance(self.spec, Sampling) else self.spec
+        return self.spec.declared if isinstance(self.spec, Declaring) else self.spec
 
     @property
     def arms(self) -> tuple[Name, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayesbandit.beliefs import base
-from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
@@ -107,7 +106,7 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
     if n != (n_arms, n_features):
         raise ValueError(f"{shown(belief)} is of {n} arms and features, not {(n_arms, n_features)}")
     if is_pooled(balance) and not base.can_recall(belief):
-        name = spec.declared.name if isinstance(spec, Sampling) else type(spec).__name__
+        name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__
         raise ValueError(
             f"{name}: pooled propensities need snapshots of past beliefs, and it has none; "
             "propensity must be 'decision' or 'estimated'"

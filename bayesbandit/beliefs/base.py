@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesbandit.checks import finite, shown
 from bayesbandit.kernels import rounds
+from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 
@@ -175,6 +176,32 @@ class Refusing(Protocol):
 
 
 @runtime_checkable
+class Sized(Protocol):
+    """A model that says what memory its belief takes."""
+
+    def nbytes(self, n_arms: int, n_features: int) -> int:
+        """Return the bytes of the belief before any data."""
+        ...
+
+
+@runtime_checkable
+class Declaring(Protocol):
+    """A declared reward model with its settings, as `beliefs.declared.Declared`, which loads
+    PyMC."""
+
+    @property
+    def declared(self) -> RewardModel: ...
+
+    def fingerprint(self, n_arms: int, n_features: int) -> str:
+        """Return what tells the declaration from another of the same name."""
+        ...
+
+    def refuses_sharing(self, n_features: int) -> str:
+        """Return why arms that share the model could not be told apart; "" if they can."""
+        ...
+
+
+@runtime_checkable
 class ComparingArms(Protocol):
     """A model that says which arm is best, and nothing of a row of features alone."""
 
@@ -203,10 +230,9 @@ def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
     return model.refuses_weights(n_arms, n_features) if isinstance(model, Refusing) else ""
 
 
-def nbytes(model: Any, n_arms: int, n_features: int) -> int:
+def nbytes(model: object, n_arms: int, n_features: int) -> int:
     """Return the bytes that a model's belief takes before any data; 0 where it does not say."""
-    told: Any = getattr(model, "nbytes", lambda n_arms, n_features: 0)
-    return int(told(n_arms, n_features))
+    return model.nbytes(n_arms, n_features) if isinstance(model, Sized) else 0
 
 
 def check(belief: Any, maker: str) -> None:

@@ -30,12 +30,9 @@ class ByDraws(Belief):
     joint: bool = False
 
     def __init__(
-        self,
-        n_arms: int,
-        n_features: int,
-        normalize: bool = False,
+        self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """normalize: scale each arm's weights to mean 1."""
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed

@@ -47,13 +47,9 @@ class LinearBelief(Belief, Kernel):
     """
 
     def __init__(
-        self,
-        model: Regression,
-        n_arms: int,
-        n_features: int,
-        normalize: bool = False,
+        self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
         prior: tuple[Array, Array] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
         self.model = model
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)

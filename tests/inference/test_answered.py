@@ -146,7 +146,7 @@ def test_one_number_for_all_contexts_streams():
         return m
 
     bandit = bb.Bandit(2, RewardModel(level, {"m": ONE}), bb.Thompson(), n_features=0, seed=0)
-    assert bandit.belief.kernel is not None
+    assert bandit.kernel is not None
     for r in (1.0, 3.0):
         bandit.update(np.empty((1, 0)), [0], [r])
     mean, sd = moments_of(bandit.belief, np.empty((1, 0)))

@@ -37,13 +37,9 @@ class SampledBelief(ByDraws):
     computes_when_asked = True  # a question may renew the draws
 
     def __init__(
-        self,
-        spec: Sampling,
-        n_arms: int,
-        n_features: int,
-        normalize: bool,
+        self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, ComparingArms, below, nbytes, refuses_weights
-from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.beliefs.base import (
+    Belief,
+    ComparingArms,
+    Declaring,
+    below,
+    nbytes,
+    refuses_weights,
+)
 from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
@@ -17,15 +23,6 @@ from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
-
-
-@runtime_checkable
-class Declaring(Protocol):
-    """A declared model, as `beliefs.declared.Declared`, which loads PyMC."""
-
-    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
-
-    def refuses_sharing(self, n_features: int) -> str: ...
 
 
 @savable
@@ -51,7 +48,7 @@ class Shared:
                 f"{shown(self.model)} says which arm is best in a context, and not what a row of "
                 "features is worth: bb.Shared takes models of rewards, as bb.Ridge()"
             )
-        model = self.model.declared if isinstance(self.model, Sampling) else self.model
+        model = self.model.declared if isinstance(self.model, Declaring) else self.model
         if isinstance(model, RewardModel) and model.takes_arm:
             raise TypeError(
                 f"{shown(self.model)} takes `arm`, and is of all arms by itself: without bb.Shared "
