@@ -29,6 +29,11 @@ _HOME = {
     "PolicyTreeUCB": "systems.policy_tree.presets",
     "SuperBLUCB": "systems.super_ucb.presets",
     "SuperLinUCB": "systems.super_ucb.presets",
+    "Bootstrap": "systems.bootstrap.belief",
+    "Forest": "systems.forest.belief",
+    "PolicyMixture": "systems.iltcb.belief",
+    "PolicyTree": "systems.policy_tree.belief",
+    "SuperUCB": "systems.super_ucb.belief",
     "Encoder": "tables.encoder",
     "Prior": "declaring.priors",
     "RewardModel": "model",
@@ -53,33 +58,46 @@ _HOME = {
     "Balance": "weighting.base",
     "Belief": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
+    "Conjugate": "predictions",
+    "Draws": "predictions",
+    "Joint": "predictions",
+    "LocationScale": "predictions",
+    "Prediction": "predictions",
+    "ByNormal": "beliefs.by_draws",
+    "Rounds": "beliefs.rounds",
     "Choice": "bandit.player",
     "Player": "bandit.player",
     "Policy": "policies",
     "PoorDiagnostics": "inference.draws",
     "Schedule": "schedule",
     "savable": "runtime.savable",
+    "one_thread": "runtime.one_thread",
+    "preset": "bandit.presets.preset",
     "Experiment": "experiments.experiment",
+    "Study": "experiments.study",
     "History": "history",
 }
-_ROOMS = ("environments", "evaluation", "ope", "plots")
+_ROOMS = ("checks", "engines", "environments", "evaluation", "kernels", "ope", "plots")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
-    from bayesbandit import environments, evaluation, ope, plots
+    from bayesbandit import checks, engines, environments, evaluation, kernels, ope, plots
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.bandit.decision import Decision
     from bayesbandit.bandit.player import Choice, Player
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
     from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+    from bayesbandit.bandit.presets.preset import preset
     from bayesbandit.beliefs.base import Belief
-    from bayesbandit.beliefs.by_draws import ByDraws
+    from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
     from bayesbandit.beliefs.linear import Ridge
+    from bayesbandit.beliefs.rounds import Rounds
     from bayesbandit.beliefs.shared.belief import Shared
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.experiments.experiment import Experiment
+    from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
     from bayesbandit.inference.draws import PoorDiagnostics
     from bayesbandit.model import RewardModel, load_model, reward_model
@@ -94,17 +112,24 @@ if TYPE_CHECKING:
         choice_probabilities,
     )
     from bayesbandit.posteriors.fitting import fit
+    from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
+    from bayesbandit.runtime.one_thread import one_thread
     from bayesbandit.runtime.savable import savable
     from bayesbandit.schedule import Schedule
+    from bayesbandit.systems.bootstrap.belief import Bootstrap
     from bayesbandit.systems.bootstrap.presets import (
         BootstrapLassoTS,
         BootstrapLassoUCB,
         BootstrapRidgeTS,
         BootstrapRidgeUCB,
     )
+    from bayesbandit.systems.forest.belief import Forest
     from bayesbandit.systems.forest.presets import ForestTS, ForestUCB
+    from bayesbandit.systems.iltcb.belief import PolicyMixture
     from bayesbandit.systems.iltcb.presets import ILTCB
+    from bayesbandit.systems.policy_tree.belief import PolicyTree
     from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
+    from bayesbandit.systems.super_ucb.belief import SuperUCB
     from bayesbandit.systems.super_ucb.presets import SuperBLUCB, SuperLinUCB
     from bayesbandit.tables.encoder import Encoder
     from bayesbandit.weighting.base import Balance

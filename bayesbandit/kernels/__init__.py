@@ -2,6 +2,9 @@
 
 from bayesbandit.runtime.caches import settle
 from bayesbandit.runtime.compile_notice import listen
+from bayesbandit.runtime.compiling import njit
+
+__all__ = ["njit"]
 
 settle()
 listen()

@@ -10,7 +10,10 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Snapshot, below
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels.propensities import chances
+from bayesbandit.kernels.rules import FLOOR, KIND, PARAM, TAIL, put_moments, row_width
 from bayesbandit.policies import Policy, numbers, rule
+from bayesbandit.runtime.compiling import interpreted
 
 
 class Pooled:
@@ -73,7 +76,7 @@ class Pooled:
         for s in range(start, end) if len(x) else ():
             if arm in self.arms[s]:
                 k = self.arms[s].index(arm)
-                p += self.periods[s] * self.beliefs[s].chances(x, k, *self.rules[s])
+                p += self.periods[s] * chances_then(self.beliefs[s], x, k, *self.rules[s])
 
     def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
         beliefs: list[Any] = self.beliefs
@@ -87,9 +90,8 @@ class Pooled:
 
     def fork(self) -> Pooled:
         twin = copy(self)
-        for name in ("periods", "beliefs", "rules", "arms"):
-            setattr(twin, name, list(getattr(self, name)))
-        twin.summed = dict(self.summed)
+        twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
+        twin.rules, twin.arms, twin.summed = list(self.rules), list(self.arms), dict(self.summed)
         return twin
 
     def state(self) -> dict[str, Any]:
@@ -106,3 +108,20 @@ class Pooled:
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         self.beliefs = [belief.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
+
+
+def chances_then(
+    belief: Snapshot, x: np.ndarray, k: int, kind: int, param: float, floor: float
+) -> np.ndarray:
+    """P(arm k) at contexts x (n, d) under a past belief and a rule with this number and floor:
+    (n,)."""
+    prediction, new = belief.predict(np.ascontiguousarray(x)), belief.new
+    entries = prediction.entries(kind)
+    assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
+    scale, last = entries
+    rows, out = np.empty((len(x), interpreted(row_width)(0, new.size))), np.empty(len(x))
+    put_moments(rows, 0, np.ones_like(new), prediction.mean, scale, np.where(new, -last, last))
+    tail = rows[:, -TAIL:]
+    tail[:, KIND], tail[:, PARAM], tail[:, FLOOR] = kind, param, floor
+    chances(rows, k, 0, new.size, out)
+    return out

@@ -29,9 +29,8 @@ class Even:
     alpha: Any = None
     inner: Any = field(default_factory=Inner)
 
-    def probabilities(self, belief, x, t=1):
-        K = belief.moments(x)[0].shape[1]
-        return np.full((len(x), K), 1.0 / K)
+    def probabilities(self, prediction, t=1):
+        return np.full(prediction.mean.shape, 1.0 / prediction.mean.shape[1])
 
     def weights(self, history, belief):
         return np.ones(len(history))
@@ -156,7 +155,7 @@ def test_names_that_files_use(name):
 
 def test_a_fresh_process_finds_the_classes_that_packages_offer(tmp_path):
     """As those of the toolkit's own systems, without an import by hand."""
-    names = "Bootstrap", "Forest", "Levels", "PolicyMixture", "PolicyTree"
+    names = "Bootstrap", "Forest", "SuperUCB", "PolicyMixture", "PolicyTree"
     for name in names:
         bb.Bandit(2, savable.kind_of(name)(), bb.Thompson(), n_features=1).save(tmp_path / name)
     bb.Bandit(2, bb.Ridge(), bb.Thompson(), bb.KernelBalance(), n_features=1).save(

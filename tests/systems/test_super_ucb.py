@@ -8,7 +8,8 @@ import pytest
 from sklearn.linear_model import Ridge as RidgeRegression
 
 import bayesbandit as bb
-from bayesbandit.systems.super_ucb.belief import Levels, thompson_alpha, ucb_alpha
+from bayesbandit.systems.super_ucb.belief import SuperUCB, thompson_alpha, ucb_alpha
+from tests.cases import moments_of
 
 
 def world(T, seed=0, d=2, K=3):
@@ -55,11 +56,11 @@ def by_the_listing(x, reward, T, alpha):
 def test_it_is_the_listing(alpha):
     """But for arms without a reward so far, which are drawn alike: each has one before."""
     x, _, reward = world(150)
-    spec = Levels(horizon=200, alpha=alpha, intercept=False)
+    spec = SuperUCB(horizon=200, alpha=alpha, intercept=False)
     belief = spec.belief(3, 2)
     wanted = by_the_listing(x, reward, 200, alpha)
     for t in range(150):
-        [p] = belief.best(x[t : t + 1])
+        [p] = belief.predict(x[t : t + 1]).best()
         arm = wanted[0][t]
         assert p[arm] > 0
         belief.update(x[t : t + 1], np.array([arm]), reward[t, [arm]])
@@ -70,7 +71,7 @@ def test_it_is_the_listing(alpha):
 def test_all_levels_together_are_ridge_regression(rng):
     x, _, reward = world(80)
     belief, arm, w = (
-        Levels(horizon=100).belief(3, 2),
+        SuperUCB(horizon=100).belief(3, 2),
         rng.integers(3, size=80),
         rng.random(80) + 0.5,
     )
@@ -82,7 +83,7 @@ def test_all_levels_together_are_ridge_regression(rng):
         fit = RidgeRegression(alpha=1.0, fit_intercept=False)
         fit.fit(z, reward[mine, k], sample_weight=w[mine])
         new = np.column_stack([x[:5], np.ones(5)])
-        np.testing.assert_allclose(belief.moments(x[:5])[0][:, k], fit.predict(new), atol=1e-8)
+        np.testing.assert_allclose(moments_of(belief, x[:5])[0][:, k], fit.predict(new), atol=1e-8)
 
 
 def test_weights_of_the_past_are_those_of_the_balance():
@@ -116,7 +117,7 @@ def test_regret_stays_under_the_growth_of_the_theorem(preset):
 def test_the_alphas_of_theorem_1():
     assert thompson_alpha(0.1, 0.25) == pytest.approx(math.sqrt(math.log(10) / 0.25))
     assert ucb_alpha(1000, 5, 0.1) == pytest.approx(math.sqrt(math.log(50_000)))
-    assert Levels(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
+    assert SuperUCB(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
     with pytest.raises(ValueError, match="delta"):
         ucb_alpha(10, 2, 0.0)
     with pytest.raises(ValueError, match="epsilon"):
@@ -141,7 +142,7 @@ def test_contexts_of_any_size_keep_their_digits(size):
     """A time in seconds beside features: estimates and widths are those of exact fractions."""
     rng = np.random.default_rng(3)
     x = np.column_stack([size + 3600.0 * np.arange(60), rng.normal(size=60)])
-    reward, belief = rng.uniform(size=60), Levels(horizon=100).belief(1, 2)
+    reward, belief = rng.uniform(size=60), SuperUCB(horizon=100).belief(1, 2)
     belief.update(x, np.zeros(60, dtype=int), reward)
     z = np.column_stack([x, np.ones(60)])
     for s in range(belief.S):
@@ -151,7 +152,7 @@ def test_contexts_of_any_size_keep_their_digits(size):
         mean, sd = exact_ridge(z[mine], reward[mine], z[-1])
         np.testing.assert_allclose(belief.theta[s, 0] @ z[-1], mean, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(np.linalg.norm(z[-1] @ belief.root[s, 0]), sd, rtol=1e-5)
-    assert np.isfinite(belief.moments(x)).all()
+    assert np.isfinite(moments_of(belief, x)).all()
 
 
 def exact_ridge(z, reward, new):

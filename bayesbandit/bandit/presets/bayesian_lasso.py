@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.arguments import Arms, Seed, made, takes
-from bayesbandit.checks import number
-from bayesbandit.policies import UCB, Alpha, Thompson
+from bayesbandit.bandit.presets.preset import Parts, preset
+from bayesbandit.checks import Alpha, Arms, Seed, number
+from bayesbandit.policies import UCB, Thompson
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
 if TYPE_CHECKING:
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 WARM = 10  # sweeps that a sampler makes before those that are kept, from where it stood
 
 
-@takes()
+@preset()
 def BayesianLassoTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
     lam: λ, or a prior of λ². sigma2: the noise variance, or its prior; by default
@@ -44,22 +43,22 @@ def BayesianLassoTS(
         )
     intercept = not listing if intercept is None else intercept
     model = _lasso(lam, sigma2, intercept, draws, refit_every, listing)
-    return made(arms, model, Thompson(alpha), balance, n_features, seed, settings)
+    return model, Thompson(alpha), balance
 
 
-@takes()
+@preset()
 def BayesianLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool = True, draws: int = 100,
     refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Bayesian LASSO UCB (paper, Appendix C): the largest posterior mean + α sd of the draws.
 
     See `BayesianLassoTS`.
     """
     model = _lasso(lam, sigma2, intercept, draws, refit_every)
-    return made(arms, model, UCB(alpha), balance, n_features, seed, settings)
+    return model, UCB(alpha), balance
 
 
 def _lasso(

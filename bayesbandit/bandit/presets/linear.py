@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.arguments import Arms, Seed, kept, made, takes
+from bayesbandit.bandit.presets.preset import Parts, preset
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.policies import UCB, Alpha, EpsilonGreedy, Greedy, Policy, Thompson
+from bayesbandit.checks import Alpha, Arms, Seed
+from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
 # Of `Ridge.prior_rows`. Thompson's draws reach beyond one standard deviation, UCB with α = 1 never:
@@ -19,57 +19,43 @@ Variance = float | Literal["empirical_bayes", "rss/n", "rss", "nig"]
 Intercept = bool | Literal["unpenalised"]
 
 
-def _linear(
-    policy: Policy, balance: Unweighted | InversePropensity, arms: Arms, n_features: int | None,
-    ridge: Lambda, variance: Variance, intercept: Intercept, seed: Seed, settings: dict[str, Any],
-) -> Bandit:  # fmt: skip
-    own, settings = kept(settings)
-    if isinstance(policy, UCB) and variance == "empirical_bayes":
-        settings.setdefault("prior_rows", UCB_ROWS)
-    model = Ridge(ridge=ridge, variance=variance, intercept=intercept, **settings)
-    return made(arms, model, policy, balance, n_features, seed, own)
-
-
-@takes(Ridge)
+@preset(Ridge)
 def LinTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
     """
-    policy, balance = Thompson(alpha), Unweighted()
-    return _linear(
-        policy, balance, arms, n_features, ridge, variance, intercept, seed, settings
-    )  # fmt: skip
+    return Ridge(ridge, variance, intercept, **settings), Thompson(alpha), Unweighted()
 
 
-@takes(Ridge)
+@preset(Ridge)
 def LinUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
     """
-    return _linear(
-        UCB(alpha), Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
-    )
+    if variance == "empirical_bayes":
+        settings.setdefault("prior_rows", UCB_ROWS)
+    return Ridge(ridge, variance, intercept, **settings), UCB(alpha), Unweighted()
 
 
-@takes(Ridge)
+@preset(Ridge)
 def BLTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "decision",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Balanced linear Thompson sampling (paper, Algorithm 1): weights 1 / max(γ, propensity).
 
     The propensity is by default the exact one of the moment of decision; "pooled" is the paper's.
@@ -77,18 +63,16 @@ def BLTS(
     (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
-    return _linear(
-        Thompson(alpha), balance, arms, n_features, ridge, variance, intercept, seed, settings
-    )
+    return Ridge(ridge, variance, intercept, **settings), Thompson(alpha), balance
 
 
-@takes(Ridge)
+@preset(Ridge)
 def BLUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "estimated",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Balanced linear UCB (paper, Algorithm 2): weights 1 / max(γ, estimated propensity).
 
     A UCB decision is deterministic, so its own propensity says nothing: the paper estimates one by
@@ -98,23 +82,21 @@ def BLUCB(
     (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
-    return _linear(
-        UCB(alpha), balance, arms, n_features, ridge, variance, intercept, seed, settings
-    )
+    if variance == "empirical_bayes":
+        settings.setdefault("prior_rows", UCB_ROWS)
+    return Ridge(ridge, variance, intercept, **settings), UCB(alpha), balance
 
 
-@takes(Ridge)
+@preset(Ridge)
 def LinGreedy(
     arms: Arms, n_features: int | None = None, epsilon: Alpha = 0.0, ridge: Lambda = 1.0,
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> Parts:  # fmt: skip
     """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
     """
     policy = Greedy() if epsilon == 0.0 else EpsilonGreedy(epsilon)
-    return _linear(
-        policy, Unweighted(), arms, n_features, ridge, variance, intercept, seed, settings
-    )
+    return Ridge(ridge, variance, intercept, **settings), policy, Unweighted()

@@ -9,11 +9,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+from bayesbandit import ByDraws, ByNormal, Schedule, one_thread, savable
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
-from bayesbandit.inference.base import one_thread
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,
@@ -181,8 +178,8 @@ class BootstrapBelief(ByDraws):
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
-            "an ensemble has no posterior of coefficients: bandit.belief.moments(x) and .draw(x, "
-            "size, rng) tell of mean rewards, and bandit.belief.coef has the replicates"
+            "an ensemble has no posterior of coefficients: bandit.belief.predict(x) tells of mean "
+            "rewards, and bandit.belief.coef has the replicates"
         )
 
     def fork(self) -> Self:

@@ -8,9 +8,7 @@ paths for generalized linear models via coordinate descent, section 2.2 (covaria
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import add_scaled
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
-from bayesbandit.runtime.compiling import njit
+from bayesbandit.kernels import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -46,9 +44,8 @@ def sweep(G, g, theta, lam, active_only):
         change = new - old
         if change != 0.0:
             theta[j] = new
-            row = G[j]
             for i in range(p):
-                g[i] -= row[i] * change
+                g[i] -= G[j, i] * change
 
 
 @kernel
@@ -59,7 +56,8 @@ def descend(G, q, theta, lam, tolerance, g):
         g[i] = q[i]
     for j in range(q.size):
         if theta[j] != 0.0:
-            add_scaled(g, -theta[j], G[j])
+            for i in range(q.size):
+                g[i] -= theta[j] * G[j, i]
     off = violation(g, theta, lam)
     for k in range(SWEEPS):
         if off <= tolerance:
@@ -74,16 +72,12 @@ def descend(G, q, theta, lam, tolerance, g):
 def paths(G, q, lams, tolerance, out):
     """Of problems G (m, p, p), q (m, p), the solutions along penalties (L,), largest first: out
     (m, L, p); each begins at the one before, the first of each at out[:, 0]."""
-    G, q, lams, out = borrowed(G), borrowed(q), borrowed(lams), borrowed(out)
-    p, worst = q.shape[1], 0.0
-    own = np.empty(p)
-    g = borrowed(own)
+    worst, g = 0.0, np.empty(q.shape[1])
     for b in range(G.shape[0]):
         for i in range(lams.size):
             if i > 0:
                 out[b, i] = out[b, i - 1]
             worst = max(worst, descend(G[b], q[b], out[b, i], lams[i], tolerance, g))
-    held(own)
     return worst
 
 

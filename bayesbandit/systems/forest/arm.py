@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest.trees import Trees
 
 Array = np.ndarray
+AT_ONCE = 4_000_000  # numbers in one step's intermediate results
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,13 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import ByNormal
-from bayesbandit.checks import LARGEST, MANY, integer, number, one_of
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
+from bayesbandit import ByNormal, Encoder, LocationScale, Schedule, savable
+from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
-from bayesbandit.tables.encoder import Encoder, contexts_of
 
 Array = np.ndarray
 NODES = tuple(f.name for f in fields(Trees))
@@ -128,8 +125,9 @@ class ForestPosterior:
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
     def _moments(self, x: Any) -> tuple[Array, Array]:
-        mean, sd = self.belief.moments(contexts_of(x, self.encoder, self.belief.n_features))
-        return mean[:, self.k], sd[:, self.k]
+        rows = x if self.encoder is None else self.encoder.transform(x)
+        found = self.belief.predict(contexts(rows, self.belief.n_features))
+        return found.mean[:, self.k], found.sd[:, self.k]
 
 
 class ForestBelief(ByNormal):
@@ -158,10 +156,10 @@ class ForestBelief(ByNormal):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         found = [forest.moments(x) for forest in self.forests]
         mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
-        return mean, np.sqrt(np.maximum(variance, self._least_variance()))
+        return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
 
     def _least_variance(self) -> Array:
         """The floor under each arm's variance (K,)."""

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.runtime.compiling import njit
+from bayesbandit.kernels import njit
 
 SURE = -30.0  # below it φ/Φ is its asymptote
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bayesbandit import savable
 from bayesbandit.checks import number
-from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
 ROUNDING = 1e-11  # of a column's square, more than sums of a million rows lose

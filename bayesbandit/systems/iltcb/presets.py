@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.arguments import Arms, Seed, kept, made, takes
-from bayesbandit.policies import Thompson
+import bayesbandit as bb
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.iltcb.oracle import LinearOracle, Oracle
-from bayesbandit.weighting.propensity import InversePropensity
 
 UNCLIPPED = 1e-12  # below any propensity
 
 
-@takes(PolicyMixture)
+@bb.preset(PolicyMixture)
 def ILTCB(
     arms: Arms, n_features: int | None = None, exploration: float = 0.01, psi: float = 1.0,
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> tuple[PolicyMixture, bb.Policy, bb.Balance]:  # fmt: skip
     """ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies that an oracle finds.
 
     exploration, psi, gains, oracle, refit_every, rewards: of `PolicyMixture`. The theory has
@@ -30,10 +28,8 @@ def ILTCB(
     settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder,
     min_probability).
     """
-    own, settings = kept(settings)
     model = PolicyMixture(
         exploration=exploration, psi=psi, gains=gains, oracle=oracle or LinearOracle(),
         refit_every=refit_every, rewards=rewards, **settings,
     )  # fmt: skip
-    balance = InversePropensity(clip=UNCLIPPED)
-    return made(arms, model, Thompson(), balance, n_features, seed, own)
+    return model, bb.Thompson(), bb.InversePropensity(clip=UNCLIPPED)

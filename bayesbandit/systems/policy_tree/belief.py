@@ -9,15 +9,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.beliefs import base
-from bayesbandit.beliefs.base import Belief, BeliefModel
-from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit import Belief, LocationScale, Ridge, Rounds, Schedule, savable
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
-from bayesbandit.runtime.savable import savable
-from bayesbandit.schedule import Schedule
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
@@ -72,7 +65,7 @@ class PolicyTree:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        model: Any = self.base
+        model = self.base
         if isinstance(model, type) or not callable(getattr(model, "belief", None)):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
@@ -95,17 +88,23 @@ class PolicyTree:
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the outcome model takes before any data."""
-        return base.nbytes(self.base, n_arms, n_features)
+        told: Any = getattr(self.base, "nbytes", lambda n_arms, n_features: 0)
+        return int(told(n_arms, n_features))
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
-        model: BeliefModel = self.base
-        inner = model.belief(n_arms, n_features, False, seed)
-        base.check(inner, type(self.base).__name__)
+        seed = np.random.SeedSequence(0) if seed is None else seed
+        inner = self.base.belief(n_arms, n_features, False, seed)
+        if not isinstance(inner, Belief):
+            raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
         return TreeBelief(self, inner, n_arms, n_features)
 
 
@@ -117,9 +116,7 @@ class TreeBelief(Belief):
     scores. fitted: rounds that the tree was grown on.
     """
 
-    tabulates: ClassVar[bool] = False  # the arms of a leaf are independent normals
-
-    def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
         self.log = Rounds(n_features + n_arms)
@@ -154,31 +151,13 @@ class TreeBelief(Belief):
         mean, variance = self.leaves.moments(self.spec.prior_rows)
         return mean, np.where(self.new, np.inf, np.sqrt(variance))
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         (mean, sd), leaf = self.of_leaves(), self.tree.leaf(x)
-        return mean[leaf], sd[leaf]
-
-    def describe(self, rows: Array, available: Array, alpha: Array | None = None) -> None:
-        mean, sd = self.moments(np.ascontiguousarray(rows[:, : self.n_features]))
-        last = np.where(self.new, -np.inf, np.inf)
-        put_moments(rows, self.n_features, available, mean, sd, last)
-
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        which = slice(None) if available is None else available
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
-        return best_of_location_scale(mean[:, which], scale, np.full_like(scale, np.inf))
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        """One draw is of all leaves and arms."""
-        mean, sd = self.of_leaves()
-        values = mean + np.minimum(sd, HUGE) * rng.standard_normal((size, *mean.shape))
-        values = values[:, self.tree.leaf(x)]
-        return values if available is None else values[:, :, available]
+        return LocationScale(mean[leaf], sd[leaf])
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1), one
         by one."""
         weight = np.ones(len(x)) if weight is None else weight
@@ -187,7 +166,7 @@ class TreeBelief(Belief):
         leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
         for i in range(len(x)):
             one = slice(i, i + 1)
-            means = finite(self.inner.mean(x[one]), "the outcome model's means")
+            means = finite(self.inner.predict(x[one]).mean, "the outcome model's means")
             self.log.append(np.hstack([x[one], means]), arm[one], reward[one], weight[one])
             self.leaves.learn(leaf[one], means, arm[one], reward[one], weight[one])
             self.inner.update(x[one], arm[one], reward[one], own[one])
@@ -209,7 +188,7 @@ class TreeBelief(Belief):
         x, means, arm, reward, weight = self._rounds()
         score = means.copy()
         if np.isnan(score).any():
-            score = np.where(np.isnan(score), self.inner.mean(x), score)
+            score = np.where(np.isnan(score), self.inner.predict(x).mean, score)
         played = np.flatnonzero(arm >= 0)
         at = played, arm[played]
         score[at] += weight[played] * (reward[played] - score[at])
@@ -282,9 +261,14 @@ class TreeBelief(Belief):
         if not (whole and np.isin(arm, np.arange(-1, K)).all() and (told[:, 1] > 0.0).all()):
             raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
         fitted = integer(state["fitted"], "fitted", most=len(rows))
-        self.inner.restore(base.below(state, INNER))
-        self.tree, self.fitted = Tree.restored(base.below(state, TREE), d), fitted
+        self.inner.restore(below(state, INNER))
+        self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
         self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), told[:, 0], told[:, 1])
         if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
+
+
+def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose keys begin so, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -11,7 +11,7 @@ Athey and Wager's `policytree` (C = n) is the exact case.
 
 import numpy as np
 
-from bayesbandit.runtime.compiling import njit
+from bayesbandit.kernels import njit
 
 
 @njit(cache=True, nogil=True)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.arguments import Arms, Seed, kept, made, takes
-from bayesbandit.policies import UCB, Alpha, Policy, Thompson
+import bayesbandit as bb
+from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from bayesbandit.weighting.propensity import InversePropensity
 
 UCB_ROWS = 16.0  # of `PolicyTree.prior_rows`, as of `LinUCB`: it looks one sd up, never further
 
 Propensity = Literal["decision", "estimated"]
 
 
-@takes(PolicyTree)
+@bb.preset(PolicyTree)
 def PolicyTreeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
     """Policy-tree Thompson sampling (paper, section 4.3): in each leaf of a shallow tree, from
     N(mean, α² variance) of each arm's efficient scores.
 
@@ -30,14 +28,14 @@ def PolicyTreeTS(
     `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
     it.
     """
-    return _tree(Thompson(alpha), arms, n_features, seed, clip, propensity, settings)
+    return PolicyTree(**settings), bb.Thompson(alpha), bb.InversePropensity(clip, propensity)
 
 
-@takes(PolicyTree)
+@bb.preset(PolicyTree)
 def PolicyTreeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
-) -> Bandit:  # fmt: skip
+) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
     """Policy-tree UCB (paper, section 4.3): in each leaf, the largest mean + α sd of an arm's
     efficient scores.
 
@@ -46,13 +44,4 @@ def PolicyTreeUCB(
     `PolicyTreeTS`.
     """
     settings.setdefault("prior_rows", UCB_ROWS)
-    return _tree(UCB(alpha), arms, n_features, seed, clip, propensity, settings)
-
-
-def _tree(
-    policy: Policy, arms: Arms, n_features: int | None, seed: Seed, clip: float,
-    propensity: Propensity, settings: dict[str, Any],
-) -> Bandit:  # fmt: skip
-    own, settings = kept(settings)
-    model, balance = PolicyTree(**settings), InversePropensity(clip, propensity)
-    return made(arms, model, policy, balance, n_features, seed, own)
+    return PolicyTree(**settings), bb.UCB(alpha), bb.InversePropensity(clip, propensity)

@@ -19,9 +19,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit import Belief, Prediction, savable
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
-from bayesbandit.runtime.savable import savable
 
 Array = np.ndarray
 
@@ -43,7 +42,7 @@ def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
 
 @savable
 @dataclass(frozen=True)
-class Levels:
+class SuperUCB:
     """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
     the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
 
@@ -75,15 +74,19 @@ class Levels:
         return 8 * (self.n_levels + 1) * n_arms * (n_features + bool(self.intercept)) ** 2
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
-    ) -> LevelsBelief:
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> SuperUCBBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
             raise ValueError("the levels' weights are not scaled to mean 1")
-        return LevelsBelief(self, n_arms, n_features)
+        return SuperUCBBelief(self, n_arms, n_features)
 
 
-class LevelsBelief(Belief):
+class SuperUCBBelief(Belief):
     """Each arm's ridge regression at each level; the last is of what all levels have learned.
 
     theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
@@ -91,7 +94,7 @@ class LevelsBelief(Belief):
     −1 nowhere.
     """
 
-    def __init__(self, spec: Levels, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.S = spec.n_levels
         self.D = n_features + bool(spec.intercept)
@@ -99,7 +102,7 @@ class LevelsBelief(Belief):
         self.root, self.theta = self._empty(n_arms)
 
     def __repr__(self) -> str:
-        return f"LevelsBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
+        return f"SuperUCBBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
 
     def _empty(self, n_arms: int) -> tuple[Array, Array]:
         shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
@@ -137,29 +140,12 @@ class LevelsBelief(Belief):
             arms = arms[upper >= upper.max() - 2.0**-s]
         return arms, -1
 
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        """1 for the arm that is taken; ties are broken evenly."""
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        arms, p = np.flatnonzero(which), np.zeros((len(x), len(self.n)))
-        for i, z in enumerate(self._design(x)):
-            taken, _ = self.climb(z, arms)
-            p[i, taken] = 1.0 / len(taken)
-        return p[:, which]
-
-    def moments(self, x: Array) -> tuple[Array, Array]:
-        """Of all that was learned, levels together: estimates, and √(z'B⁻¹z)."""
-        z = self._design(x)
-        spread = np.einsum("nd,kde->nke", z, self.root[-1])
-        return z @ self.theta[-1].T, np.linalg.norm(spread, axis=2)
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        values = mean + sd * rng.standard_normal((size, *mean.shape))
-        return values if available is None else values[:, :, available]
+    def predict(self, x: Array) -> Climb:
+        return Climb(self, self._design(x), np.arange(len(self.n)))
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds one by one: each is learned at the level where its arm is wide, which is the one
         that took it if the reward comes before the next decision."""
         weight = np.ones(len(x)) if weight is None else weight
@@ -222,3 +208,36 @@ class LevelsBelief(Belief):
             if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
                 raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
             setattr(self, name, array)
+
+
+class Climb(Prediction):
+    """What the levels take of arms of these numbers at contexts z (n, D), until they learn more.
+
+    mean, sd: of all that was learned, levels together: estimates, and √(z'B⁻¹z).
+    """
+
+    def __init__(self, belief: SuperUCBBelief, z: Array, arms: Array) -> None:
+        self.belief, self.z, self.arms = belief, z, arms
+
+    @property
+    def mean(self) -> Array:
+        return self.z @ self.belief.theta[-1, self.arms].T
+
+    @property
+    def sd(self) -> Array:
+        root = self.belief.root[-1, self.arms]
+        return np.linalg.norm(np.einsum("nd,kde->nke", self.z, root), axis=2)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
+
+    def best(self, alpha: float | Array = 1.0) -> Array:
+        """1 for the arm that is taken; ties are broken evenly."""
+        p = np.zeros((len(self.z), len(self.arms)))
+        for own, z in zip(p, self.z, strict=True):
+            taken = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
+            own[taken] = 1.0 / taken.sum()
+        return p
+
+    def among(self, arms: Array) -> Climb:
+        return Climb(self.belief, self.z, self.arms[arms])
