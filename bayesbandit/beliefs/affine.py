@@ -198,3 +198,6 @@ class AffineBelief(Belief):
         """Go on from `state`."""
         self.inner.restore({"arms": state["arms"]})
         self.n[:] = state["n"]
+
+    def verify(self, total: int) -> None:
+        self.inner.verify(total)

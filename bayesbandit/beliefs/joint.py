@@ -132,6 +132,10 @@ class JointBelief(AffineBelief):
         super().restore(state)
         self.rounds.restore(state["rounds"], len(self.n))
 
+    def verify(self, total: int) -> None:
+        super().verify(total)
+        self.rounds.verify(len(self.n))
+
 
 def compared(mean: np.ndarray, root: np.ndarray, df: float, alpha: np.ndarray) -> np.ndarray:
     """P(arm is best) (n, K) for normals or Student-t of means (n, K) and scale matrices α²RR',

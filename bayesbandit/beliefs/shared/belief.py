@@ -14,6 +14,7 @@ from bayesbandit.checks import declares, integer, shown
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.schema import demand
 
 
 @savable
@@ -223,3 +224,8 @@ class SharedBelief(Belief):
             raise ValueError(f"n must be counts {self.n.shape}; got {state['n']}")
         self.n = state["n"].astype(np.float64)
         self.common.restore(below(state, "common."))
+
+    def verify(self, total: int) -> None:
+        known = np.asarray(self.common.n)
+        demand(known.tolist() == [total], f"its posterior has {known} of {total} rounds")
+        self.common.verify(total)

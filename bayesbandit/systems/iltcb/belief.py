@@ -226,3 +226,6 @@ class PolicyBelief(Belief):
                 raise ValueError(f"weights must be ≥ 0 with a sum ≤ 1; got {weights}")
             *policies, leader = (Linear(one) for one in coef)
             self.mixture = Mixture(leader, list(policies), weights)
+
+    def verify(self, total: int) -> None:
+        self.rounds.verify(len(self.n))
