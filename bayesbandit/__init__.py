@@ -58,6 +58,11 @@ _HOME = {
     "Balance": "weighting.base",
     "Belief": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
+    "Conjugate": "predictions",
+    "Draws": "predictions",
+    "Joint": "predictions",
+    "LocationScale": "predictions",
+    "Prediction": "predictions",
     "ByNormal": "beliefs.by_draws",
     "Rounds": "beliefs.rounds",
     "Choice": "bandit.player",
@@ -66,17 +71,18 @@ _HOME = {
     "PoorDiagnostics": "inference.draws",
     "Schedule": "schedule",
     "savable": "runtime.savable",
-    "one_thread": "inference.base",
+    "one_thread": "runtime.one_thread",
     "preset": "bandit.presets.preset",
     "Experiment": "experiments.experiment",
+    "Study": "experiments.study",
     "History": "history",
 }
-_ROOMS = ("checks", "environments", "evaluation", "kernels", "ope", "plots")
+_ROOMS = ("checks", "engines", "environments", "evaluation", "kernels", "ope", "plots")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
 if TYPE_CHECKING:
-    from bayesbandit import checks, environments, evaluation, kernels, ope, plots
+    from bayesbandit import checks, engines, environments, evaluation, kernels, ope, plots
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.bandit.decision import Decision
     from bayesbandit.bandit.player import Choice, Player
@@ -91,8 +97,8 @@ if TYPE_CHECKING:
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.experiments.experiment import Experiment
+    from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
-    from bayesbandit.inference.base import one_thread
     from bayesbandit.inference.draws import PoorDiagnostics
     from bayesbandit.model import RewardModel, load_model, reward_model
     from bayesbandit.policies import (
@@ -106,6 +112,8 @@ if TYPE_CHECKING:
         choice_probabilities,
     )
     from bayesbandit.posteriors.fitting import fit
+    from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
+    from bayesbandit.runtime.one_thread import one_thread
     from bayesbandit.runtime.savable import savable
     from bayesbandit.schedule import Schedule
     from bayesbandit.systems.bootstrap.belief import Bootstrap

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -28,9 +28,28 @@ LARGEST = 1e50  # the greatest size of a context's or reward's number: products 
 SIZES = {"largest": 1e100, "smallest": 1e-100}  # of settings > 0: squares of the largest reward
 
 
-def floats(values: Any, what: str) -> np.ndarray:
-    """`values` as a contiguous float64 array; says what could not be read as numbers, and in which
-    column of a table."""
+@runtime_checkable
+class Table(Protocol):
+    """What has named columns: a DataFrame of any library."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+@runtime_checkable
+class Row(Protocol):
+    """What has named values: a pandas Series."""
+
+    @property
+    def index(self) -> Any: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+
+def floats(values: object, what: str) -> np.ndarray:
+    """Return `values` as a contiguous float64 array; says what could not be read as numbers, and
+    in which column of a table."""
     array = None
     try:
         array = _filled(values)
@@ -43,15 +62,16 @@ def floats(values: Any, what: str) -> np.ndarray:
         if "inhomogeneous" in why:
             why = "found rows of different lengths"
         if array is not None and array.ndim == 2:
-            why = _strange(array, getattr(values, "columns", range(array.shape[1]))) or why
-        if hasattr(values, "columns"):
+            names = values.columns if isinstance(values, Table) else range(array.shape[1])
+            why = _strange(array, names) or why
+        if isinstance(values, Table):
             why += "; encoder=bb.Encoder.fit(frame) makes numbers of a table"
         raise ValueError(f"{what} must be numbers: {why}") from error
 
 
 def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
-    """The column of an array (n, d) with a value that is no number, and the value; of texts, rather
-    one that does not even look like a number."""
+    """Return the column of an array (n, d) with a value that is no number, and the value; of texts,
+    rather one that does not even look like a number."""
     texts = None
     for name, column in zip(columns, array.T.tolist(), strict=True):
         for value in column:
@@ -65,21 +85,19 @@ def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
 
 
 def aligned(x: Any, features: Sequence[Any] | None) -> Any:
-    """Contexts with the columns in the order of `features`, where both carry names.
+    """Return contexts with the columns in the order of `features`, where both carry names.
 
     A table without names, or one where nothing is known of names, is taken by position; so is a
     pandas Series whose index has none of the names.
     """
-    names = getattr(x, "columns", None)
-    if names is None and getattr(x, "ndim", None) == 1:
-        names = getattr(x, "index", None)
-        if features is None or names is None or set(names).isdisjoint(features):
-            return x
-    if features is None or names is None or list(names) == list(features):
+    names = _names(x)
+    if features is None or names is None or names == list(features):
+        return x
+    if not isinstance(x, Table) and set(names).isdisjoint(features):
         return x
     missing = [name for name in features if name not in set(names)]
     unknown = [name for name in names if name not in set(features)]
-    twice = [name for name in features if list(names).count(name) > 1]
+    twice = [name for name in features if names.count(name) > 1]
     for what, found in (("lack", missing), ("have the unknown", unknown), ("repeat", twice)):
         if found:
             listed = ", ".join(map(repr, found))
@@ -90,27 +108,32 @@ def aligned(x: Any, features: Sequence[Any] | None) -> Any:
     return x[list(features)]
 
 
-def _filled(values: Any) -> np.ndarray:
-    """Values as an array, with NaN where a NumPy mask hides one, so that missing numbers are seen;
-    also where rows with masks are put together."""
-    masked = np.ma.isMaskedArray(values)
-    if not masked and isinstance(values, list | tuple):
-        masked = any(np.ma.isMaskedArray(row) for row in values)
-    if not masked:
+def _names(x: object) -> list[Any] | None:
+    """Return the names that a table or a row carries; None where there are none."""
+    if isinstance(x, Table):
+        return list(x.columns)
+    return list(x.index) if isinstance(x, Row) and x.ndim == 1 else None
+
+
+def _filled(values: object) -> np.ndarray:
+    """Return values as an array, with NaN where a NumPy mask hides one, so that missing numbers are
+    seen; also where rows with masks are put together."""
+    if isinstance(values, list | tuple) and any(map(np.ma.isMaskedArray, values)):
+        values = np.ma.stack(values)
+    if not np.ma.isMaskedArray(values):
         return np.asarray(values)
-    array = np.ma.asanyarray(values) if np.ma.isMaskedArray(values) else np.ma.stack(values)
-    return np.ma.filled(array.astype(np.float64), np.nan)
+    return np.ma.filled(np.ma.asanyarray(values).astype(np.float64), np.nan)
 
 
-def unmasked(values: Any, what: str) -> np.ndarray:
-    """Values as an array of objects, none of which a NumPy mask hides."""
+def unmasked(values: object, what: str) -> np.ndarray:
+    """Return values as an array of objects, none of which a NumPy mask hides."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{what} has masked values: {values!r}")
     return np.asarray(values, dtype=object)
 
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
-    """The array itself, where all of it is finite, and at most `most` in size."""
+    """Return the array itself, where all of it is finite, and at most `most` in size."""
     if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
         raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
     return array
@@ -129,7 +152,7 @@ def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> st
 
 
 def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
-    """The sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
+    """Return the sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
@@ -137,8 +160,9 @@ def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
     return np.asarray(total)
 
 
-def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
-    """Contexts (n, d), finite; one context (d,) becomes one row, and None, of no features, n."""
+def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
+    """Return contexts (n, d), finite; one context (d,) becomes one row, and None, of no features,
+    n."""
     if x is None and n_features == 0:
         return np.empty((n, 0))
     if x is None:
@@ -151,12 +175,12 @@ def contexts(x: Any, n_features: int, n: int = 1) -> np.ndarray:
     return finite(np.atleast_2d(x), "contexts", LARGEST)
 
 
-def column(values: Any, n: int, what: str) -> np.ndarray:
-    """One finite number a row, (n,); a single number stands for one row."""
+def column(values: object, n: int, what: str) -> np.ndarray:
+    """Return a finite number a row, (n,); a single number stands for one row."""
     return finite(one_a_row(values, n, what), what, LARGEST)
 
 
-def one_a_row(values: Any, n: int, what: str) -> np.ndarray:
+def one_a_row(values: object, n: int, what: str) -> np.ndarray:
     """Return a number a row, (n,), finite or not; a single number stands for one row."""
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
@@ -172,14 +196,14 @@ def same_length(arm: np.ndarray, n: int) -> None:
         raise ValueError(f"arm must have one name for each of {n} rows; got {arm.shape}")
 
 
-def repeated(value: Any, n: int) -> Any:
+def repeated(value: object, n: int) -> Any:
     """Return a single number n times; anything else as it is."""
     single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
     return [value] * n if single else value
 
 
-def propensities(values: Any, n: int) -> np.ndarray:
-    """Propensities (n,), each in (0, 1]; a single number stands for all rows."""
+def propensities(values: object, n: int) -> np.ndarray:
+    """Return propensities (n,), each in (0, 1]; a single number stands for all rows."""
     p = column(repeated(values, n), n, "propensities")
     if not ((p > 0) & (p <= 1)).all():
         bad = p[(p <= 0) | (p > 1)][0]
@@ -188,20 +212,25 @@ def propensities(values: Any, n: int) -> np.ndarray:
 
 
 def number(
-    value: Any, what: str, *, above: float = -math.inf, least: float = -math.inf,
-    below: float = math.inf, most: float = math.inf, largest: float = math.inf,
+    value: object,
+    what: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    below: float = math.inf,
+    most: float = math.inf,
+    largest: float = math.inf,
     smallest: float = 0.0,
-) -> float:  # fmt: skip
-    """A finite real number within the bounds given (`above`, `below` strict), and of no more than
-    the `largest` and no less than the `smallest` size with which we can still compute."""
+) -> float:
+    """Return a finite real number within the bounds given (`above`, `below` strict), and of no more
+    than the `largest` and no less than the `smallest` size with which we can still compute."""
     allowed = [
         f"{sign} {bound:g}"
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
         if math.isfinite(bound)
     ]
-    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    real = real and not (isinstance(value, int) and abs(value) > HUGEST)
-    if not (real and math.isfinite(value) and above < value < below and least <= value <= most):
+    within = is_real(value) and above < value < below and least <= value <= most
+    if not (is_real(value) and within and math.isfinite(value)):
         raise ValueError(
             f"{what} must be a finite number {' and '.join(allowed)}".rstrip() + f"; got {value!r}"
         )
@@ -212,8 +241,15 @@ def number(
     return float(value)
 
 
-def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
-    """An integer of at least `least` and at most `most`."""
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether a value is a real number that a float can hold, and no truth value."""
+    if isinstance(value, int) and abs(value) > HUGEST:
+        return False
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> int:
+    """Return an integer of at least `least` and at most `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
     if int(value) > most:
@@ -221,16 +257,16 @@ def integer(value: Any, what: str, least: int = 0, most: int = LONGEST) -> int:
     return int(value)
 
 
-def one_of(value: Any, what: str, allowed: Sequence[Any]) -> Any:
+def one_of[T](value: object, what: str, allowed: Sequence[T]) -> T:
     """Return one of a few allowed values."""
     for one in allowed:  # Python 3.13.0 crashes where there is no memory for a generator
         if type(value) is type(one) and value == one:
-            return value
+            return one
     raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
 
 
-def arm_name(value: Any) -> Name:
-    """An arm's name: a string or an integer."""
+def arm_name(value: object) -> Name:
+    """Return an arm's name: a string or an integer."""
     if isinstance(value, str):
         return str.__str__(value)  # not an enumeration's own way to print it
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -240,8 +276,8 @@ def arm_name(value: Any) -> Name:
     raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")
 
 
-def arm_names(arms: Any) -> tuple[Name, ...]:
-    """The arms' names, all different; a number K stands for 0 … K − 1."""
+def arm_names(arms: object) -> tuple[Name, ...]:
+    """Return the arms' names, all different; a number K stands for 0 … K − 1."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         arms = range(int(arms))
     if isinstance(arms, str | bytes | set | frozenset) or not isinstance(arms, Iterable):
@@ -255,26 +291,9 @@ def arm_names(arms: Any) -> tuple[Name, ...]:
     return names
 
 
-def shown(value: Any) -> str:
-    """A value in words, without memory addresses."""
+def shown(value: object) -> str:
+    """Return a value in words, without memory addresses."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-def declares(value: Any, capability: str, methods: Iterable[str]) -> Any:
-    """The capability that an object's class declares for these methods; None where there is none,
-    or where a subclass, or the object itself, has one of the methods another way.
-
-    Without generators: where memory is short, Python may crash as it makes one.
-    """
-    names = frozenset(methods)
-    if not names.isdisjoint(getattr(value, "__dict__", ())):
-        return None
-    for owner in type(value).__mro__:
-        if capability in owner.__dict__:
-            return owner.__dict__[capability]
-        if not names.isdisjoint(owner.__dict__):
-            return None
-    return None
 
 
 class Names(np.ndarray):
@@ -288,7 +307,9 @@ class Names(np.ndarray):
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(
+        self, array: object, context: object = None, return_scalar: bool = False
+    ) -> Any:
         return np.asarray(array)[()] if return_scalar else np.asarray(array)
 
 

@@ -34,16 +34,17 @@ class RewardModel(Declaration):
     """
 
     def explain(self, n_features: int, n_arms: int | None = None) -> str:
-        """The engine that the model gets, and one line for each faster one saying why not."""
+        """Return the engine that the model gets, and one line for each faster one saying why
+        not."""
         from bayesbandit.inference.plan import explain  # loads PyMC
 
         return explain(self, n_features, n_arms)
 
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
-        """The model that `to_yaml` wrote. Its declaration is the one of this name in the running
-        program, or else in the gallery; priors that the text leaves out are the declaration's. No
-        text runs code or names a file."""
+        """Return the model that `to_yaml` wrote. Its declaration is the one of this name in the
+        running program, or else in the gallery; priors that the text leaves out are the
+        declaration's. No text runs code or names a file."""
         from bayesbandit.declaring.texts import from_data, parse
 
         name, priors = parse(text)
@@ -65,7 +66,7 @@ class RewardModel(Declaration):
         return RewardModel, (self.function, *state)
 
 
-def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
+def reward_model(**priors: object) -> Callable[[Callable[..., Any]], RewardModel]:
     """Turn a declaration into a `RewardModel` with these priors, given by name."""
 
     def declare(function: Callable[..., Any]) -> RewardModel:
@@ -78,7 +79,8 @@ def reward_model(**priors: Any) -> Callable[[Callable[..., Any]], RewardModel]:
 
 
 def load_model(name: str | os.PathLike[str]) -> RewardModel:
-    """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
+    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has
+    several."""
     return cast(RewardModel, gallery.load(name))
 
 
@@ -88,8 +90,8 @@ def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
 
 
 def _stands_in_its_place(function: Callable[..., Any]) -> bool:
-    """Whether the decorated function's name leads to a model of it: pickle finds the model then,
-    and not the function. What `__main__` is, another process does not know."""
+    """Return whether the decorated function's name leads to a model of it: pickle finds the model
+    then, and not the function. What `__main__` is, another process does not know."""
     try:
         found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (AttributeError, KeyError):

@@ -1,4 +1,4 @@
-"""How a belief becomes an arm: Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo."""
+"""How a prediction becomes an arm: Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo."""
 
 from __future__ import annotations
 
@@ -7,80 +7,64 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Asked, Belief, best_of, moments_of
-from bayesbandit.checks import LARGEST, SIZES, Alpha, declares, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, shown, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.rules import UCB as UCB_RULE
+from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
+Rounds = int | np.ndarray
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 
 @runtime_checkable
 class Policy(Protocol):
-    """How a belief becomes an arm: with what probability each is chosen.
+    """How a prediction becomes an arm: with what probability each is chosen.
 
     A bandit draws the arm and logs the probabilities. `kind` and `param` are an extra: those of
     a rule that is compiled (see `rule`).
     """
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        """Of each arm that the belief speaks for, at contexts x (n, d) of rounds t = 1, 2, …,
-        a number or (n,): (n, K), rows that sum to 1."""
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        """Return the probability of each arm of the prediction (n, K), rows that sum to 1, in
+        rounds t = 1, 2, …, a number or (n,)."""
         ...
 
 
-class Among:
-    """A belief about some of the arms, `available` (K,) true and false: those to choose from at
-    contexts x (n, d)."""
+@runtime_checkable
+class Ruled(Policy, Protocol):
+    """A policy that a compiled rule plays: its KIND (`kernels/rules.py`), and its number."""
 
-    def __init__(self, belief: Belief, available: np.ndarray, x: np.ndarray) -> None:
-        self.belief, self.available, self.x = belief, available, x
-        self.moments_at_x: tuple[np.ndarray, np.ndarray] | None = None
+    kind: ClassVar[int]
 
-    def known(self) -> tuple[np.ndarray, np.ndarray]:
-        """The moments of all arms at x, which are asked for again when the round is written."""
-        if self.moments_at_x is None:
-            self.moments_at_x = moments_of(self.belief, self.x)
-        return self.moments_at_x
+    def param(self, t: Rounds) -> Any:
+        """Return the rule's number in round t; of rounds t (n,), the numbers (n, 1)."""
+        ...
 
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = self.known() if np.array_equal(x, self.x) else moments_of(self.belief, x)
-        return mean[:, self.available], sd[:, self.available]
 
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        return self.belief.draw(x, size, rng, self._which(available))
+@runtime_checkable
+class WithFloor(Protocol):
+    """A policy below whose least probability no available arm's is."""
 
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        return best_of(self.belief, x, alpha, self._which(available))
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"a policy may ask a belief for `moments`, `draw` and `best`; `{name}` is none of them"
-        )
-
-    def _which(self, available: Any) -> np.ndarray:
-        which = self.available.copy()
-        which[which] = True if available is None else available
-        return which
+    @property
+    def min_probability(self) -> Alpha: ...
 
 
 def rule(policy: Policy) -> int | None:
     """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
     policy without one, or a subclass or an object that has probabilities of its own."""
     kind = declares(policy, "kind", ("probabilities",))
-    known = type(kind) is int and kind in RULES and hasattr(policy, "param")
+    known = type(kind) is int and kind in RULES and isinstance(policy, Ruled)
     return kind if known else None
 
 
-def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
-    """A policy's probabilities (n, A) at the belief's contexts, of rounds t (n,), checked."""
-    found, what = policy.probabilities(belief, belief.x.copy(), t), shown(policy)
+def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
+    """A policy's probabilities (n, K) by a prediction, of rounds t (n,), checked."""
+    found, what = policy.probabilities(prediction, t), shown(policy)
     p = floats(found, f"the probabilities of {what}")
-    shape = len(belief.x), int(belief.available.sum())
+    shape = prediction.mean.shape
     if p.shape != shape:
         new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
         raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")
@@ -89,15 +73,15 @@ def chosen(policy: Policy, belief: Among, t: np.ndarray) -> np.ndarray:
 
 def numbers(policy: Policy, t: int, K: int) -> tuple[float, float]:
     """A policy's number, if it has a rule, and its least probability in round t, for K arms."""
-    given: Any = policy
-    least = _number(getattr(given, "min_probability", 0.0), t, "min_probability", least=0)
+    given = policy.min_probability if isinstance(policy, WithFloor) else 0.0
+    least = _number(given, t, "min_probability", least=0)
     if K * least > 1.0:
         raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {least:g}")
     kind = rule(policy)
-    if kind is None:
+    if kind is None or not isinstance(policy, Ruled):
         return 0.0, least
     most = 1.0 if kind == EPSILON_GREEDY else np.inf
-    return number(given.param(t), f"param({t})", least=0, most=most, largest=LARGEST), least
+    return number(policy.param(t), f"param({t})", least=0, most=most, largest=LARGEST), least
 
 
 def is_constant(policy: Policy) -> bool:
@@ -132,16 +116,16 @@ def _winners(scores: np.ndarray) -> np.ndarray:
     return best / best.sum(axis=1, keepdims=True)
 
 
-def _number(value: Alpha, t: Any, what: str, **bounds: float) -> Any:
+def _number(value: Alpha, t: Rounds, what: str, **bounds: float) -> Any:
     """A policy's number in round t; of rounds t (n,), the numbers (n, 1)."""
     if not callable(value):
         return number(value, what, **bounds)
     if np.ndim(t) == 0:
         return number(value(int(t)), f"{what}({t})", **bounds)
-    return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in t])
+    return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in np.ravel(t)])
 
 
-def _alpha(value: Alpha, t: Any) -> Any:
+def _alpha(value: Alpha, t: Rounds) -> Any:
     """α in round t, or (n, 1) of rounds t (n,); 0 where it is so small that α sd loses digits."""
     alpha = _number(value, t, "alpha", least=0, largest=LARGEST)
     return alpha * (alpha >= SIZES["smallest"])
@@ -183,11 +167,11 @@ class Thompson(Floored):
         super().__post_init__()
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
-    def param(self, t: Any) -> Any:
+    def param(self, t: Rounds) -> Any:
         return _alpha(self.alpha, t)
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        return belief.best(x, self.param(t))
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        return prediction.best(np.ravel(self.param(t)))
 
 
 @savable
@@ -202,12 +186,11 @@ class UCB(Floored):
         super().__post_init__()
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
-    def param(self, t: Any) -> Any:
+    def param(self, t: Rounds) -> Any:
         return _alpha(self.alpha, t)
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        mean, sd = belief.moments(x)
-        return _winners(mean + self.param(t) * np.minimum(sd, HUGE))
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, HUGE))
 
 
 @savable
@@ -217,11 +200,11 @@ class Greedy(Floored):
 
     kind: ClassVar[int] = UCB_RULE
 
-    def param(self, t: Any) -> float:
+    def param(self, t: Rounds) -> float:
         return 0.0
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        return _winners(belief.moments(x)[0])
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        return _winners(prediction.mean)
 
 
 @savable
@@ -236,11 +219,11 @@ class EpsilonGreedy(Floored):
         super().__post_init__()
         _check(self.epsilon, "epsilon", least=0, most=1)
 
-    def param(self, t: Any) -> Any:
+    def param(self, t: Rounds) -> Any:
         return _number(self.epsilon, t, "epsilon", least=0, most=1)
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        winners = _winners(belief.moments(x)[0])
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        winners = _winners(prediction.mean)
         epsilon = self.param(t)
         return epsilon / winners.shape[1] + (1.0 - epsilon) * winners
 
@@ -259,10 +242,10 @@ class Boltzmann(Floored):
         super().__post_init__()
         _check(self.temperature, "temperature", above=0)
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
         from scipy.special import softmax
 
-        mean = belief.moments(x)[0]
+        mean = prediction.mean
         short = mean - mean.max(axis=1, keepdims=True)
         with np.errstate(over="ignore"):  # infinitely far behind: never
             return softmax(short / _number(self.temperature, t, "temperature", above=0), axis=1)
@@ -283,8 +266,8 @@ class TopTwo(Floored):
         super().__post_init__()
         number(self.beta, "beta", least=0, most=1)
 
-    def probabilities(self, belief: Asked, x: np.ndarray, t: Any = 1) -> np.ndarray:
-        best = belief.best(x, 1.0)
+    def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
+        best = prediction.best()
         best = best / best.sum(axis=1, keepdims=True)
         others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i, of those that there are
         certain = others <= 1e-9  # no other is ever found: it stays

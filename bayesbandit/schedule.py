@@ -22,7 +22,8 @@ class Schedule:
             integer(self.every, "refit_every, as a number of rounds,", least=1)
 
     def next_due(self, n: int) -> int:
-        """After a computation at n rounds, the number of rounds at which the next is due."""
+        """Return the number of rounds at which the next computation is due, after one at n
+        rounds."""
         if n == 0:
             return 1
         if isinstance(self.every, float):
@@ -30,9 +31,9 @@ class Schedule:
         return min(n + self.every, COUNT)
 
     def latest(self, done: int, n: int, least: int) -> int:
-        """After a computation at `done` rounds (0: none), the last number of rounds up to n, and
-        from `least` on, at which one was due: the same whether rounds came one by one or together.
-        """
+        """Return the last number of rounds up to n, and from `least` on, at which a computation
+        was due, after one at `done` rounds (0: none). It is the same whether rounds came one by
+        one or together."""
         due = done
         while due <= n:
             done, due = due, max(least, self.next_due(due))

@@ -53,7 +53,8 @@ def ours(
 ) -> tuple[np.ndarray, np.ndarray]:
     belief = spec.belief(1, x.shape[1], seed=np.random.SeedSequence(seed))
     belief.update(x, np.zeros(len(x), np.int64), reward)
-    mean, sd = belief.moments(asked)
+    found = belief.predict(asked)
+    mean, sd = found.mean, found.sd
     return mean[:, 0], sd[:, 0]
 
 

@@ -57,17 +57,17 @@ def taken(work: Callable[[], object]) -> float:
 
 def main(repeats: int) -> None:
     belief, peer, bandit = ours(), theirs(), played()  # and what is compiled once
-    belief.moments(ASKED)
+    belief.predict(ASKED)
     bandit.choose(ASKED[0])
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
         for name, seconds in {
             "fit": taken(ours),
             "fit, econml": taken(theirs),
-            "row, mean and variance": each(belief.moments, 500),
+            "row, mean and variance": each(belief.predict, 500),
             "row, mean, econml": each(peer.predict, 20),
             "row, mean and variance, econml": each(peer.predict_and_var, 20),
-            "2,000 rows": taken(lambda: belief.moments(ASKED)),
+            "2,000 rows": taken(lambda: belief.predict(ASKED)),
             "2,000 rows, econml": taken(lambda: peer.predict_and_var(ASKED)),
             "decision among 3 arms": each(lambda x: bandit.choose(x[0]), 200),
         }.items():

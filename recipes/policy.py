@@ -12,8 +12,8 @@ import bayesbandit as bb
 class Annealed:
     """Any arm with probability 1/√t, all equally likely; else the largest posterior mean."""
 
-    def probabilities(self, belief, x, t=1):
-        mean = belief.moments(x)[0]
+    def probabilities(self, prediction, t=1):
+        mean = prediction.mean
         best = mean == mean.max(axis=1, keepdims=True)
         explore = np.reshape(t, (-1, 1)) ** -0.5
         return explore / mean.shape[1] + (1 - explore) * best / best.sum(axis=1, keepdims=True)

@@ -1,6 +1,6 @@
-"""A study of one's own: does a floor under the propensities cost much?
+"""A study: does a minimum probability cost much?
 
-bayesbandit reproduce floors        # once the package that holds it has the entry point
+bayesbandit reproduce floors        # once a package offers it as an entry point, "floors = …:STUDY"
 """
 
 from functools import partial
@@ -8,8 +8,6 @@ from functools import partial
 import bayesbandit as bb
 from bayesbandit import evaluation, plots
 
-TITLE = "Regret of Thompson sampling under a floor γ"
-QUICK = {"replications": 2, "horizon": 200}
 FLOORS = (0.0, 0.01, 0.05)
 
 
@@ -18,20 +16,16 @@ def floored(arms, n_features, seed=0, floor=0.0):
     return bb.Bandit(arms, bb.Ridge(), policy, n_features=n_features, seed=seed)
 
 
-def experiment(replications=20, horizon=2000, seed=0):
-    players = {f"γ = {floor}": partial(floored, floor=floor) for floor in FLOORS}
-    world = bb.environments.SparseLinear(d=12, q=6)
-    return bb.Experiment([world], players, horizon, replications, seed)
-
-
-def table(results):
-    return evaluation.summary(results)
-
-
-def beside(table):
-    """What stands beside the paper's numbers, of which there are none here."""
-    return table[["bandit", "normalised_regret", "normalised_regret_se"]]
-
-
 def figures(results):
     return {"regret": plots.regret_curves(results)}
+
+
+STUDY = bb.Study(
+    title="Regret of Thompson sampling with a minimum probability γ",
+    environments=[bb.environments.SparseLinear(d=12, q=6)],
+    players={f"γ = {floor}": partial(floored, floor=floor) for floor in FLOORS},
+    table=evaluation.regrets,
+    figures=figures,
+    horizon=2000,
+    quick={"replications": 2, "horizon": 200},
+)

@@ -20,3 +20,9 @@ def few(*cases: str) -> pytest.MarkDecorator:
     """Above a test of many cases: those whose ids hold one of these texts are quick, the others
     slow. Without it three are quick."""
     return pytest.mark.few(*cases)
+
+
+def moments_of(belief, x):
+    """Means and standard deviations (n, K) of what a belief predicts at x (n, d)."""
+    found = belief.predict(x)
+    return found.mean, found.sd

@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import evaluation, studies
+from bayesbandit import evaluation
 from bayesbandit.cli import app as commands
 from bayesbandit.cli import report
 from bayesbandit.cli.app import app
@@ -239,17 +237,6 @@ def test_the_version_is_that_of_the_package():
     assert run("--version").output.split() == ["bayesbandit", bb.__version__]
 
 
-@pytest.mark.slow
-def test_titles_of_our_studies_are_read_and_not_run():
-    for name in studies.own():
-        assert studies.title(name) == studies.load(name).TITLE
-    code = (
-        "import sys; from bayesbandit.cli.app import app; app(['reproduce'], standalone_mode=False)"
-    )
-    code += "; assert not any(m.startswith('bayesbandit.studies.') for m in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
 def test_reproduce_alone_lists_the_studies():
     result = run("reproduce")
     assert result.exit_code == 0
@@ -296,8 +283,8 @@ def test_how_long_a_study_took(tmp_path):
 
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
-    assert commands.of(runs) == "1 simulation of 1,000 to 2,000 rounds"
-    assert commands.of(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
+    assert commands.size(runs) == "1 simulation of 1,000 to 2,000 rounds"
+    assert commands.size(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
 
 
 def test_an_unknown_study_is_named(tmp_path):

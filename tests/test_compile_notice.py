@@ -3,6 +3,7 @@
 import sys
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
@@ -10,8 +11,11 @@ from bayesbandit.runtime import compile_notice
 
 
 def event(module="bayesbandit.kernels.rounds"):
-    kernel = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
-    return SimpleNamespace(data={"dispatcher": kernel})
+    def kernel():
+        pass
+
+    kernel.__module__ = module
+    return SimpleNamespace(data={"dispatcher": numba.njit(kernel)})
 
 
 def compiled(listener, clock, seconds, module="bayesbandit.kernels.rounds", inner=3):

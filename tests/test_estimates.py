@@ -7,6 +7,7 @@ import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.environments import SparseLinear, SyntheticExample
 from bayesbandit.evaluation import estimates
+from bayesbandit.experiments.stops import stops
 
 
 def test_by_hand():
@@ -84,12 +85,12 @@ def test_a_bandit_that_is_stopped_on_its_way_goes_on_as_if_it_were_not(rng):
     world = SyntheticExample("well", n_test=1)
     sample = world.sample(60, rng)
     found = [
-        (bandit.belief.n.sum(), bandit.belief.mean(sample.x))
-        for bandit in evaluation.stops(bb.BLTS, world, sample, (7, 20, 60), 3)
+        (bandit.belief.n.sum(), bandit.belief.predict(sample.x).mean)
+        for bandit in stops(bb.BLTS, world, sample, (7, 20, 60), 3)
     ]
     ((n, mean),) = [
-        (bandit.belief.n.sum(), bandit.belief.mean(sample.x))
-        for bandit in evaluation.stops(bb.BLTS, world, sample, [60], 3)
+        (bandit.belief.n.sum(), bandit.belief.predict(sample.x).mean)
+        for bandit in stops(bb.BLTS, world, sample, [60], 3)
     ]
     assert [rounds for rounds, _ in found] == [57, 70, 110]  # with the 50 of the warm start
     assert n == 110
@@ -100,4 +101,4 @@ def test_a_bandit_that_is_stopped_on_its_way_goes_on_as_if_it_were_not(rng):
 def test_rounds_grow_within_the_sample(rounds, rng):
     world = SparseLinear(d=2, q=0)
     with pytest.raises(ValueError, match="rounds"):
-        list(evaluation.stops(bb.LinTS, world, world.sample(10, rng), rounds, 0))
+        list(stops(bb.LinTS, world, world.sample(10, rng), rounds, 0))

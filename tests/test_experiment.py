@@ -17,7 +17,7 @@ import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli.players import parse_player
 from bayesbandit.experiments.experiment import checkpoints, play, stream
-from tests.cases import few
+from tests.cases import few, moments_of
 from tests.players import Constant
 
 IRIS = bb.environments.bundled("iris")
@@ -91,7 +91,7 @@ def test_warm_start_and_test_contexts():
     assert bandit.history.total == 350
     np.testing.assert_allclose(bandit.history.propensity[:50], 1 / 3)
     assert rows["agreement"].between(0, 1).all()
-    greedy = bandit.belief.moments(sample.test_x)[0].argmax(axis=1)
+    greedy = moments_of(bandit.belief, sample.test_x)[0].argmax(axis=1)
     value = sample.test_mean[np.arange(500), greedy].mean()
     assert rows["value"].iloc[-1] == pytest.approx(value)
 
@@ -256,8 +256,8 @@ import bayesbandit as bb
 SECOND = {second}
 
 class Policy:
-    def probabilities(self, belief, x, t):
-        p = 0 * belief.moments(x)[0]
+    def probabilities(self, prediction, t):
+        p = 0 * prediction.mean
         p[:, first()] = 1
         return p
 

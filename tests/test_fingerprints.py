@@ -102,7 +102,7 @@ def test_a_change_is_seen_and_a_remark_is_none(tmp_path, kind):
 EVERY = """
 import sys
 from pathlib import Path
-from bayesbandit.runtime import code
+from bayesbandit.runtime import fingerprints
 from bayesbandit.runtime.plugins import module_of
 for file in sorted(Path(sys.argv[1]).glob("*.py")):
     print(file.name, fingerprints.fingerprint(module_of(file, "tests.code:").pick))

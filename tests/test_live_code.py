@@ -44,11 +44,11 @@ def after(units, change, monkeypatch):
     """Let something happen once so many units of work have begun in this process."""
     begun, play_unit = [], runner.play_unit
 
-    def counted(*unit):
+    def counted(*unit, **settings):
         begun.append(unit)
         if len(begun) == units + 1:
             change()
-        return play_unit(*unit)
+        return play_unit(*unit, **settings)
 
     monkeypatch.setattr(runner, "play_unit", counted)
 

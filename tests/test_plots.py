@@ -538,3 +538,31 @@ def test_learning_curves_tell_their_number_share_a_scale_and_show_what_should_be
     assert figure.axes[0].get_ylim()[1] > 0.95
     once = plots.learning_curves(table[::4], "t", "y", "m", "p", "t", "y", "Y")
     assert once.get_suptitle() == "Y"
+
+
+def test_a_bandit_has_one_colour_in_all_pictures():
+    """Whoever stands beside it; and no two of a picture are alike."""
+    one, other = style.looks(["BLTS", "mine", "LinTS"]), style.looks(["a", "BLTS", "b", "c"])
+    assert one["BLTS"] == other["BLTS"]
+    for looks in (one, other):
+        assert len({look["color"] for look in looks.values()}) == len(looks)
+
+
+def test_interval_rows_leave_nothing_out() -> None:
+    """Each row has its interval or, left of the panel's beginning, an arrowhead."""
+    table = pd.DataFrame({
+        "method": ["a", "b", "a", "b"], "world": ["p", "p", "q", "q"],
+        "value": [0.9, 0.1, 0.95, 0.94], "low": [0.85, 0.0, 0.9, np.nan],
+        "high": [0.95, 0.2, 1.0, np.nan],
+    })  # fmt: skip
+    figure = plots.interval_rows(
+        table, "method", "value", "world", "v", "Values", nominal=0.95, least=0.8
+    )
+    first, second = rendered(figure).axes
+    assert first.get_xlim()[0] == 0.8
+    arrows = [line for line in first.lines if line.get_marker() == "<"]
+    assert [list(line.get_xdata()) for line in arrows] == [[0.8]]
+    assert not [x for line in second.lines if line.get_marker() == "<" for x in line.get_xdata()]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["a", "b"]
+    with pytest.raises(ValueError, match="lacks"):
+        plots.interval_rows(table.drop(columns="low"), "method", "value", "world", "v", "V")

@@ -14,6 +14,8 @@ LONG = "a posterior with a name of sixty signs, which is really long"
 class Known:
     """A posterior of one variable, exact or by draws."""
 
+    encoder = None
+
     def __init__(self, mean, sd, draws=None):
         from scipy import stats
 

@@ -26,8 +26,8 @@ OFFERED = {
     "players": ODD | {"Own": "fp_ok:Own", "number": "fp_ok:NUMBER", "Both": "fp_ok:Own"},
     "models": ODD | {"offered": "fp_ok:offered", "number": "fp_ok:NUMBER", "both": "fp_ok:offered",
                      "ridge": "fp_ok:offered"},
-    "studies": ODD | {"half": "fp_ok", "large": "fp_study", "both": "fp_study",
-                      "fails": "fp_fails"},
+    "studies": ODD | {"half": "fp_ok", "large": "fp_fails:large", "both": "fp_fails:large",
+                      "fails": "fp_fails:study"},
 }  # fmt: skip
 FILES = {
     "fp_boom": "import nosuchlib\n",
@@ -36,20 +36,21 @@ FILES = {
     "fp_fails": """
 import bayesbandit as bb
 import os
-TITLE, QUICK = "A study", {"replications": 1}
 def part(name):
-    def called(*args, **kwargs):
+    def called(*args):
         if os.environ.get("FAILS") == name:
             raise LookupError("no " + name)
-        if name == "experiment":
-            return bb.Experiment([bb.environments.bundled("iris")], [bb.LinTS], 9, 1, points=2)
+        if name == "environments":
+            return [bb.environments.bundled("iris")]
         return {} if name == "figures" else bb.evaluation.regrets(args[0]) if name == "table" \\
             else {"More": args[0]} if name == "details" else args[0]
     return called
-experiment, table, beside, details, figures = map(
-    part, ["experiment", "table", "beside", "details", "figures"])
+names = ["environments", "table", "printed", "details", "figures"]
+study = bb.Study(title="A study", players={"LinTS": bb.LinTS}, replications=1, horizon=9, points=2,
+                 quick={"points": 2}, **{name: part(name) for name in names})
+large = bb.Study(title="", environments=[], players={}, table=part("table"),
+                 figures=part("figures"))
 """,
-    "fp_study": "TITLE = ''\nexperiment = table = beside = figures = None\n",
     "fp_ok": """
 import bayesbandit as bb, pymc as pm
 NUMBER = 3
@@ -96,7 +97,7 @@ def packages(tmp_path, monkeypatch):
     both = {
         "players": {"Both": "fp_ok:Other"},
         "models": {"both": "fp_ok:other"},
-        "studies": {"both": "fp_other"},
+        "studies": {"both": "fp_other:study"},
     }
     install(folder, "second-package", "2.0", both)
     monkeypatch.syspath_prepend(folder)
@@ -142,10 +143,18 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        ("players", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no pla"),
-        ("models", "number", "'number', offered by first-package 1.0 (fp_ok:NUMBER), is no rew"),
-        ("studies", "half", "(fp_ok), lacks TITLE, experiment, table, beside, figures"),
-        ("studies", "large", "the study 'large' has no small version (QUICK): omit --quick"),
+        (
+            "players",
+            "number",
+            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a pla",
+        ),
+        (
+            "models",
+            "number",
+            "'number', offered by first-package 1.0 (fp_ok:NUMBER), must be a rew",
+        ),
+        ("studies", "half", "offered by first-package 1.0 (fp_ok), must be a bb.Study; it is"),
+        ("studies", "large", "the study 'large' has no small version: omit --quick"),
         ("studies", "nobody", "table1, boom, both, fails, half, large, missing, raises, syntax"),
     ],
 )
@@ -186,8 +195,8 @@ def test_the_list_of_studies_goes_on(packages):
     assert "Warning: large" not in text
 
 
-@few("[experiment]")
-@pytest.mark.parametrize("part", ["experiment", "table", "beside", "details", "figures", None])
+@few("[environments]")
+@pytest.mark.parametrize("part", ["environments", "table", "printed", "details", "figures", None])
 def test_a_study_that_fails_is_named_and_its_results_are_kept(
     packages, tmp_path, monkeypatch, part
 ):
@@ -196,8 +205,8 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     assert result.exit_code == (0 if part is None else 1)
     if part is not None:
         assert f"`{part}` of the study 'fails' failed: LookupError: no {part}" in text
-    assert ("its results are kept in" in text) == (part not in ("experiment", None))
-    assert (tmp_path / "fails" / "results.parquet").exists() == (part != "experiment")
+    assert ("its results are kept in" in text) == (part not in ("environments", None))
+    assert (tmp_path / "fails" / "results.parquet").exists() == (part != "environments")
     assert (tmp_path / "fails" / "table.csv").exists() == (part is None)
 
 

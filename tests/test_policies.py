@@ -1,4 +1,4 @@
-"""How a belief becomes an arm: scores, their distribution, and probabilities by quadrature."""
+"""How a prediction becomes an arm: scores, their distribution, and probabilities by quadrature."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 VARIANCES = ["rss/n", "nig", 0.3]
@@ -82,8 +82,9 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_probabilities_are_those_of_the_quadrature(policy, variance):
     belief, x = believed(variance)
-    p = policy.probabilities(belief, x)
-    mean, scale, df = belief.location_scale(x)
+    p = policy.probabilities(belief.predict(x))
+    found = belief.predict(x)
+    mean, scale, df = found.mean, found.scale, found.degrees
     for row in range(len(x)):
         expected = oracle.policy_probabilities(
             type(policy).__name__, policy.param(1), mean[row], scale[row], df[row]
@@ -101,7 +102,7 @@ def test_ucb_takes_the_greatest_bound(variance):
         theta, covariance = belief.posterior(k).coefficients["theta"]
         expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
         scores[:, k] = expected
-    p = bb.UCB(1.7).probabilities(belief, x)
+    p = bb.UCB(1.7).probabilities(belief.predict(x))
     np.testing.assert_array_equal(p, np.eye(3)[scores.argmax(axis=1)])
 
 
@@ -111,17 +112,18 @@ def test_ucb_takes_the_greatest_bound(variance):
 def test_alpha_zero_is_greedy(variance, prior, n):
     """Also where a standard deviation is infinite: no data yet, or too few degrees of freedom."""
     belief, x = believed(variance, n=n, prior=prior)
-    greedy = bb.Greedy().probabilities(belief, x)
+    greedy = bb.Greedy().probabilities(belief.predict(x))
     for policy in (bb.Thompson(0.0), bb.UCB(0.0), bb.EpsilonGreedy(0.0)):
-        np.testing.assert_allclose(policy.probabilities(belief, x), greedy, atol=1e-12)
-    every = bb.EpsilonGreedy(1.0).probabilities(belief, x)
+        np.testing.assert_allclose(policy.probabilities(belief.predict(x)), greedy, atol=1e-12)
+    every = bb.EpsilonGreedy(1.0).probabilities(belief.predict(x))
     np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_arms_without_data_are_alike(policy):
     belief, x = believed(n=0, K=4)
-    np.testing.assert_allclose(policy.probabilities(belief, x), np.full((5, 4), 0.25), atol=1e-6)
+    p = policy.probabilities(belief.predict(x))
+    np.testing.assert_allclose(p, np.full((5, 4), 0.25), atol=1e-6)
 
 
 def test_the_number_may_follow_the_round():
@@ -135,10 +137,10 @@ def test_the_number_may_follow_the_round():
         bb.EpsilonGreedy(ucb.alpha),
         bb.Boltzmann(ucb.alpha),
     ):
-        apart = [policy.probabilities(belief, x[[i]], int(t))[0] for i, t in enumerate(at)]
-        np.testing.assert_allclose(policy.probabilities(belief, x, at), apart, atol=1e-12)
-    thompson = bb.Thompson(lambda t: 1.0 / t).probabilities(belief, x, 4)
-    np.testing.assert_array_equal(thompson, bb.Thompson(0.25).probabilities(belief, x))
+        apart = [policy.probabilities(belief.predict(x[[i]]), int(t))[0] for i, t in enumerate(at)]
+        np.testing.assert_allclose(policy.probabilities(belief.predict(x), at), apart, atol=1e-12)
+    thompson = bb.Thompson(lambda t: 1.0 / t).probabilities(belief.predict(x), 4)
+    np.testing.assert_array_equal(thompson, bb.Thompson(0.25).probabilities(belief.predict(x)))
     assert bb.EpsilonGreedy(lambda t: 1 / t).param(10) == 0.1
 
 
@@ -165,18 +167,18 @@ def test_bad_numbers(make, message):
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_boltzmann_knows_neither_origin_nor_unit(variance):
     belief, x = believed(variance)
-    mean = belief.moments(x)[0]
-    p = bb.Boltzmann(0.4).probabilities(belief, x)
+    mean = moments_of(belief, x)[0]
+    p = bb.Boltzmann(0.4).probabilities(belief.predict(x))
     np.testing.assert_allclose(np.log(p[:, 1:] / p[:, :1]), (mean[:, 1:] - mean[:, :1]) / 0.4)
-    assert (bb.Boltzmann(1e-9).probabilities(belief, x).max(axis=1) > 1 - 1e-9).all()
+    assert (bb.Boltzmann(1e-9).probabilities(belief.predict(x)).max(axis=1) > 1 - 1e-9).all()
 
 
 def test_boltzmann_at_no_temperature_is_greedy(rng):
     belief, x = bb.LinTS(3, n_features=2).belief, rng.normal(size=(20, 2))
     belief.update(rng.normal(size=(30, 2)), np.arange(30) % 3, 1e9 * rng.normal(size=30))
     with np.errstate(all="raise"):
-        p = bb.Boltzmann(1e-305).probabilities(belief, x)
-    np.testing.assert_array_equal(p, bb.Greedy().probabilities(belief, x))
+        p = bb.Boltzmann(1e-305).probabilities(belief.predict(x))
+    np.testing.assert_array_equal(p, bb.Greedy().probabilities(belief.predict(x)))
 
 
 @few("[0.3]")
@@ -184,8 +186,8 @@ def test_boltzmann_at_no_temperature_is_greedy(rng):
 def test_top_two_is_what_its_draws_do(beta, rng):
     """The rule itself, drawn 40,000 times: within four standard errors."""
     belief, x = believed()
-    p = bb.TopTwo(beta).probabilities(belief, x[:1])[0]
-    best = belief.best(x[:1])[0]
+    p = bb.TopTwo(beta).probabilities(belief.predict(x[:1]))[0]
+    best = belief.predict(x[:1]).best()[0]
     first = rng.choice(3, 40_000, p=best)
     second = rng.choice(3, 40_000, p=best)
     while (same := second == first).any():
@@ -197,5 +199,5 @@ def test_top_two_is_what_its_draws_do(beta, rng):
 
 def test_top_two_of_what_is_certain():
     belief, x = believed(variance=1e-12)
-    p = bb.TopTwo().probabilities(belief, x)
-    np.testing.assert_allclose(p, bb.Greedy().probabilities(belief, x), atol=1e-6)
+    p = bb.TopTwo().probabilities(belief.predict(x))
+    np.testing.assert_allclose(p, bb.Greedy().probabilities(belief.predict(x)), atol=1e-6)

@@ -6,7 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.inference import plan
-from bayesbandit.inference.lru import Kept
+from bayesbandit.inference.plan import Kept
 from bayesbandit.runtime.pytensor_lock import COMPILE
 from tests import declarations as declared
 from tests.cases import slow_but

@@ -101,7 +101,7 @@ def test_text_is_for_people():
         ),
         (
             "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: {dist: Nrmal}}}}",
-            "prior 'sigma'.sigma: cannot name the distribution 'Nrmal'",
+            "prior 'sigma'.sigma: a text cannot name the distribution 'Nrmal'",
         ),
         ("name: robust\npriors: {sigma: {kwargs: {}}}", "prior 'sigma' has no 'dist'"),
         ("name: robust\npriors: {sigma: yes}", "prior 'sigma' must be a number, a list"),
@@ -123,7 +123,7 @@ def test_text_is_for_people():
             "cannot name the distribution 'set_data'",
         ),
         ("name: robust\npriors: {sigma: {class: x, dist: Normal}}", "unknown key 'class'"),
-        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "no distribution 'DensityDist'"),
+        ("name: robust\npriors: {sigma: {dist: DensityDist}}", "the distribution 'DensityDist'"),
         ("name: robust\npriors: {sigma: {dist: Gamma, centered: false}}", "'sigma': .*'Gamma'"),
         ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
         ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.bandit.state import BanditState
 from bayesbandit.checks import LARGEST, Name, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def contexts(
@@ -86,19 +89,27 @@ def _listed(arms: Iterable[Name]) -> list[Name]:
     return [arms] if isinstance(arms, str | Integral) else list(arms)
 
 
-def _is_counted(x: Any) -> bool:
+@runtime_checkable
+class Table(Protocol):
+    """A pandas table."""
+
+    index: pd.Index
+    columns: pd.Index
+
+
+def _is_counted(x: object) -> bool:
     """Whether the index of a table only counts its rows, from 0."""
-    index = getattr(x, "index", None)
-    if index is None or not hasattr(x, "columns"):
-        return False
-    return (index.start, index.step) == (0, 1) if hasattr(index, "start") else False
+    import pandas as pd
+
+    index = x.index if isinstance(x, Table) else None
+    return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
 
 
-def _named(bandit: BanditState, x: Any) -> list[int] | None:
+def _named(bandit: BanditState, x: object) -> list[int] | None:
     """The arms' numbers that the index of a pandas table names; None where it names none."""
-    index = getattr(x, "index", None)
-    if index is None or not hasattr(x, "columns"):
+    if not isinstance(x, Table):
         return None
+    index = x.index
     found = []
     for value in index.tolist():
         try:

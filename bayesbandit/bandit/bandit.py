@@ -22,14 +22,14 @@ from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import BeliefModel, is_compiled, is_streamed
+from bayesbandit.beliefs.base import BeliefModel, kernel_of
 from bayesbandit.checks import LARGEST, Name
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import Balance, weight_source
+from bayesbandit.weighting.base import Balance, is_normalized, weight_source
 from bayesbandit.weighting.propensity import Unweighted
 from bayesbandit.weighting.reweighting import begin
 from bayesbandit.weighting.summary import summary
@@ -104,10 +104,10 @@ class Bandit(BanditState):
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
-        own, normalize = transactions.samplers(seed), bool(getattr(balance, "normalize", False))
+        own, normalize = transactions.samplers(seed), is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, own)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
-        self.compiled, self.streamed = is_compiled(self.belief), is_streamed(self.belief)
+        self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
         transactions.set_arms(self, names)
         self.reweighting = begin(balance)

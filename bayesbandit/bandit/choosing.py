@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import kernels_of, shared
-from bayesbandit.checks import Name
+from bayesbandit.beliefs.base import Kernel, parts, predicted
+from bayesbandit.checks import Name, floats, sums
 from bayesbandit.kernels import rounds, rules
-from bayesbandit.policies import Among, chosen
+from bayesbandit.kernels.rules import put_moments
+from bayesbandit.policies import chosen
+from bayesbandit.predictions import Comparison, Prediction
 
 NOTHING = np.empty(0)  # the context of a bandit without features
 
@@ -43,12 +45,13 @@ def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision
 
 def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray, kind: int) -> np.ndarray:
     """A decided row (width,) of this KIND for a context x (d,), by a compiled belief and rule."""
-    belief, [[param, floor]] = cast(Any, bandit.belief), transactions.params(bandit, 1)
+    kernel, [[param, floor]] = bandit.kernel, transactions.params(bandit, 1)
+    assert kernel is not None
     row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
-    choose_one = kernels_of(belief).choose_one
+    choose_one = kernel.functions.choose_one
     while arm < 0:
         arm = choose_one(
-            row, x, belief.arms, available, belief.settings, kind, param, floor, bandit.stream
+            row, x, kernel.arms, available, kernel.settings, kind, param, floor, bandit.stream
         )
         if arm == rounds.NOT_FINITE:
             checks.contexts(x, bandit.n_features)
@@ -62,18 +65,23 @@ def _many(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarr
     """Decided rows (n, width) for contexts x (n, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one row; got none")
-    params, done, layout = transactions.params(bandit, len(x)), 0, bandit.layout
-    twin = transactions.asked(bandit)
+    twin, params = transactions.asked(bandit), transactions.params(bandit, len(x))
     rows, kind = describe(twin, x, available, params)
-    choose_many = kernels_of(twin.belief).choose_many
+    _decide(twin, rows, kind, params)
+    transactions.become(bandit, twin)
+    return rows
+
+
+def _decide(twin: BanditState, rows: np.ndarray, kind: int, params: np.ndarray) -> None:
+    """Decide for described rows (n, width)."""
+    layout, done = twin.layout, 0
+    choose_many = (twin.kernel or Kernel).functions.choose_many
     while done < len(rows):
         done = choose_many(
             rows, done, layout.n_columns, len(layout.arms), kind, params, twin.stream
         )
         if done < len(rows):
             transactions.refill(twin)
-    transactions.become(bandit, twin)
-    return rows
 
 
 @transactions.alone
@@ -81,34 +89,47 @@ def _of_arms(bandit: BanditState, x: np.ndarray, available: np.ndarray, one: boo
     """Decided for contexts (n, K, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one decision's rows; got none")
-    params, done, layout = transactions.params(bandit, len(x)), 0, bandit.layout
-    twin, comparison = transactions.asked(bandit), None
-    rows = np.empty((len(x), layout.width))
-    if bandit.rule == rules.THOMPSON:
-        comparison = cast(Any, twin.belief).compare(rows, x, available, params)
-    if comparison is None:
+    twin, params = transactions.asked(bandit), transactions.params(bandit, len(x))
+    decision = _by_joint_draws(twin, x, available, params)
+    if decision is None:
         rows, kind = describe(twin, x, available, params)
+        _decide(twin, rows, kind, params)
+        decision = Decision(bandit.layout, rows)
+    rows, tail = decision.rows, bandit.layout.tail
+    chosen = rows[:, tail + rules.ARM].astype(np.int64)
+    rows[:, : bandit.n_features] = x[np.arange(len(x)), chosen]
+    transactions.become(bandit, twin)
+    return Decision(bandit.layout, rows[0] if one else rows, decision.late)
+
+
+def _by_joint_draws(
+    twin: BanditState, x: np.ndarray, available: np.ndarray, params: np.ndarray
+) -> Decision | None:
+    """Decide by Thompson sampling whose probabilities are computed when they are asked for, where
+    the arms are ordered by dependent normals or Student-t and none is new; None elsewhere."""
+    if twin.rule != rules.THOMPSON or twin.belief.new.any():
+        return None
+    prediction = predicted(twin.belief, x)
+    if (ranking := prediction.ranking()) is None:
+        return None
+    layout, arms, done = twin.layout, np.flatnonzero(available), 0
+    comparison = Comparison(ranking.among(arms), *params.T)
+    rows = np.empty((len(x), layout.width))
+    put_moments(rows, layout.n_columns, available, prediction.mean, prediction.sd, np.nan)
     while done < len(rows):
-        if comparison is not None:
-            done = comparison.choose(rows, done, layout, twin.stream)
-        else:
-            K = len(layout.arms)
-            done = rounds.choose_many(rows, done, layout.n_columns, K, kind, params, twin.stream)
+        done = comparison.choose(rows, done, layout.n_columns, len(layout.arms), arms, twin.stream)
         if done < len(rows):
             transactions.refill(twin)
-    chosen = rows[:, layout.tail + rules.ARM].astype(np.int64)
-    rows[:, : layout.n_features] = x[np.arange(len(x)), chosen]
-    transactions.become(bandit, twin)
-    return Decision(layout, rows[0] if one else rows, comparison)
+    return Decision(layout, rows, (comparison, arms))
 
 
 @transactions.alone
 def means(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
     twin = transactions.asked(bandit)
-    mean = twin.belief.mean(x)
+    found = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
     transactions.become(bandit, twin)
-    return mean
+    return np.concatenate(found) if found else np.empty((0, len(bandit.arms)))
 
 
 def posterior(bandit: BanditState, k: int) -> Any:
@@ -126,11 +147,8 @@ def posterior(bandit: BanditState, k: int) -> Any:
 @transactions.alone
 def probabilities(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     """Every arm's probability (n, K) at contexts x (n, d), each as that of the next round."""
-    twin, layout, now = (
-        transactions.asked(bandit),
-        bandit.layout,
-        transactions.params(bandit, 1)[:1],
-    )
+    twin, layout = transactions.asked(bandit), bandit.layout
+    now = transactions.params(bandit, 1)[:1]
     twin.belief = bandit.belief.fork()
     rows, kind = describe(twin, x, bandit.all_arms, now, held=True)
     rows[:, layout.tail + rules.KIND] = kind
@@ -145,43 +163,70 @@ def describe(
     params: np.ndarray,
     held: bool = False,
 ) -> tuple[np.ndarray, int]:
-    """Rows (n, width) with contexts x (n, d) and what they keep of all arms, and the rule that then
-    decides.
+    """Rows (n, width) with contexts x (n, d) and what they keep of all arms, and the KIND in which
+    a rule then decides.
 
     params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
     """
-    belief, rule = cast(Any, bandit.belief), bandit.rule
-    rows = np.empty((len(x), bandit.layout.width))
+    belief, layout, kind = bandit.belief, bandit.layout, rules.TABULATED
+    rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
     if not bandit.of_arms:  # the context of such a row is what the arm chosen has
         rows[:, : bandit.n_features] = x
-    kind = transactions.kind_played(bandit)
-    if kind in rules.DRAWN:
-        belief.describe_parameters(rows, available)
-        return rows, kind
-    if rule is None:
-        _by_policy(bandit, rows, x, available, held)
-    else:
-        alpha = params[:, 0] if rule == rules.THOMPSON else None
-        if bandit.of_arms:
-            belief.describe_arms(rows, x, available, alpha)
-        else:
-            belief.describe(rows, available, alpha)
-    if rule is None or (rule == rules.THOMPSON and belief.tabulates):
-        p, floor = bandit.layout.moment(rows, 2), params[:, 1:]
-        p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]
-        return rows, rules.TABULATED
-    return rows, rule
+    rows[:, bandit.n_features : layout.n_columns] = 1.0
+    if (played := transactions.kind_played(bandit)) is not None and (kernel := bandit.kernel):
+        kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
+        return rows, played
+    for part in parts(belief, x):
+        own, new = (params if len(params) == 1 else params[part]), belief.new
+        prediction = predicted(belief, x[part])
+        kind, scale, last = _entries(bandit, prediction, available, new, own, t[part])
+        put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
+        if kind == rules.TABULATED:
+            p, floor = layout.moment(rows[part], 2), own[:, 1:]
+            p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]
+        belief.decided(len(t[part]))
+    return rows, kind
 
 
-def _by_policy(
-    bandit: BanditState, rows: np.ndarray, x: np.ndarray, available: np.ndarray, held: bool
-) -> None:
-    """Fill rows (n, width) with the moments and a policy's own probabilities at contexts x."""
-    belief, t = bandit.belief, bandit.t + 1 + (0 * np.arange(len(x)) if held else np.arange(len(x)))
-    new = belief.new
-    asked = Among(belief, available & ~new, x)
-    p = shared(new, available, lambda _: chosen(bandit.policy, asked, t))
-    mean, sd = asked.known()  # of the draws that it has seen
-    rows[:, bandit.n_features : bandit.layout.n_columns] = 1.0
-    rules.put_moments(rows, bandit.layout.n_columns, available, mean, sd, p)
-    belief.decided(len(x))
+def _entries(
+    bandit: BanditState, prediction: Prediction, available: np.ndarray, new: np.ndarray,
+    params: np.ndarray, t: np.ndarray,
+) -> tuple[int, np.ndarray, np.ndarray]:  # fmt: skip
+    """Return the KIND of rows, and what they keep beside the means (n, K): what a compiled rule
+    decides from, or standard deviations and probabilities."""
+    rule = bandit.rule
+    if rule is not None and (entries := prediction.entries(rule)) is not None:
+        scale, last = entries
+        return rule, scale, np.where(new, -last, last)
+
+    def among(old: np.ndarray) -> np.ndarray:
+        if bandit.rule is None:
+            return chosen(bandit.policy, prediction.among(old), t)  # a copy, its own to change
+        return best_of(prediction if old.all() else prediction.among(old), params[:, 0])
+
+    return rules.TABULATED, prediction.sd, shared(new, available, among)
+
+
+def best_of(prediction: Prediction, alpha: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a prediction (n, K), checked."""
+    what, shape = f"{type(prediction).__name__}.best", prediction.mean.shape
+    p = floats(prediction.best(alpha), what)
+    if p.shape != shape:
+        raise ValueError(f"{what} must give {shape}; got {p.shape}")
+    sums(p, what, slack=1e-6 * max(1, shape[1]))
+    return p
+
+
+def shared(
+    new: np.ndarray, available: np.ndarray, among: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Return probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives
+    those of the others (n, A) among themselves."""
+    if not new.any() and available.all():
+        return among(available)
+    count, fresh = int(available.sum()), available & new
+    old = available & ~new
+    p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
+    out = np.zeros((len(p), new.size))
+    out[:, fresh], out[:, old] = 1.0 / count, p
+    return out

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bayesbandit.beliefs.shared.comparison import Comparison
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
+from bayesbandit.predictions import Comparison
 
 
 class Decision:
@@ -27,15 +27,18 @@ class Decision:
 
     __slots__ = ("late", "layout", "rows")
 
-    def __init__(self, layout: Layout, rows: np.ndarray, late: Comparison | None = None) -> None:
+    def __init__(
+        self, layout: Layout, rows: np.ndarray, late: tuple[Comparison, np.ndarray] | None = None
+    ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # what fills in the probabilities, where the rows lack them
+        self.late = late  # what has the probabilities that the rows lack, and of which arms
 
     def settle(self) -> None:
         """Fill in the probabilities that have been left for when they are asked for."""
-        if (late := self.late) is not None:
-            late.fill(self.rows.reshape(-1, self.layout.width), self.layout)
+        if self.late is not None:
+            (comparison, arms), rows = self.late, self.rows.reshape(-1, self.layout.width)
+            self.layout.moment(rows, 2)[:, arms] = comparison.probabilities()
             self.late = None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from bayesbandit.bandit import arm_features, choosing, refusals, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import kernels_of
+from bayesbandit.beliefs.base import Kernel
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds, rules
 from bayesbandit.runtime.compiling import without
@@ -53,8 +53,9 @@ def observe(
             some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
             return some.listed()
         reward = checks.column(reward, n, what)
-        alone = one and bandit.reweighting is None and bandit.compiled
-        if not alone or _one(bandit, rows, float(reward[0])) == rounds.OTHER:
+        kernel = bandit.kernel if one and bandit.reweighting is None else None
+        plain = kernel if kernel is not None and kernel.plain else None
+        if plain is None or _one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
             _told(bandit, np.atleast_2d(rows), reward)
     return None
 
@@ -163,36 +164,32 @@ def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarr
     return rows
 
 
-def _one(bandit: BanditState, row: np.ndarray, reward: float) -> Any:
-    """By a compiled belief; `rounds.OTHER` where its kernel does not know the rule of the row."""
-    belief, history = cast(Any, bandit.belief), bandit.history
-    if (check := getattr(belief, "check_rewards", None)) is not None:
-        check(row[None, : bandit.n_features], np.array([reward]))
+def _one(bandit: BanditState, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
+    """By a kernel; `rounds.OTHER` where it does not know the rule of the row."""
+    kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
     transactions.reserve(bandit, 1)
-    return transactions.observer(bandit)(
-        row, reward, belief.arms, belief.settings, bandit.source, bandit.clip,
-        history.rows, history.count,
+    return transactions.observer(bandit, kernel)(
+        row, reward, kernel.arms, kernel.settings, bandit.source, bandit.clip,
+        bandit.history.rows, bandit.history.count,
     )  # fmt: skip
 
 
 def learn(bandit: BanditState, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
-    if bandit.reweighting is None and bandit.streamed:
-        _stream(bandit, rows)
+    if bandit.reweighting is None and (kernel := bandit.kernel) is not None:
+        _stream(bandit, kernel, rows)
     else:
         _try(bandit, rows)
 
 
-def _stream(bandit: BanditState, rows: np.ndarray) -> None:
+def _stream(bandit: BanditState, kernel: Kernel, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
-    belief = cast(Any, bandit.belief)
-    z, reward, arms, settings = belief.regression(x, arm, reward, weight)
+    z, reward = kernel.learned(x, arm, reward, weight)
     transactions.reserve(bandit, len(rows))
-    kept, count = bandit.history.rows, bandit.history.count
-    kernels = kernels_of(belief)
-    observe_many = without(kernels.observe_many, *kernels.unreached(settings))
-    observe_many(rows, z, arm, reward, weight, arms, settings, kept, count)
+    history, settings = bandit.history, kernel.settings
+    observe_many = without(kernel.functions.observe_many, *kernel.functions.unreached(settings))
+    observe_many(rows, z, arm, reward, weight, kernel.arms, settings, history.rows, history.count)
 
 
 @transactions.alone

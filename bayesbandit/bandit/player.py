@@ -38,11 +38,8 @@ class Choice:
 class Player(Protocol):
     """A bandit, or anything that chooses arms and is told their rewards.
 
-    Extras, by name: `greedy(x) -> (n,)`, the arms' names that it holds best at contexts x (n, d),
-    for environments with test contexts; `update(x, arm, reward, propensity)`, for those that begin
-    with rounds logged elsewhere; `play(x, reward, every)`, as `Bandit.play`, whole runs at once;
-    and a `repr` that says its settings, by which, with its code, a run in a folder knows itself
-    again.
+    Its `repr` says its settings. By these and its code a run in a folder knows itself again. More
+    that a player may have: `HasGreedy`, `HasUpdate`, `HasPlay`.
     """
 
     @property
@@ -57,6 +54,36 @@ class Player(Protocol):
 
     def observe(self, choice: Any, reward: float) -> object:
         """The reward of an own choice."""
+        ...
+
+
+@runtime_checkable
+class HasGreedy(Protocol):
+    """A player that can be judged on test contexts."""
+
+    def greedy(self, x: np.ndarray) -> Sequence[Name] | np.ndarray:
+        """Return the names (n,) of the arms that it holds best at contexts (n, d)."""
+        ...
+
+
+@runtime_checkable
+class HasUpdate(Protocol):
+    """A player that learns rounds logged elsewhere."""
+
+    def update(
+        self, x: np.ndarray, arm: Sequence[Name], reward: np.ndarray, propensity: np.ndarray
+    ) -> object:
+        """Learn the rewards (n,) of arms at contexts (n, d), assigned with propensities (n,)."""
+        ...
+
+
+@runtime_checkable
+class HasPlay(Protocol):
+    """A player that plays many rounds at once."""
+
+    def play(self, x: np.ndarray, reward: np.ndarray, every: int) -> object:
+        """Play contexts (T, d) against every arm's reward (T, K); return the arms' numbers (T,) and
+        propensities (T,), known in every `every`-th round at least, else NaN."""
         ...
 
 

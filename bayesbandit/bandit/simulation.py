@@ -6,7 +6,7 @@ Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, transactions
 from bayesbandit.bandit.player import step
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import kernels_of
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
@@ -48,12 +47,13 @@ def play(bandit: BanditState, x: Any, reward: Any, every: int) -> Played:
 
 def by(bandit: BanditState) -> Callable[..., Played]:
     """The quickest way of playing a run."""
-    if not transactions.is_one_call(bandit):
+    kernel = bandit.kernel
+    if kernel is None or transactions.kind_played(bandit) is None:
         return step
     if bandit.reweighting is None:
         return loop
     weigher = bandit.reweighting.weigher
-    if kernels_of(bandit.belief) is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
+    if kernel.functions is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
         return step
     return step if weigher.estimator.arrays(bandit.layout) is None else stretches
 
@@ -62,15 +62,15 @@ def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> 
     """In one compiled loop."""
     T, params, done = len(x), transactions.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    belief: Any = bandit.belief
-    if (check := getattr(belief, "check_rewards", None)) is not None:
-        check(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
-    ring, kernels = bandit.history.room(T), kernels_of(belief)
-    kind = cast(int, transactions.kind_played(bandit))
-    play = without(kernels.play, *kernels.unreached(belief.settings), *ruled_out(kind))
+    kernel, kind = bandit.kernel, transactions.kind_played(bandit)
+    assert kernel is not None
+    assert kind is not None
+    kernel.check_rewards(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
+    ring, functions = bandit.history.room(T), kernel.functions
+    play = without(functions.play, *functions.unreached(kernel.settings), *ruled_out(kind))
     while done < T:
         done = play(
-            x, reward, done, every, belief.arms, bandit.all_arms, belief.settings, kind, params,
+            x, reward, done, every, kernel.arms, bandit.all_arms, kernel.settings, kind, params,
             bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
         )  # fmt: skip
         if done < T:
@@ -83,7 +83,8 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
     """In compiled loops from one settlement of past weights to the next."""
     T, params, done = len(x), transactions.params(bandit, len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    belief, layout = cast(Any, bandit.belief), bandit.layout
+    belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
+    assert kernel is not None
     rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher
@@ -94,7 +95,7 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
         known = NOTHING | (weigher.estimator.arrays(layout) or {})
         due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
         done = play(
-            x, reward, start, every, belief.arms, bandit.all_arms, belief.settings, bandit.rule,
+            x, reward, start, every, kernel.arms, bandit.all_arms, kernel.settings, bandit.rule,
             params, weigher.clip, bandit.stream, *known.values(), due, chosen, propensity, rows,
         )  # fmt: skip
         if done > start:

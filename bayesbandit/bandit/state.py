@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Declaring, Kernel
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.tables.encoder import Encoder, numbers_only
@@ -24,8 +24,8 @@ class BanditState:
 
     encoder: what makes contexts of rows of a table, where they are none. spec: what makes the
     belief. rule, param: the compiled rule of the policy, and its number and
-    least probability where they never change. compiled,
-    streamed: whether the kernels play the belief, and whether they learn its rounds.
+    least probability where they never change. has_kernel: whether
+    the belief has a compiled way, that no subclass changed.
     source, clip: where they find an observation's weight. reweighting: what settles past weights.
     stream: a block of normals of `rng`, with the number of contexts decided so far. deciding,
     learning: what the compiled calls take (see `forks.py`).
@@ -44,8 +44,7 @@ class BanditState:
     lock: RLock
     balance: Balance
     seed: np.random.SeedSequence
-    compiled: bool
-    streamed: bool
+    has_kernel: bool
     source: int
     clip: float
     reweighting: Reweighting | None
@@ -71,7 +70,7 @@ class BanditState:
     @property
     def model(self) -> Any:
         """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
-        return getattr(self.spec, "declared", self.spec)
+        return self.spec.declared if isinstance(self.spec, Declaring) else self.spec
 
     @property
     def arms(self) -> tuple[Name, ...]:
@@ -84,9 +83,19 @@ class BanditState:
         return self.layout.n_features
 
     @property
+    def kernel(self) -> Kernel | None:
+        """The compiled way of the belief, where it has one."""
+        return self.belief.kernel if self.has_kernel else None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether kernels learn the rows of rounds as they are."""
+        return (kernel := self.kernel) is not None and kernel.plain
+
+    @property
     def of_arms(self) -> bool:
         """Whether a context has a row of features for each arm, (K, d)."""
-        return getattr(self.belief, "of_arms", False)
+        return self.belief.of_arms
 
     def encoded(self, x: Any) -> Any:
         """Contexts as numbers: where there is an encoder, (d,) of one row and (n, d) of a table, or

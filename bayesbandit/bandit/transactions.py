@@ -19,13 +19,13 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
-from typing import Any, cast
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import kernels_of, played
+from bayesbandit.beliefs.base import Kernel
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.kernels.propensities import ruled_out
@@ -109,7 +109,7 @@ def asked[B: BanditState](bandit: B) -> B:
     """A bandit in the same state, which may decide while the other stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
-    asked = belief.fork() if getattr(belief, "computes_when_asked", False) else belief
+    asked = belief.fork() if belief.computes_when_asked else belief
     vars(twin).update(vars(bandit), stream=stream, belief=asked, deciding=None, learning=None)
     return twin
 
@@ -126,46 +126,37 @@ def publish(bandit: BanditState) -> None:
 
 def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
     """What the compiled calls take; None where they do not apply."""
-    layout, belief = bandit.layout, cast(Any, bandit.belief)
+    layout, kernel = bandit.layout, bandit.kernel
     deciding = learning = None
-    if bandit.compiled:
-        arms, settings, history = belief.arms, belief.settings, bandit.history
-        kernels = kernels_of(belief)
+    if kernel is not None and kernel.plain:
+        arms, settings, history = kernel.arms, kernel.settings, bandit.history
         param = bandit.param if bandit.encoder is None else None  # tables are no arrays
         if param is not None and (kind := kind_played(bandit)) is not None:
-            rule = kind, *param
-            deciding = (
-                kernels.choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
-            )  # fmt: skip
+            rule, choose_one = (kind, *param), kernel.functions.choose_one
+            deciding = choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
         if bandit.reweighting is None:
-            source = bandit.source, bandit.clip
-            kept = history.rows, history.count
-            learning = observer(bandit), layout, arms, settings, *source, *kept
+            source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
+            learning = observer(bandit, kernel), layout, arms, settings, *source, *kept
     return dict(zip(PUBLISHED, (deciding, learning), strict=True))
 
 
-def observer(bandit: BanditState) -> Any:
-    """The kernel by which a compiled belief takes in one reward."""
-    belief = cast(Any, bandit.belief)
-    kernels = kernels_of(belief)
-    unreached = kernels.unreached(belief.settings)
+def observer(bandit: BanditState, kernel: Kernel) -> Any:
+    """The compiled function by which a belief takes in one reward."""
+    functions = kernel.functions
+    unreached = functions.unreached(kernel.settings)
     if bandit.source != DECISION:
-        return without(kernels.observe_given, *unreached)
+        return without(functions.observe_given, *unreached)
     kind = kind_played(bandit)
-    return without(kernels.observe_one, *unreached, *ruled_out(TABULATED if kind is None else kind))
+    rules = ruled_out(TABULATED if kind is None else kind)
+    return without(functions.observe_one, *unreached, *rules)
 
 
 def kind_played(bandit: BanditState) -> int | None:
     """The KIND of the rows in which the kernels decide a round by the belief and the policy of now;
     None: they do not."""
-    if bandit.rule is None or not bandit.compiled:
+    if bandit.rule is None or (kernel := bandit.kernel) is None:
         return None
-    return played(bandit.belief, bandit.rule, bandit.param)
-
-
-def is_one_call(bandit: BanditState) -> bool:
-    """Whether the kernels decide a round by the belief and the policy of now."""
-    return kind_played(bandit) is not None
+    return kernel.kind(bandit.rule, bandit.param)
 
 
 def reserve(bandit: BanditState, n: int) -> None:

@@ -9,12 +9,12 @@ from bayesbandit.beliefs import base
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
-from bayesbandit.policies import rule
+from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import schedule_of
-from bayesbandit.weighting.by_arm import ByArm
-from bayesbandit.weighting.propensity import Unweighted
+from bayesbandit.weighting.base import Balance, schedule_of
+from bayesbandit.weighting.by_arm import WeighingByArm
+from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
 
 def length(n_features: Any, encoder: Any) -> int:
@@ -48,7 +48,7 @@ def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) 
         return declared
     if isinstance(model, Shared):
         return Shared(spec(model.model, 1, n_features, settings))
-    if isinstance(model, type) or not callable(getattr(model, "belief", None)):
+    if isinstance(model, type) or not isinstance(model, base.BeliefModel):
         raise TypeError(
             "model must be a reward model, Ridge() or a declared one, or have a method "
             f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
@@ -60,16 +60,16 @@ def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) 
 
 def check_policy(policy: Any) -> None:
     """Raise TypeError unless this is a policy."""
-    if isinstance(policy, type) or not callable(getattr(policy, "probabilities", None)):
+    if isinstance(policy, type) or not isinstance(policy, Policy):
         raise TypeError(
             "policy must be Thompson(), UCB(), Greedy(), EpsilonGreedy(), Boltzmann(), TopTwo() or "
-            f"have a method probabilities(belief, x, t) -> (n, K); got {shown(policy)}"
+            f"have a method probabilities(prediction, t) -> (n, K); got {shown(policy)}"
         )
 
 
 def check_balance(balance: Any) -> None:
     """Raise TypeError unless this is a balance."""
-    if isinstance(balance, type) or not callable(getattr(balance, "weights", None)):
+    if isinstance(balance, type) or not isinstance(balance, Balance):
         raise TypeError(
             "balance must be Unweighted(), InversePropensity() or have a method "
             f"weights(history, belief) -> (n,); got {shown(balance)}"
@@ -93,8 +93,9 @@ def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) ->
             f"pooled propensities ask past policies again, and {shown(policy)} has no compiled "
             "rule; propensity must be 'decision' or 'estimated'"
         )
-    refuses: Any = getattr(spec, "refuses_weights", lambda n_arms, n_features: "")
-    if not isinstance(balance, Unweighted) and (why := refuses(n_arms, n_features)):
+    if not isinstance(balance, Unweighted) and (
+        why := base.refuses_weights(spec, n_arms, n_features)
+    ):
         raise ValueError(why)
 
 
@@ -105,7 +106,7 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
     if n != (n_arms, n_features):
         raise ValueError(f"{shown(belief)} is of {n} arms and features, not {(n_arms, n_features)}")
     if is_pooled(balance) and not base.can_recall(belief):
-        name = getattr(getattr(spec, "declared", None), "name", type(spec).__name__)
+        name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__
         raise ValueError(
             f"{name}: pooled propensities need snapshots of past beliefs, and it has none; "
             "propensity must be 'decision' or 'estimated'"
@@ -114,10 +115,10 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
 
 def weighs_by_decision(balance: Any) -> bool:
     """Whether a balance needs no contexts of the arms that were not chosen."""
-    by_arm = isinstance(balance, ByArm) or callable(getattr(balance, "of_arm", None))
-    return not by_arm and getattr(balance, "propensity", "decision") == "decision"
+    estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
+    return not (isinstance(balance, WeighingByArm) or estimated)
 
 
 def is_pooled(balance: Any) -> bool:
     """Whether past policies are asked again."""
-    return getattr(balance, "propensity", "") == "pooled"
+    return isinstance(balance, InversePropensity) and balance.propensity == "pooled"

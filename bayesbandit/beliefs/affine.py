@@ -13,14 +13,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.gaussian import distribution, regression
-from bayesbandit.beliefs.linear_belief import LinearBelief
+from bayesbandit.beliefs.linear_belief import LinearBelief, together
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
-from bayesbandit.kernels.rules import put_moments, spread
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import Joint, LocationScale, Prediction
+
+Array = np.ndarray
 
 
 class AffineBelief(Belief):
@@ -29,9 +31,6 @@ class AffineBelief(Belief):
     n (K,): observations of each arm.
     """
 
-    streams = True
-    tabulates = False  # the arms are independent normals, or Student-t
-    orders_by_coordinates = True  # the mean reward is linear in them
     separate = True  # each arm has a posterior of its own, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
@@ -66,7 +65,7 @@ class AffineBelief(Belief):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.plan.model.name}, n_arms={len(self.n)})"
 
-    def features(self, x: np.ndarray, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def features(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         """z (n, D) and offsets A m₀ + b (n,) of rows; of arms that share a model, without `arm`, of
         every arm: (n, K, D) and (n, K)."""
         if self.map is None:
@@ -84,45 +83,29 @@ class AffineBelief(Belief):
             m[mine] = x[mine] @ offset_slope[k] + offset[k]
         return z, m
 
+    @property
+    def kernel(self) -> Kernel | None:
+        return Inner(self)
+
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
+    def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
-        mean, scale, df = self.inner.location_scale(z)
-        return mean + offset[:, None], scale, df
+        inner = self.inner.predict(z)
+        return LocationScale(inner.mean + offset[:, None], inner.scale, inner.df)
 
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
-        mean, scale, df = self.location_scale(x)
-        return mean, spread(scale, df)
-
-    def describe(
-        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> None:
-        """Fill the moments of the available arms into rows (n, width)."""
-        mean, scale, df = self.location_scale(rows[:, : self.n_features])
-        put_moments(rows, self.n_features, available, mean, scale, np.where(self.new, -df, df))
-
-    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
-        """Arm 0's mean rewards at x (n, d) as z φ + b: z (n, D), b (n,), and what is known of φ."""
-        z, offset = self.features(x)
-        return z, offset, self.inner.posterior(0)
-
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        z, offset = self.features(x)
-        return self.inner.draw(z, size, rng, available) + offset[:, None]
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
-        the `available`."""
-        return self.inner.best(self.features(x)[0], alpha, available)
+    def predict_together(self, x: Array) -> Joint:
+        n, m, d = x.shape
+        return together(*self.features(x.reshape(-1, d)), self.inner.posterior(0), n, m)
 
     def observed(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any, own: Any = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self,
+        x: Array,
+        arm: Array,
+        reward: Array,
+        weight: Array | None,
+        own: Array | None = None,
+    ) -> tuple[Array, Array, Array]:
         """Rows z (n, D), their posteriors' numbers and rewards (n,) of the inner regression. Where
         a row has a precision of its own, p = πw, it is one of variance 1/w in √π z and √π y.
 
@@ -137,23 +120,13 @@ class AffineBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
         self.inner.update(*self.observed(x, arm, reward, weight), weight)
 
-    def regression(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the kernel takes for these rounds: see `LinearBelief.regression`."""
-        z, _, rest = self.observed(x, arm, reward, weight)
-        return np.ascontiguousarray(z), rest, self.inner.arms, self.inner.settings
-
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         z, _, rest = self.observed(x, arm, reward, weight)
         self.inner.reweigh(due, z, arm, rest, weight)
@@ -186,7 +159,7 @@ class AffineBelief(Belief):
         mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, D)
         return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows, self.known(k), 0)
 
@@ -201,3 +174,20 @@ class AffineBelief(Belief):
 
     def verify(self, total: int) -> None:
         self.inner.verify(total)
+
+
+class Inner(Kernel):
+    """The regression inside of an affine belief, which learns of features: rounds are decided in
+    Python."""
+
+    plain = False
+
+    def __init__(self, belief: AffineBelief) -> None:
+        self.belief, self.arms, self.settings = belief, belief.inner.arms, belief.inner.settings
+
+    def kind(self, rule: int, param: tuple[float, float] | None) -> None:
+        return None
+
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
+        z, _, rest = self.belief.observed(x, arm, reward, weight)
+        return np.ascontiguousarray(z), rest

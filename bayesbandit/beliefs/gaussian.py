@@ -95,7 +95,7 @@ def distribution(
         raise ValueError(
             f"{plan.model.name}: the precision of the coefficients' posterior must have directions "
             f"that float64 tells apart; got a diagonal from {np.diag(precision).min():.3g} to "
-            f"{np.diag(precision).max():.3g}. bandit.belief.moments(x) tells of mean rewards"
+            f"{np.diag(precision).max():.3g}. bandit.belief.predict(x) tells of mean rewards"
         ) from error
     if not plan.method.learns_noise:
         return Gaussian(mean, precision, root, np.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -127,8 +127,9 @@ class Ridge:
         return 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds)
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
-    ) -> LinearBelief:
+        self, n_arms: int, n_features: int, normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
+    ) -> LinearBelief:  # fmt: skip
         """The belief about `n_arms` arms before any data; `normalize` scales an arm's weights to
         mean 1. It has no use for a seed."""
         return LinearBelief(self, n_arms, n_features, normalize)

@@ -7,14 +7,15 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Snapshot
-from bayesbandit.beliefs.linear_posterior import LinearPosterior, LinearSnapshot, WeightedRows
+from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.checks import integer
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels import ridge_state
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
+from bayesbandit.kernels.prob_best.points import product, root_of
 from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.rules import HUGE, UCB, spread, tail_at
+from bayesbandit.kernels.rules import UCB, tail_at
+from bayesbandit.predictions import Joint, LocationScale
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -26,8 +27,10 @@ SUMS = [
 ]
 DIVISORS = [ridge_state.DF, ridge_state.LAM, ridge_state.W_BAR]
 
+Array = np.ndarray
 
-def aligned(rows: int, width: int) -> np.ndarray:
+
+def aligned(rows: int, width: int) -> Array:
     """An uninitialised float64 array (rows, width) that begins a cache line."""
     buffer = np.empty(rows * width + 8)
     start = -buffer.ctypes.data // 8 % 8
@@ -40,26 +43,21 @@ class Regression(Protocol):
     @property
     def intercept(self) -> Any: ...
 
-    def settings(self, n_features: int, normalize: bool) -> np.ndarray:
+    def settings(self, n_features: int, normalize: bool) -> Array:
         """What the kernels take (`kernels/ridge_state.py`)."""
         ...
 
 
-class LinearBelief(Belief):
+class LinearBelief(Belief, Kernel):
     """K independent weighted ridge regressions with their exact posteriors, as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels; the views below
     name its parts.
     """
 
-    compiled = True  # the kernels play it by `arms` and `settings`
-    streams = True
-    tabulates = False  # the arms are independent normals, or Student-t
-    orders_by_coordinates = True  # the mean reward is linear in them
-
     def __init__(
         self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
-        prior: tuple[np.ndarray, np.ndarray] | None = None,
+        prior: tuple[Array, Array] | None = None,
     ) -> None:  # fmt: skip
         """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
         self.model = model
@@ -76,7 +74,7 @@ class LinearBelief(Belief):
         for arm in self.arms:
             self._begin(arm)
 
-    def _begin(self, arm: np.ndarray) -> None:
+    def _begin(self, arm: Array) -> None:
         """An arm before any data; without a prior of its own in Python, so that nothing need be
         compiled."""
         begin: Any = kernel.initialise
@@ -87,74 +85,47 @@ class LinearBelief(Belief):
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
-    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
         return self.arms[:, ridge_state.N]
+
+    @property
+    def kernel(self) -> Kernel:
+        return self
 
     @property
     def n_columns(self) -> int:
         return int(self.settings[ridge_state.D_])
 
     @property
-    def sigma2(self) -> np.ndarray:
+    def sigma2(self) -> Array:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
         return self.arms[:, ridge_state.SIGMA2]
 
     @property
-    def lam(self) -> np.ndarray:
+    def lam(self) -> Array:
         """The penalty λ of each arm (K,)."""
         return self.arms[:, ridge_state.LAM]
 
-    def design(self, x: np.ndarray) -> np.ndarray:
+    def design(self, x: Array) -> Array:
         """Contexts (n, d) with their constant column, where there is one: (n, D)."""
         if self.n_columns == x.shape[1]:
             return np.ascontiguousarray(x)
         return np.column_stack([x, np.ones(len(x))])
 
-    def location_scale(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, scales and degrees of freedom of the mean rewards at x (n, d): (n, K) each."""
+    def predict(self, x: Array) -> LocationScale:
         K, D = len(self.arms), self.n_columns
         rows = np.empty((len(x), interpreted(tail_at)(D, K)))
         rows[:, :D] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
-        return rows[:, D : D + K], rows[:, D + K : D + 2 * K], np.abs(rows[:, D + 2 * K :])
+        mean, scale, df = (rows[:, D + i * K : D + (i + 1) * K] for i in range(3))
+        return LocationScale(mean, scale, np.abs(df))
 
-    def describe(
-        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> None:
-        """Fill the constant column and the available arms' moments into rows (n, width) of
-        contexts."""
-        rows[:, self.n_features : self.n_columns] = 1.0
-        describe_many(rows, self.arms, available, self.settings, UCB)
+    def predict_together(self, x: Array) -> Joint:
+        n, m, d = x.shape
+        return together(self.design(x.reshape(-1, d)), 0.0, LinearBelief.posterior(self, 0), n, m)
 
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K)."""
-        theta, d = self.arms[:, ridge_state.HEAD : ridge_state.HEAD + self.n_columns], x.shape[1]
-        return x @ theta[:, :d].T + theta[:, d:].sum(axis=1)
-
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
-        mean, scale, df = self.location_scale(x)
-        return mean, spread(scale, df)
-
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        available = np.ones(len(self.arms), np.bool_) if available is None else available
-        which = np.flatnonzero(available).tolist()
-        return np.stack([self.posterior(k).draw(x, size, rng) for k in which], axis=2)
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
-        the `available`."""
-        mean, scale, df = self.location_scale(x)
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(scale, HUGE)
-        which = slice(None) if available is None else available
-        return best_of_location_scale(mean[:, which], scale[:, which], df[:, which])
-
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
@@ -162,9 +133,8 @@ class LinearBelief(Belief):
         learn(self.arms, self.design(x), arm, reward, weight, self.settings)
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
@@ -173,7 +143,7 @@ class LinearBelief(Belief):
             rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
         kernel.pool_noise(self.arms, self.settings)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Any:
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """What is known of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
@@ -192,22 +162,21 @@ class LinearBelief(Belief):
             weighted=weighted,
         )
 
-    def regression(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What `update_many` takes for these rounds: regressors and rewards, arms and settings."""
-        return self.design(x), np.ascontiguousarray(reward), self.arms, self.settings
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
+        return self.design(x), np.ascontiguousarray(reward)
 
-    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, LinearPosterior]:
-        """Arm 0's mean rewards at x (n, d) as z θ + b: z (n, D), b, and what is known of θ."""
-        return self.design(x), 0.0, LinearBelief.posterior(self, 0)
-
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Self:
+        """All but what learning needs."""
         core = ridge_state.core_width(self.n_columns)
-        return LinearSnapshot(self.arms[:, :core].copy(), self.settings)
+        return self._of(self.arms[:, :core].copy())
 
-    def recall(self, state: dict[str, np.ndarray]) -> Snapshot:
-        return LinearSnapshot(state["arms"], self.settings)
+    def recall(self, state: dict[str, Array]) -> Self:
+        return self._of(state["arms"])
+
+    def _of(self, arms: Array) -> Self:
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), arms=arms)
+        return twin
 
     def fork(self) -> Self:
         """What is known now, to be gone on with while this stays as it is."""
@@ -262,3 +231,11 @@ class LinearBelief(Belief):
         arms[:] = np.delete(self.arms, k, axis=0)
         kernel.pool_noise(arms, self.settings)
         self.arms = arms
+
+
+def together(z: Array, offset: Array | float, known: LinearPosterior, n: int, m: int) -> Joint:
+    """Return the mean rewards z θ + b of n times m rows that share θ: z (n m, D), b (n m,) or a
+    number, and what is known of θ, `location` (D,), `spread` (D, D) and `df`."""
+    mean = product(z, known.location[:, None])[:, 0] + offset
+    root = product(z, root_of(known.spread))
+    return Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df)

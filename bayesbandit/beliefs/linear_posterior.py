@@ -1,4 +1,4 @@
-"""What is known of one arm of the linear belief, and what was known of all."""
+"""What is known of one arm of the linear belief."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.kernels.reweighted import pooled_chances
 from bayesbandit.kernels.rules import spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -154,21 +153,3 @@ class LinearPosterior:
         if math.isfinite(self.df):
             theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]
         return self.location + theta
-
-
-class LinearSnapshot:
-    """The arms (K, …) of a linear belief as they were, and its settings."""
-
-    def __init__(self, arms: np.ndarray, settings: np.ndarray) -> None:
-        self.arms, self.settings = arms, settings
-
-    def chances(self, x: np.ndarray, k: int, kind: int, param: float, floor: float) -> np.ndarray:
-        """P(arm k) at contexts x (n, d) under a rule with this number and floor: (n,)."""
-        out = np.empty(len(x))
-        x = np.ascontiguousarray(x)
-        pooled_chances(x, k, self.arms, self.settings, kind, param, floor, out)
-        return out
-
-    def state(self) -> dict[str, np.ndarray]:
-        """The arms."""
-        return {"arms": self.arms}

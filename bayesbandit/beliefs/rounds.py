@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bayesbandit.checks import LARGEST
@@ -30,7 +28,9 @@ class Rounds:
         vars(twin).update(vars(self))
         return twin
 
-    def append(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any) -> None:
+    def append(
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray | None
+    ) -> None:
         """More rounds; weight None: 1."""
         n, d = len(x), self.n_features
         if self.total + n > len(self._rows):

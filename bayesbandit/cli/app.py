@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | reproduce | compile | models | explain."""
+"""The command line: bayesbandit compare | evaluate | reproduce | compile | models | explain."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesbandit.cli.data import by_environment, columns, data_sets, shown, verdict
+from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
+from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.experiments.experiment import Experiment
 from bayesbandit.runtime.plugins import said
@@ -51,6 +53,16 @@ def compare(
         list[str] | None, typer.Option(help="A bundled set: iris, wine, breast_cancer, digits.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="The log of a bandit, as of `evaluate`: bandits learn by replay of its rounds."
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="ROLE=COLUMN of --log, as reward=clicked, where a name tells too little"),
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
     reward: Annotated[
         list[str] | None,
@@ -108,18 +120,33 @@ def compare(
     from bayesbandit import evaluation, plots
 
     with clear_errors():
-        sets = data_sets(
-            data or [], csv, target, reward or [], cost or [], openml or [], folder, drop or [],
-            keep or [],
-        )  # fmt: skip
-        tables = columns(sets)
-        for title in tables if csv is not None or openml else ():
-            show(shown(tables[title]), title)
         chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
         bandits = dict(map(parse_bandit, bandit or PLAYED))
         bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
+        if log is not None:
+            named = column or []
+            if data or csv or openml or folder or target or reward or cost:
+                raise ValueError("--log stands alone: it is no data set with every arm's reward")
+            compare_by_log(log, named, drop or [], keep or [], bandits, replications, seed, out)
+            return
+        if csv is not None:
+            refuse_log(csv)
+        sets = data_sets(
+            data or [],
+            csv,
+            target,
+            reward or [],
+            cost or [],
+            openml or [],
+            folder,
+            drop or [],
+            keep or [],
+        )
+        tables = columns(sets)
+        for title in tables if csv is not None or openml else ():
+            show(shown(tables[title]), title)
         experiment = Experiment(sets, bandits, horizon, replications, seed)
         results = experiment.run(jobs, out / "compare")
     if replications == 1:
@@ -147,6 +174,9 @@ def compare(
     save(out / "compare", summary, titled, figures, tables, title=title, answer=answer)
 
 
+app.command()(evaluate)
+
+
 @app.command()
 def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
@@ -165,31 +195,28 @@ def reproduce(
         _list_studies()
         return
     with clear_errors():
-        module = studies.load(study)
-        if quick and not hasattr(module, "QUICK"):
-            raise ValueError(f"the study {study!r} has no small version (QUICK): omit --quick")
-        settings: dict[str, Any] = dict(module.QUICK) if quick else {}
-        if replications is not None:
-            settings["replications"] = replications
+        chosen = studies.load(study)
+        if quick and not chosen.quick:
+            raise ValueError(f"the study {study!r} has no small version: omit --quick")
         folder = out / (f"{study}-quick" if quick else study)
-        with studies.blamed(study, "experiment"):
-            experiment = module.experiment(seed=seed, **settings)
+        with studies.blamed(study, "environments"):
+            chosen = chosen.small() if quick else chosen
+            experiment = chosen.experiment(seed, replications)
         results = experiment.run(jobs, folder)
         kept = f"; its results are kept in {folder / 'results.parquet'}"
         with studies.blamed(study, "table", kept):
-            table = pd.DataFrame(module.table(results))
-        with studies.blamed(study, "beside", kept):
-            titled = {f"{module.TITLE}: {of(results)}": pd.DataFrame(module.beside(table))}
-        if hasattr(module, "details"):
-            with studies.blamed(study, "details", kept):
-                titled |= {str(k): pd.DataFrame(v) for k, v in module.details(results).items()}
+            table = pd.DataFrame(chosen.table(results))
+        with studies.blamed(study, "printed", kept):
+            titled = {f"{chosen.title}: {size(results)}": pd.DataFrame(chosen.printed(table))}
+        with studies.blamed(study, "details", kept):
+            titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
         for heading, frame in titled.items():
             show(frame, heading)
         with studies.blamed(study, "figures", kept):
-            figures = dict(module.figures(results))
+            figures = dict(chosen.figures(results))
     say(answer := pace(results, folder))
     tables = titled | {"In full": table}
-    save(folder, table, tables, figures, title=module.TITLE, answer=answer)
+    save(folder, table, tables, figures, title=chosen.title, answer=answer)
 
 
 @app.command()
@@ -264,15 +291,16 @@ def compile_kernels(
 
 
 def pace(results: pd.DataFrame, folder: Path) -> str:
-    """How long the runs in a folder took."""
+    """Return how long the runs in a folder took."""
     seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
-    n, k = results.groupby(["environment", "replication"]).ngroups, results["bandit"].nunique()
+    n = results.groupby(["environment", "replication"]).ngroups
+    of_each = f" of {results['bandit'].nunique()} bandits each" if "bandit" in results else ""
     rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
-    return f"{n:,} simulations of {k} bandits each took {seconds:,.0f} s{rate}."
+    return f"{n:,} simulations{of_each} took {seconds:,.0f} s{rate}."
 
 
-def of(results: pd.DataFrame) -> str:
-    """How much a study rests on."""
+def size(results: pd.DataFrame) -> str:
+    """Say how many simulations a study rests on, and of how many rounds."""
     simulations = results["replication"].nunique()
     least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
     span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
@@ -280,7 +308,7 @@ def of(results: pd.DataFrame) -> str:
 
 
 def _list_studies() -> None:
-    """The studies of the package, and of installed ones, and what each shows."""
+    """List the studies of the package and of installed ones, and what each shows."""
     import pandas as pd
 
     from bayesbandit import studies
@@ -289,7 +317,7 @@ def _list_studies() -> None:
     with clear_errors():
         for name in studies.names():
             try:
-                rows.append({"study": name, "what it shows": studies.title(name)})
+                rows.append({"study": name, "what it shows": studies.load(name).title})
             except Exception as error:  # one that fails hides none of the others
                 warn(f"{name} is left out: {said(error)}")
     show(pd.DataFrame(rows), "Studies")

@@ -18,12 +18,18 @@ SHOWN = 40  # columns of a data set at most in the terminal
 
 
 def data_sets(
-    data: Sequence[str], csv: Path | None, target: str | None, reward: Sequence[str],
-    cost: Sequence[str], openml: Sequence[str], folder: Path | None, drop: Sequence[str],
+    data: Sequence[str],
+    csv: Path | None,
+    target: str | None,
+    reward: Sequence[str],
+    cost: Sequence[str],
+    openml: Sequence[str],
+    folder: Path | None,
+    drop: Sequence[str],
     keep: Sequence[str],
-) -> list[Any]:  # fmt: skip
-    """The data sets that a command line names, or else the bundled ones. target, or reward or cost
-    of each arm: columns of --csv. drop, keep: columns of --csv and --openml."""
+) -> list[Any]:
+    """Return the data sets that a command line names, or else the bundled ones. target, or reward
+    or cost of each arm: columns of --csv. drop, keep: columns of --csv and --openml."""
     given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
     asked = [option for option, names in given.items() if names]
     if csv is None and asked:
@@ -49,19 +55,19 @@ def data_sets(
 
 
 def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
-    """By a title for each data set: what became of its columns. Of those that load when they are
-    played, nothing."""
+    """Return by a title for each data set what became of its columns; nothing for those that
+    load when they are played."""
     there = [one for one in sets if not one.is_lazy]
     return {f"{one.name}: what became of its columns": one.encoder.summary() for one in there}
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The first columns of many."""
+    """Return the first columns of many."""
     return table if len(table) <= SHOWN else table.head(SHOWN)
 
 
 def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
-    """A row for each bandit, a column for each environment: normalised regret ± SE."""
+    """Return a row for each bandit, a column for each environment: normalised regret ± SE."""
     cells = summary.assign(
         cell=[
             f"{regret:.3f}" + (f" ± {se:.3f}" if se == se else "")
@@ -76,7 +82,7 @@ def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
-    """What a ranking comes to, in a sentence."""
+    """Return what a ranking comes to, in a sentence."""
     best, *tied = winners(ranking)
     reward = f"mean reward {best.mean_reward:.3f} a round"
     if tied:
@@ -88,19 +94,22 @@ def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
         name = best.bandit, "bold"
         return ["Least regret, but no significant difference: ", name, f", {reward}."]
     return [
-        "Best on this data: ", (best.bandit, "bold"), f", {reward}; it beats the others "
+        "Best on this data: ",
+        (best.bandit, "bold"),
+        f", {reward}; it beats the others "
         f"significantly {times(best.wins)} and loses {times(best.losses)} "
         "(p < .05 each, uncorrected).",
-    ]  # fmt: skip
+    ]
 
 
 def times(n: int) -> str:
-    """How often."""
+    """Return how often."""
     return "once" if n == 1 else f"{n:,} times"
 
 
 def winners(ranking: pd.DataFrame) -> list[Any]:
-    """The rows of the best bandit, and of those that tie with it to the last digit but two."""
+    """Return the rows of the best bandit, and of those that tie with it (to the last digit but
+    two)."""
     first = ranking.iloc[0]
     keys = ["normalised_regret", "mean_rank"]
     same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)

@@ -20,8 +20,10 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import Factory, Player
 from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.policies import Thompson
-from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins
+from bayesbandit.runtime import fingerprints
+from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused
 from bayesbandit.systems.bootstrap.presets import (
     BootstrapLassoTS,
     BootstrapLassoUCB,
@@ -66,11 +68,12 @@ FROM_FILE = "bayesbandit.cli.players:"  # begins the module name of a player's f
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
-    """`NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text, factory)."""
+    """Return `NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text,
+    factory)."""
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
         offered = OfferedPlayer(name)
-        _ = offered.__wrapped__  # so that what cannot be loaded is said at once
+        offered.load()  # so that what cannot be loaded is said at once
         return text.strip(), partial(offered, **settings)
     if name not in BANDITS:
         there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
@@ -85,7 +88,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 
 
 def parse_model(text: str) -> tuple[str, Factory]:
-    """A reward model's name or file, with settings or without, as (label, factory)."""
+    """Return a reward model's name or file, with settings or without, as (label, factory)."""
     from bayesbandit.model import load_model
 
     where, settings = parse(text)
@@ -97,9 +100,14 @@ def parse_model(text: str) -> tuple[str, Factory]:
 
 
 def play_model(
-    model: str, arms: Any, n_features: int, alpha: float = 1.0, seed: Any = 0, **settings: Any
+    model: str,
+    arms: Arms,
+    n_features: int,
+    alpha: float = 1.0,
+    seed: Seed = 0,
+    **settings: Any,
 ) -> Bandit:
-    """A declared model by Thompson sampling; settings are those of `Bandit`."""
+    """Return a declared model by Thompson sampling; settings are those of `Bandit`."""
     from bayesbandit.model import load_model
 
     declared, policy = load_model(model), Thompson(alpha)
@@ -120,13 +128,13 @@ def rehearse(factory: Callable[..., Any]) -> float:
         bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
         bandit.choose(contexts[0], arms=ARMS[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
-    bandit.belief.moments(contexts)
+    bandit.belief.predict(contexts)
     return time.perf_counter() - start
 
 
 def parse_player(text: str) -> tuple[str, Factory]:
-    """`FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a class or a
-    function (arms, n_features, seed) → `Player`."""
+    """Return `FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a
+    class or a function (arms, n_features, seed) → `Player`."""
     where, settings = parse(text)
     found = re.fullmatch(r"(.+\.py):(\w+)", where)
     if found is None:
@@ -139,7 +147,7 @@ def parse_player(text: str) -> tuple[str, Factory]:
 
 def _player(path: Path, name: str) -> Factory:
     module = module_of(path, FROM_FILE)
-    factory = getattr(module, name, None)
+    factory = vars(module).get(name)
     if not callable(factory):
         names = [
             k for k, v in vars(module).items() if callable(v) and v.__module__ == module.__name__
@@ -148,41 +156,40 @@ def _player(path: Path, name: str) -> Factory:
     return factory
 
 
+class Deferred(fingerprints.Deferred):
+    """Makes a player by a function that every process loads for itself."""
+
+    def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
+        player: Player = self.load()(arms, n_features, seed=seed, **settings)
+        return player
+
+
 @dataclass(frozen=True)
-class FilePlayer:
-    """Makes a player of a file, which every process loads for itself."""
+class FilePlayer(Deferred):
+    """Makes a player of a file."""
 
     file: str
     name: str
 
-    @property
-    def __wrapped__(self) -> Factory:
+    def load(self) -> Factory:
         return _player(Path(self.file), self.name)
-
-    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
-        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
 @dataclass(frozen=True)
-class OfferedPlayer:
+class OfferedPlayer(Deferred):
     """Makes a player of an installed package."""
 
     name: str
 
-    @property
-    def __wrapped__(self) -> Factory:
+    def load(self) -> Factory:
         factory = plugin("players", self.name)
         if not callable(factory):
-            (point,) = plugins("players")[self.name]
-            raise TypeError(f"{self.name!r}, offered by {offer(point)}, is no player: {factory!r}")
+            raise refused("players", self.name, factory, "a player")
         return factory
-
-    def __call__(self, arms: Any, n_features: int, seed: Any = 0, **settings: Any) -> Player:
-        return self.__wrapped__(arms, n_features, seed=seed, **settings)
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """`NAME` or `NAME(setting=value, …)`: the name and the settings."""
+    """Return the name and the settings of `NAME` or `NAME(setting=value, …)`."""
     name, bracket, inside = text.strip().partition("(")
     try:
         call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body

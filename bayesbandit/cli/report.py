@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -27,7 +27,7 @@ console = Console()
 
 
 def show(frame: pd.DataFrame, title: str) -> None:
-    """A table in the terminal, numbers to the right, as in its file."""
+    """Print a table in the terminal, numbers to the right, as in its file."""
     from bayesbandit.evaluation.text import is_numeric, texts
 
     table = Table(title=title, title_justify="left")
@@ -53,9 +53,9 @@ def save(
     title: str,
     answer: str,
 ) -> None:
-    """table.csv, table.md, columns.md where data sets have columns, the pictures, and all of it
-    with the answer in report.html, beside results.parquet and run.json; pictures of an earlier run
-    that this one has not are gone."""
+    """Write table.csv, table.md, columns.md where data sets have columns, the pictures, and all
+    of it with the answer in report.html, beside results.parquet and run.json; pictures of an
+    earlier run that this one has not are gone."""
     from bayesbandit.evaluation.page import page
 
     columns, pictures = columns or {}, {}
@@ -82,7 +82,7 @@ def save(
 
 
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
-    """Tables under their headings."""
+    """Return tables under their headings."""
     from bayesbandit import evaluation
     from bayesbandit.evaluation.text import escaped
 
@@ -92,26 +92,28 @@ def _markdown(titled: dict[str, pd.DataFrame]) -> str:
 
 
 def _is_ours(picture: Path) -> bool:
-    """By what a PNG says of its software, in front of its pixels."""
+    """Return whether a picture is ours, by what its PNG says of its software in front of its
+    pixels."""
     with picture.open("rb") as file:
         return f"Software\0{MAKER}".encode() in file.read(1000)
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """A sentence, of texts or (text, style); names in it are not read as markup."""
+    """Print a sentence, of texts or (text, style); names in it are not read as markup."""
     console.print(Text.assemble(*parts))
 
 
 def warn(text: str) -> None:
-    """A line beside the answer, on stderr."""
+    """Print a line beside the answer, on stderr."""
     Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Bad input ends the command with one line instead of a traceback; a warning is a line, too."""
+    """End the command with one line, and no traceback, for bad input; print a warning as a line,
+    too."""
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         warn(str(message))
 
     with warnings.catch_warnings():

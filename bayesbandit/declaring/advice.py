@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from bayesbandit.declaring.declaration import Declaration
 
-def dims_wanted(model: Any, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
-    """Which prior without dimensions a declaration takes for a vector, if it works with one; rows
-    x (n, d), reward, weight, arm (n,), by role. model: a `Declaration`."""
+
+def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
+    """Return which prior without dimensions a declaration takes for a vector, if it works with one;
+    rows x (n, d), reward, weight, arm (n,), by role."""
     import pymc as pm
 
-    from bayesbandit.declaring.priors import dims_of, with_dims
+    from bayesbandit.declaring.priors import Prior, dims_of, with_dims
 
     coords: dict[str, range] = {"feature": range(rows["x"].shape[1])}
     vectors: list[tuple[str, ...]] = [("feature",)]
     if model.takes_arm:
         coords["arm"] = range(n_arms)
         vectors = [("arm", "feature"), ("arm",), ("feature",)]
-    plain = [k for k, p in model.priors.items() if hasattr(p, "dims") and not dims_of(p)]
+    plain = [k for k, p in model.priors.items() if isinstance(p, Prior) and not dims_of(p)]
     for name, dims in ((k, v) for k in plain for v in vectors):
         tried = model.with_priors(**{name: with_dims(model.priors[name], dims)})
         with pm.Model(coords=coords, model=None):

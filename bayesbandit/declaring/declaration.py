@@ -95,8 +95,8 @@ class Declaration:
 
     # ---- another model --------------------------------------------------------------------------
 
-    def with_priors(self, **priors: Any) -> Self:
-        """A new model with some priors replaced. Numbers and arrays fix a variable; a prior
+    def with_priors(self, **priors: object) -> Self:
+        """Return a new model with some priors replaced. Numbers and arrays fix a variable; a prior
         without dimensions takes the declared ones."""
         self.check_names(priors)
         return type(self)(self.function, {**self.priors, **priors}, self.dims)
@@ -117,9 +117,15 @@ class Declaration:
     # ---- what to do with it ---------------------------------------------------------------------
 
     def build(
-        self, x: Any, reward: Any, weight: Any = None, arm: Any = None, n_arms: int | None = None
+        self,
+        x: object,
+        reward: object,
+        weight: object = None,
+        arm: object = None,
+        n_arms: int | None = None,
     ) -> pm.Model:
-        """The PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms (n,).
+        """Return the PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms
+        (n,).
 
         Contexts may be (n, 0), or None, where no variable has a value for each feature.
 
@@ -162,8 +168,8 @@ class Declaration:
         return model
 
     def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
-        """The mean reward, declared in the present PyMC model: of data by role, with the priors'
-        variables. coords: of the dimensions but the rows'."""
+        """Return the mean reward, declared in the present PyMC model: of data by role, with the
+        priors' variables. coords: of the dimensions but the rows'."""
         from bayesbandit.declaring.priors import variable
 
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
@@ -173,11 +179,11 @@ class Declaration:
         return self.function(**inputs)
 
     def _rows(
-        self, x: Any, reward: Any, weight: Any, arm: Any, n_arms: int | None
+        self, x: object, reward: object, weight: object, arm: object, n_arms: int | None
     ) -> tuple[dict[str, np.ndarray], int]:
-        """The data by role, checked, and the number of arms."""
+        """Return the data by role, checked, and the number of arms."""
         if x is None:
-            x = np.empty((np.size(reward), 0))
+            x = np.empty((checks.floats(reward, "rewards").size, 0))
         x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
         if x.ndim != 2:
             raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
@@ -205,7 +211,8 @@ class Declaration:
         return rows, n_arms
 
     def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
-        """A declaration has a likelihood of the rewards and returns the mean reward."""
+        """Raise a ValueError unless there is a likelihood of the rewards and the mean reward is
+        returned."""
         n = len(rows["reward"])
         check_observed(model, self.name, rows["reward"])
         for v, initial in model.rvs_to_initial_values.items():
@@ -231,8 +238,8 @@ class Declaration:
 
 
 def _known(rows: np.ndarray) -> tuple[int | None, ...]:
-    """A container's shape, but for the rows: without a width, x[:, :1] times a vector is an error.
-    A width of 1 is left open, since PyTensor would write x @ theta as another product."""
+    """Return a container's shape, but for the rows: without a width, x[:, :1] times a vector is an
+    error. A width of 1 is left open, since PyTensor would write x @ theta as another product."""
     return None, *(k if k > 1 else None for k in rows.shape[1:])
 
 
@@ -243,8 +250,9 @@ def _reserved(name: str) -> str:
     )
 
 
-def _check_declaration(function: Any, priors: Mapping[str, Any]) -> None:
-    """Every argument of the declaration is data or has a prior, and every prior is an argument."""
+def _check_declaration(function: object, priors: Mapping[str, Any]) -> None:
+    """Raise a TypeError unless every argument is data or has a prior, and every prior is an
+    argument."""
     if not inspect.isfunction(function):
         raise TypeError(f"a reward model is declared by a function; got {function!r}")
     arguments = inspect.signature(function).parameters

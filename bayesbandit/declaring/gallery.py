@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.runtime.plugins import hides, module_of, offer, plugin, plugins, said
+from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
@@ -35,7 +35,7 @@ class Entry:
 
 
 def folders() -> list[Path]:
-    """Where models are looked for, in this order."""
+    """Return where models are looked for, in this order."""
     named = [Path(f).expanduser() for f in os.environ.get(VARIABLE, "").split(os.pathsep) if f]
     for folder in named:
         if not folder.is_dir():
@@ -52,12 +52,13 @@ def register(model: Declaration) -> None:
 
 
 def running(name: str) -> Declaration | None:
-    """The latest model of this name that the running program has declared or loaded from a file."""
+    """Return the latest model of this name that the running program has declared or loaded from a
+    file."""
     return _running.get(name)
 
 
 def list_models() -> dict[str, str]:
-    """The gallery's models, and those of installed packages: titles by name. PyMC is not
+    """Return the gallery's models, and those of installed packages: titles by name. PyMC is not
     imported."""
     offered = {
         name: f"from {' and '.join(point.value for point in points)}"
@@ -67,7 +68,8 @@ def list_models() -> dict[str, str]:
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:
-    """A model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has several."""
+    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has
+    several."""
     text = os.fspath(name)
     in_file = re.fullmatch(r"(.+\.py)(?::(\w+))?", text)
     if in_file:
@@ -80,12 +82,11 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     found = entries.get(text) or [
         e for entry in entries.values() for e in entry if e.path.stem == text
     ]
-    if not found and text in (offered := plugins("models")):
-        model = plugin("models", text)
-        if not isinstance(model, Declaration):
-            by = offer(offered[text][0])
-            raise TypeError(f"{text!r}, offered by {by}, is no reward model; it is {model!r}")
-        return model
+    if not found and text in plugins("models"):
+        offered = plugin("models", text)
+        if not isinstance(offered, Declaration):
+            raise refused("models", text, offered, "a reward model")
+        return offered
     if not found:
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
     first = [e for e in found if e.path.parent == found[0].path.parent]
@@ -97,7 +98,7 @@ def load(name: str | os.PathLike[str]) -> Declaration:
 
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, Declaration]:
-    """The reward models of a file by the names that it gives them."""
+    """Return the reward models of a file by the names that it gives them."""
     found = vars(module_of(Path(path), FROM_FILE)).items()
     return {k: v for k, v in found if isinstance(v, Declaration)}
 
@@ -118,7 +119,7 @@ def _choices(path: Path, names: dict[str, Declaration]) -> str:
 
 
 def _entries() -> dict[str, list[Entry]]:
-    """All models by name; several of one name where the folders or files have several."""
+    """Return all models by name; several of one name where the folders or files have several."""
     entries: dict[str, list[Entry]] = {}
     for folder in folders():
         for path in sorted(folder.glob("*.py")):
@@ -128,7 +129,7 @@ def _entries() -> dict[str, list[Entry]]:
 
 
 def _read(path: Path) -> Iterator[Entry]:
-    """The models that a file declares, by its syntax."""
+    """Return the models that a file declares, by its syntax."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, ValueError) as error:
@@ -144,7 +145,8 @@ def _read(path: Path) -> Iterator[Entry]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             calls = [d.func for d in node.decorator_list if isinstance(d, ast.Call)]
-            names = {getattr(call, "attr", getattr(call, "id", None)) for call in calls}
+            names = {call.attr for call in calls if isinstance(call, ast.Attribute)}
+            names |= {call.id for call in calls if isinstance(call, ast.Name)}
             if names & decorators:
                 doc = ast.get_docstring(node) or ast.get_docstring(tree) or ""
                 yield Entry(node.name, doc.partition("\n")[0], path)

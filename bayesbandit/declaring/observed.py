@@ -62,14 +62,13 @@ def check_not_random(mean: Variable[Any, Any], model: pm.Model, declared: str) -
 
 
 def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
-    """The observed variables of whole numbers, and what PyMC casts to such of the rewards."""
+    """Yield the observed variables of whole numbers, and what PyMC casts to such of the rewards."""
     from pytensor.graph.traversal import ancestors
     from pytensor.scalar import Cast
     from pytensor.tensor.elemwise import Elemwise
 
     reward = model[DATA["reward"]]
     for v in model.observed_RVs:
-        u: Any
         for u in ancestors([model.rvs_to_values[v]]):
             node = u.owner
             if node is None or not isinstance(node.op, Elemwise):

@@ -10,21 +10,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc_extras.prior import Prior, VariableFactory
 
-from bayesbandit.checks import finite, floats
+from bayesbandit.checks import finite, floats, is_real
 
 __all__ = ["Prior", "VariableFactory"]
 
 type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
 
 
-def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
-    """A copy of the prior that nobody else holds; one without dimensions takes `dims`."""
+def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
+    """Return a copy of the prior that nobody else holds; one without dimensions takes `dims`."""
     if isinstance(value, VariableFactory):
         value = deepcopy(value)
         if isinstance(value, Prior) and value.dims is None and dims:
@@ -42,8 +42,7 @@ def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]
             if np.isnan(floats(number, f"{name} of {what}")).any():
                 raise ValueError(f"{name} of {what} must be a number; got {text(number)}")
         return value
-    number = isinstance(value, Real | np.number) and not isinstance(value, bool | np.bool_)
-    if not (number or isinstance(value, np.ndarray | list | tuple)):
+    if not (is_real(value) or isinstance(value, np.ndarray | list | tuple)):
         raise TypeError(
             f"{what} must be a bb.Prior, or a number or an array that fixes it; got {value!r}"
         )
@@ -53,30 +52,42 @@ def checked(value: Any, what: str, dims: tuple[str, ...], allowed: Sequence[str]
     return float(array[0]) if np.ndim(value) == 0 else array.copy()
 
 
-def dims_of(value: Any) -> tuple[str, ...]:
-    """The dimensions that a prior names; a number has none."""
-    dims = getattr(value, "dims", None) or ()
+@runtime_checkable
+class HasDims(Protocol):
+    """A prior, or another factory of variables, with named dimensions."""
+
+    dims: str | tuple[str, ...] | None
+
+
+def dims_of(value: object) -> tuple[str, ...]:
+    """Return the dimensions that a prior names; a number has none."""
+    dims = (value.dims or ()) if isinstance(value, HasDims) else ()
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
-def with_dims(value: Any, dims: tuple[str, ...]) -> Any:
-    """A copy of the prior with these dimensions."""
+def with_dims(value: Prior, dims: tuple[str, ...]) -> Prior:
+    """Return a copy of the prior with these dimensions."""
     value = deepcopy(value)
     value.dims = dims
     return value
 
 
-def _all_dims(value: Any) -> Iterable[str]:
-    """Dimensions of a prior and of the priors in it."""
+def _parameters(value: object) -> Mapping[str, Any]:
+    """Return the parameters of a prior; of another factory of variables none."""
+    return value.parameters if isinstance(value, Prior) else {}
+
+
+def _all_dims(value: object) -> Iterable[str]:
+    """Yield the dimensions of a prior and of the priors in it."""
     yield from dims_of(value)
-    for parameter in getattr(value, "parameters", {}).values():
+    for parameter in _parameters(value).values():
         if isinstance(parameter, VariableFactory):
             yield from _all_dims(parameter)
 
 
-def _numbers(value: Any) -> Iterable[tuple[str, Any]]:
-    """Parameters that are numbers, of a prior and of the priors in it."""
-    for name, parameter in getattr(value, "parameters", {}).items():
+def _numbers(value: object) -> Iterable[tuple[str, Any]]:
+    """Yield the parameters that are numbers, of a prior and of the priors in it."""
+    for name, parameter in _parameters(value).items():
         if isinstance(parameter, VariableFactory):
             yield from _numbers(parameter)
         elif isinstance(parameter, Real | np.number | np.ndarray):
@@ -84,7 +95,8 @@ def _numbers(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[str, Any]) -> Any:
-    """The prior's variable in the present PyMC model; a constant where the prior is a number.
+    """Return the prior's variable in the present PyMC model; a constant where the prior is a
+    number.
 
     A number or an array is spread over `dims`, those of the declaration.
     """
@@ -104,14 +116,14 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
 
 
 def same(a: Value, b: Value) -> bool:
-    """Whether two priors are equal."""
+    """Return whether two priors are equal."""
     if isinstance(a, VariableFactory) or isinstance(b, VariableFactory):
         return type(a) is type(b) and bool(a == b)
     return np.shape(a) == np.shape(b) and np.array_equal(a, b)
 
 
-def text(value: Any) -> str:
-    """A prior as one would write it, without memory addresses."""
+def text(value: object) -> str:
+    """Return a prior as one would write it, without memory addresses."""
     if isinstance(value, Prior):
         parts = [f'"{value.distribution}"']
         parts += [f"{name}={text(v)}" for name, v in value.parameters.items()]

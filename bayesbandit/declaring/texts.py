@@ -11,7 +11,7 @@ import reprlib
 from collections.abc import Iterable, Mapping
 from inspect import signature
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pymc as pm
@@ -32,25 +32,29 @@ from bayesbandit.declaring.priors import text
 
 KEYS = ("dist", "kwargs", "dims", "centered", "transform")
 DEEPEST = 40  # levels of a text
-TRANSFORMS = (  # that a text may name, beside those of `register_tensor_transform`
-    *("abs", "cumsum", "exp", "expm1", "invlogit", "invprobit", "log", "log1p", "logit", "neg"),
-    *("reciprocal", "sigmoid", "softmax", "softplus", "sqr", "sqrt", "square", "tanh"),
+TRANSFORMS = tuple(  # that a text may name, beside those of `register_tensor_transform`
+    "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
+    "softplus sqr sqrt square tanh".split()
 )
 UNNAMED = (  # abstract, of functions of the program, or recursions that start a C compiler
-    *("Distribution", "Continuous", "Discrete", "SymbolicRandomVariable"),
-    *("CustomDist", "DensityDist", "Simulator"),
-    *("AR", "EulerMaruyama", "GARCH11"),
-)
-
+    "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator "
+    "AR EulerMaruyama GARCH11"
+).split()
 REFUSALS = (  # what a prior raises that cannot be
-    *(ValueError, TypeError, AttributeError, LookupError, MuAlreadyExistsError),
-    *(UnknownTransformError, UnsupportedDistributionError, UnsupportedParameterizationError),
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    MuAlreadyExistsError,
+    UnknownTransformError,
+    UnsupportedDistributionError,
+    UnsupportedParameterizationError,
     UnsupportedShapeError,
 )
 
 
 def dump(name: str, priors: Mapping[str, Any]) -> str:
-    """A model's name and priors as YAML."""
+    """Return a model's name and priors as YAML."""
     data = {"name": name, "priors": {k: to_data(p, f"prior {k!r}") for k, p in priors.items()}}
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
@@ -90,7 +94,7 @@ class Loader(yaml.SafeLoader):
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """The name in a model's YAML, and its priors, each to be read by `from_data`."""
+    """Return the name in a model's YAML, and its priors, each to be read by `from_data`."""
     try:
         data = yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError) as error:  # of numbers with too many digits
@@ -105,8 +109,15 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
     return data["name"], {str(name): prior for name, prior in priors.items()}
 
 
-def to_data(value: Any, what: str) -> Any:
-    """A prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
+@runtime_checkable
+class Serialisable(Protocol):
+    """A variable factory of pymc_extras that writes itself as plain values."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def to_data(value: object, what: str) -> Any:
+    """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
     if isinstance(value, Prior):
         named = f"{what}: a text cannot name the distribution"
         _known([value.distribution], _distributions(), named)
@@ -122,15 +133,15 @@ def to_data(value: Any, what: str) -> Any:
         return value.tolist()
     if isinstance(value, Real):
         return value if isinstance(value, int) else float(value)
-    if hasattr(value, "to_dict"):
+    if isinstance(value, Serialisable):
         data = _plain(value.to_dict())
         _check_inside(data, what)
         return data
     raise TypeError(f"{what} cannot be written as text: {text(value)}")
 
 
-def _plain(data: Any) -> Any:
-    """Nested data with lists for tuples and arrays, numbers for NumPy's."""
+def _plain(data: object) -> Any:
+    """Return nested data with lists for tuples and arrays, numbers for NumPy's."""
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, tuple | list):
@@ -138,9 +149,9 @@ def _plain(data: Any) -> Any:
     return data.tolist() if isinstance(data, np.ndarray | np.generic) else data
 
 
-def from_data(data: Any, what: str) -> Any:
-    """The inverse of `to_data`; a wrong key, distribution or parameter gets an error naming the
-    allowed ones."""
+def from_data(data: object, what: str) -> Any:
+    """Return the inverse of `to_data`; a wrong key, distribution or parameter gets an error naming
+    the allowed ones."""
     if isinstance(data, Mapping):
         if "class" in data and "dist" not in data:
             _check_inside(data, what)
@@ -162,7 +173,7 @@ def from_data(data: Any, what: str) -> Any:
     return np.array(data) if isinstance(data, list) and floats(data, what).size else data
 
 
-def _check_inside(data: Any, what: str) -> None:
+def _check_inside(data: Mapping[str, Any] | list[Any], what: str) -> None:
     """Refuse a prior, however deep, that names what a prior must not: `deserialize` looks up any
     attribute of PyMC and PyTensor."""
     for key, one in data.items() if isinstance(data, Mapping) else enumerate(data):
@@ -172,7 +183,7 @@ def _check_inside(data: Any, what: str) -> None:
             _check_inside(one, f"{what}.{key}")
 
 
-def _check_transform(name: Any, what: str) -> None:
+def _check_transform(name: object, what: str) -> None:
     known = (*TRANSFORMS, *CUSTOM_TRANSFORMS)
     _known([name], known, f"{what}: a text cannot name the transform")
 
@@ -213,9 +224,9 @@ def _line(error: Exception) -> str:
 
 
 def _distributions() -> dict[str, Any]:
-    """PyMC's distributions by name."""
-    found = {name: getattr(pm, name) for name in dir(pm) if name not in UNNAMED}
-    return {k: v for k, v in found.items() if isinstance(v, type) and hasattr(v, "dist")}
+    """Return PyMC's distributions by name."""
+    named = {name: vars(pm)[name] for name in sorted(vars(pm)) if name not in UNNAMED}
+    return {k: v for k, v in named.items() if isinstance(v, type) and "dist" in dir(v)}
 
 
 def _known(names: Iterable[Any], allowed: Iterable[str], complaint: str) -> None:

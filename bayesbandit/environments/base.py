@@ -39,9 +39,8 @@ class Sample:
 class Environment(Protocol):
     """A source of samples: its arms' names, the number of features, and a name for tables.
 
-    One that has test contexts may also have `solved(value, agreement)`: whether a policy of this
-    mean reward and agreement with the best arm, both measured on the test contexts, counts as the
-    optimal assignment. Without it, no policy does.
+    One that has test contexts may also have an optimum (`HasOptimum`). One whose `repr` does not
+    say all that decides its numbers has a `fingerprint` (`HasFingerprint`).
     """
 
     @property
@@ -56,3 +55,21 @@ class Environment(Protocol):
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         """Draw `horizon` rounds (None: as many as the environment has by itself)."""
         ...
+
+
+@runtime_checkable
+class HasOptimum(Protocol):
+    """An environment that says which policies count as the optimal assignment."""
+
+    def solved(self, value: float, agreement: float) -> bool:
+        """Return whether a policy is optimal that has this mean reward, and this agreement with the
+        best arm, on the test contexts."""
+        ...
+
+
+@runtime_checkable
+class HasFingerprint(Protocol):
+    """An environment that says in a text what tells it from another of its name."""
+
+    @property
+    def fingerprint(self) -> str: ...

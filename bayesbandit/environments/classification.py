@@ -45,7 +45,7 @@ class Classification:
         *,
         max_features: int = MAX_FEATURES,
     ) -> Classification:
-        """The data set that `load()` returns as (x, y), loaded and prepared when first used.
+        """Return the data set that `load()` returns as (x, y), loaded and prepared when first used.
 
         Of all lazy data sets, a process holds only the one used last. Pickling takes `load`, not
         the data, so `load` must be hashable and, for several processes, picklable.
@@ -103,7 +103,7 @@ class Classification:
         return self._shape[1]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """The first `horizon` rows of a random order; all n where it is None or more than n.
+        """Return the first `horizon` rows of a random order; all n where it is None or more than n.
 
         mean and reward are one array, since a row's class is certain.
         """

@@ -22,7 +22,8 @@ DECIMAL_COMMA = r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*"
 
 
 def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
-    """A file with a header, its values separated by commas, or else by semicolons, tabs or bars.
+    """Return a file with a header, its values separated by commas, or else by semicolons, tabs or
+    bars.
 
     Where they are separated by semicolons, numbers may have decimal commas. A first column without
     a name that numbers the rows is left out. Of features, what pandas takes for missing is so; of
@@ -59,8 +60,8 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
 
 
 def separator(path: Path) -> str:
-    """What cuts the first rows of a file into the most values, as many in each; where nothing cuts
-    them so, what cuts the first one. A comma before others."""
+    """Return what cuts the first rows of a file into the most values, as many in each; where
+    nothing cuts them so, what cuts the first one. A comma before others."""
     widths = {}
     for sep in SEPARATORS:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -106,8 +107,8 @@ def _around(text: str, at: int) -> str:
 
 
 def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any]) -> None:
-    """That no value is read under the name of another: pandas takes the values that rows have
-    beyond the header for names of the rows, which come first."""
+    """Raise a ValueError where a value would be read under the name of another column. pandas
+    takes the values that rows have beyond the header for names of the rows, which come first."""
     import pandas as pd
 
     if isinstance(df.index, pd.RangeIndex) or not len(df):
@@ -122,15 +123,15 @@ def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any])
 
 
 def _is_wider(path: Path, width: int, form: dict[str, Any]) -> bool:
-    """Whether the first row of a file has more values than the header has names."""
+    """Return whether the first row of a file has more values than the header has names."""
     import pandas as pd
 
     return pd.read_csv(path, header=None, skiprows=1, nrows=1, dtype=str, **form).shape[1] > width
 
 
 def with_points(column: pd.Series) -> pd.Series:
-    """A column whose numbers all have decimal commas, or none, as numbers; any other as it is, also
-    one whose commas may all separate thousands."""
+    """Return a column whose numbers all have decimal commas, or none, as numbers; any other as it
+    is, also one whose commas may all separate thousands."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):

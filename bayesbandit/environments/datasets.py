@@ -15,6 +15,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
 from bayesbandit.environments.csv_files import read
+from bayesbandit.tables.inputs import Sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,12 +25,12 @@ FOLDER_VARIABLE = "BAYESBANDIT_DATA"
 
 
 def bundled(name: str) -> Classification:
-    """One of scikit-learn's bundled data sets, with its own names for the classes."""
+    """Return one of scikit-learn's data sets, with its own names for the classes."""
     if name not in BUNDLED:
         raise ValueError(f"bundled data sets are {', '.join(BUNDLED)}; got {name!r}")
     from sklearn import datasets
 
-    loaded = getattr(datasets, f"load_{name}")(as_frame=True)
+    loaded = vars(datasets)[f"load_{name}"](as_frame=True)
     return Classification(loaded.data, np.asarray(loaded.target_names)[loaded.target], name)
 
 
@@ -41,7 +42,8 @@ def from_frame(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """A table whose column `target` is the class; rows without one are dropped with a warning.
+    """Return a table whose column `target` is the class; rows without one are dropped with a
+    warning.
 
     The name is the target's unless given. drop, keep: columns to leave out, and those to use
     although they look like dates or identifiers (`Encoder.fit`).
@@ -58,8 +60,8 @@ def from_csv(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """A CSV file with a header (`csv_files.read`), as `from_frame`; named after the file unless
-    given."""
+    """Return a CSV file with a header (`csv_files.read`), as `from_frame`; named after the file
+    unless given."""
     name = Path(path).stem if name is None else name
     return from_frame(read(path, target), target, name, drop=drop, keep=keep)
 
@@ -67,7 +69,8 @@ def from_csv(
 def openml(
     name_or_id: str | int, *, drop: Collection[Name] = (), keep: Collection[Name] = ()
 ) -> Classification:
-    """A data set of openml.org by name (its newest version) or by id, cached by scikit-learn.
+    """Return a data set of openml.org by name (its newest version) or by id, cached by
+    scikit-learn.
 
     Its class is OpenML's default target. By id, which may be a string of digits, it is called
     "name (id)", since versions share a name.
@@ -83,15 +86,16 @@ def openml(
         raise ConnectionError(f"{asked} could not be fetched: {error}") from error
     except ValueError as error:
         raise ValueError(f"{asked}: {error}") from error
-    if getattr(loaded.target, "ndim", 0) != 1:
+    if np.ndim(loaded.target) != 1:
         raise ValueError(f"{asked} does not have one target column; use from_frame")
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
-    x = loaded.data.toarray() if hasattr(loaded.data, "toarray") else loaded.data
+    x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
 
 
 def folder(directory: str | Path | None = None) -> list[Classification]:
-    """The Parquet files of a folder, each loaded when used, sorted by name; class: column `target`.
+    """Return the Parquet files of a folder, each loaded when used, sorted by name; class: column
+    `target`.
 
     `directory` is the environment variable BAYESBANDIT_DATA unless given. A `manifest.csv` with
     the columns name (or paper_name) and file says which files are meant and what they are called;
@@ -113,7 +117,8 @@ def folder(directory: str | Path | None = None) -> list[Classification]:
 
 
 def _listed(manifest: Path) -> dict[str, Path]:
-    """The files that a manifest lists, by name; under the path that it states or beside it."""
+    """Return the files that a manifest lists, by name; under the path that it states or beside
+    it."""
     import pandas as pd
 
     try:
@@ -162,7 +167,7 @@ class ParquetFile:
 
 
 def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Series]:
-    """A table's features and its labels, the rows without a label dropped with a warning."""
+    """Return a table's features and its labels, the rows without a label dropped with a warning."""
     import pandas as pd
 
     if not isinstance(df, pd.DataFrame):
@@ -178,7 +183,7 @@ def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Se
 
 
 def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tuple[X, pd.Series]:
-    """The rows that have a label, the others dropped with a warning.
+    """Return the rows that have a label, the others dropped with a warning.
 
     Labels that were floats only for want of a missing whole number are whole numbers again.
     """

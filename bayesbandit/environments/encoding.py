@@ -42,8 +42,8 @@ def prepare(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Prepared:
-    """Columns encoded (`Encoder.fit`) and labels named. All rows are used and no labels are: a
-    bandit is taken to know the scale of its contexts. Errors begin with the name of the data set.
+    """Return columns encoded (`Encoder.fit`) and labels named. All rows are used and no labels are:
+    a bandit is taken to know the scale of its contexts. Errors begin with the name of the data set.
     """
     try:
         label, arms = classes(y)
@@ -61,7 +61,7 @@ def prepare(
 
 
 def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
-    """The index of each label's class, (n,), and the sorted names of the classes, (K,).
+    """Return the index of each label's class, (n,), and the sorted names of the classes, (K,).
 
     Whole numbers stay ints. All other labels go by their text, floats in the order of their
     values. Labels that read the same, such as 1 and "1" in one column, are one class.

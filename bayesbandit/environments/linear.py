@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,8 @@ class Linear:
     Test contexts are the unit vectors, whose mean rewards are the elements of θ.
     """
 
-    mean: Any
-    spread: Any = 0.0
+    mean: np.ndarray
+    spread: np.ndarray | float = 0.0
     sigma: float = 1.0
     constant: bool = False
     horizon: int = 1000
@@ -54,18 +53,19 @@ class Linear:
     @property
     def fingerprint(self) -> str:
         """All that decides its numbers."""
-        numbers = self.mean.tolist(), self.spread.tolist(), self.sigma
+        numbers = self.mean.tolist(), np.asarray(self.spread).tolist(), self.sigma
         return f"Linear{(*numbers, self.constant, self.horizon)}"
 
     def contexts(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Contexts (n, d)."""
+        """Return contexts (n, d)."""
         x = rng.standard_normal((n, self.n_features))
         if self.constant:
             x[:, -1] = 1.0
         return x
 
     def theta(self, rng: np.random.Generator) -> np.ndarray:
-        """True coefficients (K, d): of a sample, if it is drawn by a generator of the same seed."""
+        """Return true coefficients (K, d). They are those of a sample that a generator of the
+        same seed draws."""
         return self.mean + self.spread * rng.standard_normal(self.mean.shape)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:

@@ -74,7 +74,8 @@ class KnownRewards:
         return self._x.shape[1]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """The first `horizon` rows of a random order; all n where it is None or more than n."""
+        """Return the first `horizon` rows of a random order; all n where it is None or more than
+        n."""
         T = None if horizon is None else integer(horizon, "horizon", least=1)
         rows = rng.permutation(len(self._x))[:T]
         reward = self._reward[rows]
@@ -82,7 +83,7 @@ class KnownRewards:
 
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
-    """A column of rewards (n,), checked."""
+    """Return a column of rewards (n,), checked."""
     import pandas as pd
 
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)

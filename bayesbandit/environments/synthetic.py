@@ -31,7 +31,7 @@ TEST_STREAM = 3_1  # seeds the test contexts: fixed, so that all replications ar
 
 
 def _noisy(mean: np.ndarray, sigma: float, noise: np.ndarray) -> np.ndarray:
-    """Rewards (T, K): the means plus one shock a round; noise (T,) is standard normal."""
+    """Return rewards (T, K): the means plus one shock a round; noise (T,) is standard normal."""
     return mean + sigma * noise[:, None]
 
 
@@ -70,11 +70,11 @@ class SyntheticExample:
         return 4 if self.specification == "well" else 2
 
     def features(self, z: np.ndarray) -> np.ndarray:
-        """What the bandit sees of points z (n, 2) of the plane: (n, 4) well, (n, 2) mis."""
+        """Return what the bandit sees of points z (n, 2) of the plane: (n, 4) well, (n, 2) mis."""
         return np.hstack([z, z**2]) if self.specification == "well" else z.copy()
 
     def expected_rewards(self, z: np.ndarray) -> np.ndarray:
-        """Mean rewards (n, 3) of the three arms at points z (n, 2) of the plane."""
+        """Return mean rewards (n, 3) of the three arms at points z (n, 2) of the plane."""
         bowl = 0.5 * ((z + 1) ** 2).sum(axis=1)
         return np.stack([bowl, np.ones_like(bowl), 2 - bowl], axis=1)
 
@@ -101,8 +101,9 @@ class SyntheticExample:
         )
 
     def solved(self, value: float, agreement: float) -> bool:
-        """Well specified: the best arm on 95 % of contexts. Mis-specified: 95 % of the value of
-        the best linear policy. The paper says "finds the optimal assignment" and no more."""
+        """Return whether a policy counts as optimal. Well specified: it picks the best arm on 95
+        % of contexts. Mis-specified: it has 95 % of the value of the best linear policy. The
+        paper says "finds the optimal assignment" and no more."""
         if self.specification == "well":
             return agreement >= SHARE
         return value >= SHARE * BEST_LINEAR_VALUE
@@ -146,7 +147,7 @@ class SparseLinear:
         return self.d
 
     def expected_rewards(self, x: np.ndarray) -> np.ndarray:
-        """Mean rewards (n, 3) of the three arms in contexts x (n, d)."""
+        """Return mean rewards (n, 3) of the three arms in contexts x (n, d)."""
         shift = 2 * self.sigma * x[:, 2 : self.q + 2].sum(axis=1)
         return np.stack([x[:, 0], 1 - x[:, 0], x[:, 1]], axis=1) + shift[:, None]
 
@@ -181,7 +182,7 @@ class NonLinear:
         return "non-linear"
 
     def expected_rewards(self, x: np.ndarray) -> np.ndarray:
-        """Mean rewards (n, 3) of the three arms in contexts x (n, 10)."""
+        """Return mean rewards (n, 3) of the three arms in contexts x (n, 10)."""
         third = np.sign(x[:, 1]) * (np.abs(x[:, 0]) + 1)
         return np.stack([x[:, 0], -x[:, 0], third], axis=1)
 

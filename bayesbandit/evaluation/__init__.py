@@ -2,7 +2,7 @@
 
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
-from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root, stops
+from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root
 from bayesbandit.evaluation.intervals import Beliefs, after_runs, intervals
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
@@ -20,6 +20,6 @@ from bayesbandit.evaluation.text import markdown, share, with_errors, within
 __all__ = [
     "RUN", "SCHEMA", "Beliefs", "accuracy", "after_runs", "baselines", "check", "curves",
     "differences", "first_optimal", "gaps", "intervals", "last", "markdown", "pairwise", "ranking",
-    "regrets", "replayed", "replays", "root", "seed_of", "share", "stops", "summary", "wide",
+    "regrets", "replayed", "replays", "root", "seed_of", "share", "summary", "wide",
     "wins_and_losses", "with_errors", "within",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ MOST = 20_000  # rounds
 def baselines(
     environments: Sequence[Environment], horizon: int | None = None, seed: int = 0
 ) -> pd.DataFrame:
-    """Regret a round, in each environment, of what is not a bandit.
+    """Return the regret a round, in each environment, of references that are no bandits.
 
     A random arm; always the arm that is best on average; and ridge regression of all arms' rewards
     on context, fitted to four fifths of the rounds with every reward known and greedy on the last,
@@ -41,7 +41,8 @@ def baselines(
 
 
 def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -> float:
-    """Mean of what the greedy arm misses (T, K), on folds that its regression has not seen."""
+    """Return mean of what the greedy arm misses (T, K), on folds that its regression has not
+    seen."""
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold
 

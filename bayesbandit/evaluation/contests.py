@@ -19,7 +19,7 @@ ROUNDING = 1e-12  # share of two regrets below which their gap is that of floati
 def pairwise(
     table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
 ) -> pd.DataFrame:
-    """Wins and losses of every bandit against every other, in every environment.
+    """Return the wins and losses of every bandit against every other, in every environment.
 
     One row for each ordered pair: `row_regret`, `column_regret` (normalised, means over the
     `replications` that both played), `difference` = row − column and its standard error
@@ -70,8 +70,8 @@ def pairwise(
 
 
 def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Two-sided p of mean gaps of R replications, their standard errors given: of the t-test; where
-    the gaps are all the same, of the sign test; NaN of one replication."""
+    """Return the two-sided p of mean gaps of R replications, their standard errors given: of the
+    t-test; where the gaps are all the same, of the sign test; NaN of one replication."""
     alike = (gap != 0) & (se <= ALIKE * np.abs(gap))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
@@ -80,8 +80,8 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
-    """A row for each ordered pair in each environment, of those that met; regrets are whole in the
-    environments of error `rates`, but for rounding."""
+    """Return a row for each ordered pair in each environment, of those that met; regrets are whole
+    in the environments of error `rates`, but for rounding."""
     ends = last(table)
     regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
     ends = ends[[*RUN, "t"]].assign(rate=regret / ends["t"])
@@ -100,7 +100,7 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
 
 
 def _gap(one: pd.Series, other: pd.Series) -> pd.Series:
-    """One less the other; 0 where only rounding tells them apart."""
+    """Return one less the other; 0 where only rounding tells them apart."""
     gap = one - other
     return gap.mask(gap.abs() <= ROUNDING * (one.abs() + other.abs()), 0.0)
 
@@ -108,7 +108,7 @@ def _gap(one: pd.Series, other: pd.Series) -> pd.Series:
 def differences(
     table: pd.DataFrame, pairs: Iterable[tuple[str, str]], column: str = "regret"
 ) -> pd.DataFrame:
-    """By how much one bandit is above another at the end, replication by replication.
+    """Return by how much one bandit is above another at the end, replication by replication.
 
     One row for each environment and each of the `pairs` that met there more than once: `one`,
     `other`, the mean `difference` of the column and its standard error `se`, the number of
@@ -134,7 +134,7 @@ def differences(
 
 
 def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
-    """How many environments the row bandit wins from and loses to the column bandit.
+    """Return how many environments the row bandit wins from and loses to the column bandit.
 
     Rows are bandits; the columns are three K × K blocks, `["margin"]` (wins − losses), `["wins"]`
     and `["losses"]` (the paper's appendix B, table "W=…, L=…"). `pairs` comes from `pairwise`.
@@ -154,7 +154,7 @@ def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
-    """Which bandit does best on this data? One row for each bandit, the best first.
+    """Return which bandit does best on this data? One row for each bandit, the best first.
 
     Means over environments of normalised regret (by which the rows are sorted), of reward and of
     the rank in each environment (1 is best, ties share), and the significant wins and losses
@@ -189,7 +189,7 @@ def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.
 
 
 def _classification(table: pd.DataFrame) -> list[str]:
-    """Environments whose rewards are 0 or 1 and whose best arm always earns 1."""
+    """Return the environments whose rewards are 0 or 1 and whose best arm always earns 1."""
     reward, regret = table["reward"], table["regret"]
     whole = (reward == reward.round()) & reward.between(0, table["t"])
     binary = whole & ((reward + regret - table["t"]).abs() <= 1e-9 * table["t"])

@@ -8,15 +8,11 @@ two bandits that face the same replications are compared by the differences of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import integer
-from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.evaluation.results import seed_of
 
 Array = np.ndarray
@@ -24,41 +20,23 @@ NORMAL_95 = 1.959963984540054  # half the width of a 95 % interval, in standard 
 FEWEST = 3  # replications: without one of them two are left, which have a variance
 
 
-def stops(
-    factory: Callable[..., Bandit], environment: Environment, sample: Sample,
-    rounds: Sequence[int], seed: int | np.random.SeedSequence,
-) -> Iterator[Bandit]:  # fmt: skip
-    """A bandit on its way through the sample, warm start included, after each of these numbers of
-    rounds, which grow; to be asked, not played."""
-    T, ends = len(sample.x), [0, *(integer(t, "each of the rounds", least=1) for t in rounds)]
-    if ends != sorted(set(ends)) or ends[-1] > T:
-        raise ValueError(f"rounds must grow, and be at most {T}; got {list(rounds)}")
-    bandit = factory(environment.arms, environment.n_features, seed=seed)
-    if len(sample.warm_arm):
-        names = [environment.arms[k] for k in sample.warm_arm]
-        bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
-    for start, end in pairwise(ends):
-        bandit.play(sample.x[start:end], sample.reward[start:end], every=end - start)
-        yield bandit
-
-
 def replays(replications: int, most: int) -> int:
-    """How many replications estimates are judged by: as many as there are, up to a number, and
-    enough for the jackknife."""
+    """Return how many replications estimates are judged by: as many as there are, up to a number,
+    and enough for the jackknife."""
     return max(FEWEST, min(replications, most))
 
 
 def replayed(table: pd.DataFrame, most: int) -> tuple[int, int, int]:
-    """Replications, at most so many, rounds, and seed of what is estimated beside the runs of an
-    experiment's table."""
+    """Return the replications (at most so many), rounds and seed of an experiment's table, for
+    what is estimated beside its runs."""
     n = int(table["replication"].nunique())
     return replays(n, most), int(table["t"].max()), seed_of(table)
 
 
 def accuracy(estimated: Array, truth: Array, sd: Array | None = None) -> pd.DataFrame:
-    """A row for each replication and arm number, means over contexts: `squared_error`, which is
-    `squared_bias` + `variance` in the mean over replications; and `coverage`, the share of contexts
-    where mean ± 1.96 sd has the truth.
+    """Return a row for each replication and arm number, means over contexts: `squared_error`, which
+    is `squared_bias` + `variance` in the mean over replications; and `coverage`, the share of
+    contexts where mean ± 1.96 sd has the truth.
 
     estimated, sd (R, m, K): of R ≥ 3 replications at m contexts; truth (m, K). Without sd, coverage
     is NaN. Squared bias is without its own bias, (mean − truth)² − variance / R, and can be < 0.
@@ -83,24 +61,25 @@ def accuracy(estimated: Array, truth: Array, sd: Array | None = None) -> pd.Data
 
 
 def variance(error: Array) -> Array:
-    """Over replications of errors (R, m, K), mean over contexts: (K,)."""
+    """Return the variance over replications of errors (R, m, K), mean over contexts: (K,)."""
     return np.asarray(error.var(axis=0, ddof=1).mean(axis=0))
 
 
 def squared_bias(error: Array) -> Array:
-    """Of errors (R, m, K), without its own bias, mean over contexts: (K,)."""
+    """Return the squared bias of errors (R, m, K), without its own bias, mean over contexts:
+    (K,)."""
     return np.asarray((error.mean(axis=0) ** 2).mean(axis=0) - variance(error) / len(error))
 
 
 def pseudo_values(statistic: Callable[[Array], Array], values: Array) -> Array:
-    """Of a statistic (K,) of values (R, …): (R, K)."""
+    """Return the pseudo-values (R, K) of a statistic (K,) of values (R, …)."""
     R, whole = len(values), statistic(values)
     without = [statistic(np.delete(values, i, axis=0)) for i in range(R)]
     return np.asarray(R * whole - (R - 1) * np.stack(without))
 
 
 def root(square: float, se: float) -> tuple[float, float]:
-    """The root of an estimate that cannot be below 0 but for noise, and its standard error, which
-    is se / 2√square where that is small, and finite at 0."""
+    """Return the root of an estimate that cannot be below 0 but for noise, and its standard error,
+    which is se / 2√square where that is small, and finite at 0."""
     found = np.sqrt(max(square, 0.0))
     return float(found), float(np.sqrt(max(square, 0.0) + se) - found)

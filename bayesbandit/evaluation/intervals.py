@@ -28,22 +28,28 @@ class Beliefs:
     pulls: np.ndarray
 
     def at(self, contexts: np.ndarray) -> Beliefs:
-        """At some of the contexts, by number or true and false (m,)."""
+        """Return the beliefs at some of the contexts, by number or true and false (m,)."""
         mean, sd, truth = (part[:, contexts] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls)
 
     def of_arm(self, k: np.ndarray) -> Beliefs:
-        """Of one arm of each run, by number (R,)."""
+        """Return the beliefs about one arm of each run, by number (R,)."""
         runs, k = np.arange(len(self.mean)), np.asarray(k)
         mean, sd, truth = (part[runs, :, k, None] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls[runs, k, None])
 
 
 def after_runs(
-    bandits: Mapping[str, Factory], environment: Environment, runs: int, horizon: int | None = None,
-    x: np.ndarray | None = None, log_of: Factory | None = None, seed: int = 0,
-) -> dict[str, Beliefs]:  # fmt: skip
-    """What each bandit believes after so many runs of an environment, each of a sample of its own.
+    bandits: Mapping[str, Factory],
+    environment: Environment,
+    runs: int,
+    horizon: int | None = None,
+    x: np.ndarray | None = None,
+    log_of: Factory | None = None,
+    seed: int = 0,
+) -> dict[str, Beliefs]:
+    """Return what each bandit believes after so many runs of an environment, each of a sample of
+    its own.
 
     x: contexts (m, d) to ask at, where the truth is then not known; by default the environment's
     test contexts. log_of: a bandit that plays in place of the others, to whom its log is given,
@@ -69,16 +75,20 @@ def after_runs(
             else:
                 bandit.update(past.x, past.arm, past.reward, past.propensity)
             pulls = [np.sum(bandit.history.arm == arm) for arm in environment.arms]
-            found[name].append((*bandit.belief.moments(asked), truth, np.array(pulls)))
+            known = bandit.belief.predict(asked)
+            found[name].append((known.mean, known.sd, truth, np.array(pulls)))
     return {name: Beliefs(*map(np.stack, zip(*some, strict=True))) for name, some in found.items()}
 
 
 def intervals(
-    beliefs: Beliefs, truth: np.ndarray | None = None, arms: Sequence[object] | None = None,
-    levels: Sequence[float] = LEVELS, beside: Beliefs | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """How right estimates are, and how right they claim to be: a row for each arm, by its name in
-    `arms`, or, if that is empty, one for all together.
+    beliefs: Beliefs,
+    truth: np.ndarray | None = None,
+    arms: Sequence[object] | None = None,
+    levels: Sequence[float] = LEVELS,
+    beside: Beliefs | None = None,
+) -> pd.DataFrame:
+    """Return how right estimates are, and how right they claim to be: a row for each arm, by its
+    name in `arms`, or, if that is empty, one for all together.
 
     truth: (m, K), where `beliefs` have none. Columns: `pulls`, `bias`, the `actual_sd` of the
     estimates about the truth over runs and the `claimed_sd`, their `rmse`, and, under each level's
@@ -118,6 +128,6 @@ def intervals(
 
 
 def _over_runs(name: str, values: np.ndarray) -> dict[str, float]:
-    """The mean of values (R, m, k), and its standard error over the R runs."""
+    """Return the mean of values (R, m, k), and its standard error over the R runs."""
     runs = values.mean(axis=(1, 2))
     return {name: float(runs.mean()), f"{name}_se": float(runs.std(ddof=1) / np.sqrt(len(runs)))}

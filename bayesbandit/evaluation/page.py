@@ -34,7 +34,8 @@ def page(
     tables: Mapping[str, pd.DataFrame],
     record: Mapping[str, object],
 ) -> str:
-    """HTML. pictures: by name, what one shows and its PNG. record: how the run was made."""
+    """Return the page as HTML. pictures: by name, what one shows and its PNG. record: how the
+    run was made."""
     shown = "\n".join(
         f'<div><img alt="{escape(alt, quote=True)}" width={_width(png)} '
         f'src="data:image/png;base64,{b64encode(png).decode()}"></div>'
@@ -66,13 +67,13 @@ def page(
 
 
 def _width(png: bytes) -> int:
-    """In pixels of a page: a picture has half as many again, for sharp screens."""
+    """Return the width in pixels of a page: a picture has half as many again, for sharp screens."""
     return round(int.from_bytes(png[16:20], "big") / SHARP)
 
 
 def _table(frame: pd.DataFrame) -> str:
-    """The cells of the Markdown table, without columns where nothing is known; headings in words,
-    which break where there is little room."""
+    """Return the cells of the Markdown table, without columns where nothing is known; headings in
+    words, which break where there is little room."""
     columns = cells(frame.dropna(axis=1, how="all") if len(frame) else frame)
     columns = [(right, [head.replace("_", " "), *rest]) for right, (head, *rest) in columns]
     rows = zip(*(texts for _, texts in columns), strict=True)

@@ -12,19 +12,23 @@ from bayesbandit.evaluation.text import within
 
 
 def regrets(table: pd.DataFrame) -> pd.DataFrame:
-    """For each environment and bandit: mean and median `regret` at the end, its standard error
-    `regret_se` over replications, and their number."""
+    """Return for each environment and bandit mean and median `regret` at the end, its standard
+    error `regret_se` over replications, and their number."""
     cells = last(check(table)).groupby(["environment", "bandit"], sort=False)["regret"]
     found = cells.agg(regret="mean", regret_se="sem", median="median", replications="size")
     return found.reset_index()
 
 
 def wide(
-    cells: pd.DataFrame, digits: int = 0, index: str = "environment", column: str = "bandit",
-    value: str = "regret", sign: bool = False,
-) -> pd.DataFrame:  # fmt: skip
-    """A row for each value of `index`, a column for each of `column`: `value` ± its standard error,
-    which is in column `value`_se."""
+    cells: pd.DataFrame,
+    digits: int = 0,
+    index: str = "environment",
+    column: str = "bandit",
+    value: str = "regret",
+    sign: bool = False,
+) -> pd.DataFrame:
+    """Return a row for each value of `index`, a column for each of `column`: `value` ± its standard
+    error, which is in column `value`_se."""
     order = [pd.unique(cells[name]).tolist() for name in (index, column)]
     texts = [
         within(mean, se, digits, sign)
@@ -35,8 +39,8 @@ def wide(
 
 
 def gaps(table: pd.DataFrame, pairs: Iterable[tuple[str, str]], digits: int = 0) -> pd.DataFrame:
-    """`differences` of regret to be read: "one − other", their mean ± standard error, and how many
-    standard errors that is."""
+    """Return `differences` of regret as texts: "one − other", their mean ± standard error, and
+    how many standard errors that is."""
     found = differences(table, pairs)
     return pd.DataFrame(
         {

@@ -42,7 +42,8 @@ _CELL = ["environment", "bandit"]
 
 
 def check(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the schema's columns and dtypes, or a ValueError that says what is wrong."""
+    """Return the table with the schema's columns and dtypes, or a ValueError that says what is
+    wrong."""
     missing = [name for name in SCHEMA if name not in table.columns]
     if missing:
         raise ValueError(f"the results table lacks {missing}; it has {list(table.columns)}")
@@ -69,7 +70,8 @@ def check(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Each bandit in each environment at its last checkpoint: regret, its error, the optimum.
+    """Return each bandit in each environment at its last checkpoint: regret, its error, the
+    optimum.
 
     `normalised_regret` is the mean over replications of regret / t and `normalised_regret_se` its
     standard error, NaN for one replication. `optimal_at_end` and `optimal_ever` are shares of the
@@ -99,7 +101,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_optimal(table: pd.DataFrame) -> pd.DataFrame:
-    """For each run, the first checkpoint at the optimal assignment.
+    """Return for each run the first checkpoint at the optimal assignment.
 
     inf where the run never got there, NaN where the environment has no test contexts to judge by.
     """
@@ -111,7 +113,7 @@ def first_optimal(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def curves(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard error over replications at every checkpoint, one row for each.
+    """Return mean and standard error over replications at every checkpoint, one row for each.
 
     Columns `regret` (cumulative), `normalised_regret`, `propensity` and `optimal` (the share of
     replications at the optimal assignment, NaN untested), each with its `_se`.
@@ -129,12 +131,12 @@ def curves(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def last(table: pd.DataFrame) -> pd.DataFrame:
-    """The last checkpoint of each run."""
+    """Return the last checkpoint of each run."""
     return table.loc[table.groupby(RUN, sort=False)["t"].idxmax()].reset_index(drop=True)
 
 
 def seed_of(table: pd.DataFrame) -> int:
-    """The seed of the experiment whose table it is; 0 where it does not say."""
+    """Return the seed of the experiment whose table it is; 0 where it does not say."""
     return int(table.attrs.get("seed", 0))
 
 

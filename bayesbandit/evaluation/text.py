@@ -38,7 +38,8 @@ def escaped(text: str) -> str:
 
 
 def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:
-    """Of each column of `markdown`: whether it stands to the right, and its heading and cells."""
+    """Return for each column of `markdown` whether it stands to the right, and its heading and
+    cells."""
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     columns = []
@@ -51,8 +52,8 @@ def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:
 
 
 def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
-    """A mean ± its standard error; alone where that is not known, "–" where neither is; with powers
-    of ten where there are more than 15 digits."""
+    """Return a mean ± its standard error; alone where that is not known, "–" where neither is; with
+    powers of ten where there are more than 15 digits."""
     if mean != mean:
         return "–"
     numbers = [abs(number) for number in (mean, se) if number == number]
@@ -62,8 +63,8 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
 
 
 def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
-    """The frame to be read: each column that has one of standard errors, `NAME_se`, is one with it,
-    "mean ± error"; other numbers are rounded. digits: of all, or by column, else 2."""
+    """Return the frame to be read: each column that has one of standard errors, `NAME_se`, is one
+    with it, "mean ± error"; other numbers are rounded. digits: of all, or by column, else 2."""
     found = {}
     for place, name in enumerate(frame.columns):
         values, error = frame.iloc[:, place], f"{name}_se"
@@ -81,8 +82,8 @@ def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.
 
 
 def share(k: int, n: int, digits: int = 0) -> str:
-    """k of n in %, ± its standard error, with more digits where it would be 0 or 100 without; at
-    the ends, where the error is 0, with Wilson's 95 % limit."""
+    """Return k of n in %, ± its standard error, with more digits where it would be 0 or 100
+    without; at the ends, where the error is 0, with Wilson's 95 % limit."""
     from scipy.stats import binomtest
 
     p = k / n
@@ -96,12 +97,12 @@ def share(k: int, n: int, digits: int = 0) -> str:
 
 
 def is_numeric(values: pd.Series) -> bool:
-    """Whether a column has numbers, which stand to the right."""
+    """Return whether a column has numbers, which stand to the right."""
     return values.dtype.kind in "iuf"
 
 
 def texts(values: pd.Series, digits: int = 4) -> list[str]:
-    """The cells of a column, its numbers as `markdown` has them."""
+    """Return the cells of a column, its numbers as `markdown` has them."""
     if is_numeric(values):
         return _numerals(values.to_numpy(np.float64), digits)
     return ["–" if value is None or value != value else str(value) for value in values]

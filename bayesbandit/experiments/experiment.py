@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -12,16 +12,30 @@ from math import nan
 from pathlib import Path
 from threading import Thread
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit.player import Factory, Player, check, names_of, rounds_of, step
-from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.player import (
+    Factory,
+    HasGreedy,
+    HasPlay,
+    HasUpdate,
+    Player,
+    check,
+    names_of,
+    rounds_of,
+    step,
+)
+from bayesbandit.checks import Name
+from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
 from bayesbandit.experiments.results_on_disk import Ledger
-from bayesbandit.runtime import fingerprints, progress, user_modules
+from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.plugins import said
+from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,18 +46,26 @@ _watched: set[int] = set()  # parents after which this process ends
 AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
 
 
+@runtime_checkable
+class Declares(Protocol):
+    """A model whose declaration is told from others of its name by a text."""
+
+    def fingerprint(self, n_arms: int, n_features: int) -> str: ...
+
+
 class Failed(RuntimeError):
     """A run that ended in an error, by the names of its player and environment."""
 
 
-def stream(seed: int, *key: Any) -> np.random.SeedSequence:
-    """Randomness keyed by what the work is, never by when or where it runs."""
+def stream(seed: int, *key: object) -> np.random.SeedSequence:
+    """Return randomness keyed by what the work is, never by when or where it runs."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
 
 def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
-    """Rounds after which a run is recorded: half evenly spaced, half geometrically, T the last."""
+    """Return the rounds after which a run is recorded: half evenly spaced, half geometrically, T
+    the last."""
     even = np.linspace(0, horizon, points // 2 + 1)[1:]
     early = np.geomspace(1, horizon, points // 2)
     return np.unique(np.ceil(np.concatenate([even, early]) - 1e-9).astype(np.int64))
@@ -90,10 +112,11 @@ class Experiment:
             checks.integer(self.horizon, "horizon", least=1)
 
     def describe(self) -> dict[str, Any]:
-        """What decides the numbers of a run: seed, horizon, points, the data, the settings."""
-        return self._of(self._first())
+        """Return what decides the numbers of a run: seed, horizon, points, the data, the
+        settings."""
+        return self._described(self._first())
 
-    def _of(self, first: Mapping[str, Made]) -> dict[str, Any]:
+    def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
         return {
             "seed": self.seed,
             "horizon": self.horizon,
@@ -105,7 +128,8 @@ class Experiment:
     def run(
         self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
     ) -> pd.DataFrame:
-        """The results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of declaration.
+        """Return the results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of
+        declaration.
 
         out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
             run again, so that a killed run goes on where it was.
@@ -115,10 +139,8 @@ class Experiment:
         if jobs != -1:
             checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
         first = self._first()
-        texts, described = (
-            fingerprints.texts(*(parts for _, parts in first.values())),
-            self._of(first),
-        )
+        texts = fingerprints.texts(*(parts for _, parts in first.values()))
+        described = self._described(first)
         user_modules.unchanged(texts)
         with closing(Ledger(out, described)) as ledger:
             return self._run(ledger, jobs, progress, texts)
@@ -128,42 +150,47 @@ class Experiment:
     ) -> pd.DataFrame:
         from joblib import Parallel, delayed
 
-        factories, units = self._factories(), []
-        same = self.horizon, self.seed, self.points, texts
+        units, waiting = [], 0
         for environment in self.environments:
             for replication in range(self.replications):
                 done = ledger.done(environment.name, replication)
-                left = {name: f for name, f in factories.items() if name not in done}
+                left = {name: made for name, made in self._factories().items() if name not in done}
                 if left:
-                    units.append((environment, replication, left))
-        total = len(self.environments) * self.replications * len(factories)
-        before = total - sum(len(left) for _, _, left in units)
-        with progress.followed(len(units), before, total, "runs", shown) as board:
-            done_units = Parallel(n_jobs=jobs, return_as="generator_unordered")(
-                delayed(work)(os.getpid(), i, *unit, *same, board.place(i))
-                for i, unit in enumerate(units)
-            )
-            for i, rows in done_units:
+                    waiting += len(left)
+                    unit = partial(
+                        play_unit,
+                        environment,
+                        replication,
+                        left,
+                        horizon=self.horizon,
+                        seed=self.seed,
+                        points=self.points,
+                        texts=texts,
+                    )
+                    units.append(delayed(work)(os.getpid(), unit))
+        total = len(self.environments) * self.replications * len(self._factories())
+        with bar("runs", total, total - waiting, shown) as advance:
+            for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(units):
                 ledger.append(rows)
-                board.done[i] = len(units[i][2])
+                advance(len({row["bandit"] for row in rows}))
         names = [e.name for e in self.environments]
-        table = ledger.finish(names, list(factories), self.replications)
+        table = ledger.finish(names, list(self._factories()), self.replications)
         table.attrs["seed"] = self.seed
         return table
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
-        """A bandit's settings in words, without memory addresses, as of the first environment; and
-        of code of one's own, what tells it from other code of the same name."""
+        """Return a bandit's settings in words, without memory addresses, as of the first
+        environment; and of code of one's own, what tells it from other code of the same name."""
         first, parts = self.environments[0], [checks.shown(player)]
-        if fingerprint := getattr(getattr(player, "spec", None), "fingerprint", None):
-            parts.append(fingerprint(len(first.arms), first.n_features))  # of a declaration
+        if isinstance(player, Bandit) and isinstance(player.spec, Declares):
+            parts.append(player.spec.fingerprint(len(first.arms), first.n_features))
         parts += fingerprints.packages(*made_of)
         if own := fingerprints.fingerprint(*made_of):
             parts.append(f"code {own}")
         return ", ".join(parts)
 
     def _first(self) -> dict[str, Made]:
-        """The players as of the first environment, and what each is made of."""
+        """Return the players as of the first environment, and what each is made of."""
         first, made = self.environments[0], {}
         for name, factory in self._factories().items():
             try:
@@ -173,7 +200,9 @@ class Experiment:
             except Exception as error:  # a player's own code raises what it likes
                 place = user_modules.place(error)
                 raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
-            parts = (getattr(player, part, None) for part in ("spec", "policy", "balance"))
+            parts: tuple[object, ...] = ()
+            if isinstance(player, Bandit):
+                parts = player.spec, player.policy, player.balance
             made[name] = player, (factory, type(player), *parts)
         return made
 
@@ -182,12 +211,12 @@ class Experiment:
         return self.bandits
 
 
-def work(parent: int, number: int, *unit: Any) -> tuple[int, list[dict[str, Any]]]:
-    """`play_unit`, and which it is, in a process that ends soon after the one that started it."""
+def work(parent: int, play: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Play in a process that ends soon after the one that started it."""
     if os.getppid() == parent and parent not in _watched:
         _watched.add(parent)
         Thread(target=_end_after, args=(parent,), daemon=True).start()
-    return number, play_unit(*unit)
+    return play()
 
 
 def _end_after(parent: int) -> None:
@@ -197,27 +226,29 @@ def _end_after(parent: int) -> None:
 
 
 def play_unit(
-    environment: Environment, replication: int, factories: Mapping[str, Factory],
-    horizon: int | None, seed: int, points: int, texts: Mapping[str, str], place: progress.Place,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """One replication of one environment: every bandit against the same sample. place: where it
-    tells how many runs are done, the shares of rounds included."""
+    environment: Environment,
+    replication: int,
+    factories: Mapping[str, Factory],
+    horizon: int | None,
+    seed: int,
+    points: int,
+    texts: Mapping[str, str],
+) -> list[dict[str, Any]]:
+    """Play one replication of one environment: every bandit against the same sample."""
     from threadpoolctl import threadpool_limits
 
-    name, tell, rows = environment.name, progress.tell(place), []
+    name, rows = environment.name, []
     with threadpool_limits(limits=1):
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
-        for done, (label, factory) in enumerate(factories.items()):
+        for label, factory in factories.items():
             key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
                 user_modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
-                for record in play(player, environment, sample, points):
-                    rows.append(run | record)
-                    tell(done + record["t"] / len(sample.x))
+                rows += [run | record for record in play(player, environment, sample, points)]
                 user_modules.unchanged(texts)
             except user_modules.ChangedCode:
                 raise
@@ -232,13 +263,11 @@ def play_unit(
 def play(
     player: Player, environment: Environment, sample: Sample, points: int = 100
 ) -> Iterable[dict[str, Any]]:
-    """One run: the warm start, then each stretch of rounds and what is true after it."""
+    """Play one run: the warm start, then each stretch of rounds; yield what is true after each."""
     if len(sample.warm_arm):
         _warm(player, environment, sample)
-    rounds_by = getattr(player, "play", None) or partial(step, player)
-    solved = getattr(environment, "solved", None)
+    rounds_by = player.play if isinstance(player, HasPlay) else partial(step, player)
     best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
-    most = None if sample.test_mean is None else sample.test_mean.max(axis=1)
     for t in checkpoints(len(sample.x), points).tolist():
         now = slice(start, t)
         every = max(1, (t - start) // AUDITED)
@@ -247,7 +276,8 @@ def play(
         rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
-        value, agreement = judge(player, environment.arms, sample, most)
+        value, agreement = judge(player, environment.arms, sample)
+        solved = isinstance(environment, HasOptimum) and environment.solved(value, agreement)
         yield {
             "t": t,
             "reward": reward,
@@ -255,14 +285,14 @@ def play(
             "propensity": float(propensity[known].mean()) if known.any() else nan,
             "value": value,
             "agreement": agreement,
-            "optimal": solved is not None and solved(value, agreement),
+            "optimal": solved,
         }
         start = t
 
 
-def _warm(player: Any, environment: Environment, sample: Sample) -> None:
-    """The rounds logged before the first decision."""
-    if not hasattr(player, "update"):
+def _warm(player: Player, environment: Environment, sample: Sample) -> None:
+    """Let a player learn the rounds logged before the first decision."""
+    if not isinstance(player, HasUpdate):
         raise TypeError(
             f"{environment.name} begins with logged rounds, for which {player!r} needs a method "
             "`update(x, arm, reward, propensity)`"
@@ -272,26 +302,27 @@ def _warm(player: Any, environment: Environment, sample: Sample) -> None:
     player.update(sample.warm_x.copy(), names, *logged)
 
 
-def judge(player: Any, arms: Sequence[Any], sample: Sample, most: Any) -> tuple[float, float]:
-    """The greedy policy on the test contexts, whose best arms have means `most` (n,): its mean
-    reward, and how often its arm is best; NaN where there are none, or a player has no policy."""
-    if sample.test_x is None or sample.test_mean is None or not hasattr(player, "greedy"):
+def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, float]:
+    """Return the mean reward of the greedy policy on the test contexts, and how often its arm is
+    best; NaN where there are none, or a player has no greedy policy."""
+    if sample.test_x is None or sample.test_mean is None or not isinstance(player, HasGreedy):
         return nan, nan
     arm = names_of(player, player.greedy(sample.test_x.copy()), arms, len(sample.test_x))
-    got = sample.test_mean[np.arange(len(arm)), arm]
-    return float(got.mean()), float((got >= most).mean())
+    reward = sample.test_mean[np.arange(len(arm)), arm]
+    return float(reward.mean()), float((reward >= sample.test_mean.max(axis=1)).mean())
 
 
 def fingerprint(environment: Environment) -> str:
-    """What tells an environment from another of the same name: for data sets, the data."""
-    return str(getattr(environment, "fingerprint", environment))
+    """Return what tells an environment from another of the same name: for data sets, the data."""
+    if isinstance(environment, HasFingerprint):
+        return environment.fingerprint
+    return str(environment)
 
 
 def _name(factory: Factory) -> str:
-    name = getattr(factory, "__name__", None)
-    if name is None or name == "<lambda>":
+    if not isinstance(factory, FunctionType | type) or factory.__name__ == "<lambda>":
         raise ValueError(f"give {factory!r} a name: pass bandits as a dict of name → function")
-    return name
+    return factory.__name__
 
 
 def _distinct(names: Sequence[str], what: str) -> None:

@@ -107,7 +107,7 @@ class Ledger:
             self.lock.close()
 
     def done(self, environment: str, replication: int) -> set[str]:
-        """The bandits whose run of this replication is on record."""
+        """Return the bandits whose run of this replication is on record."""
         return {b for e, b, r in self.finished if e == environment and r == replication}
 
     def append(self, rows: list[dict[str, Any]]) -> None:
@@ -122,7 +122,7 @@ class Ledger:
     def finish(
         self, environments: list[str], bandits: list[str], replications: int
     ) -> pd.DataFrame:
-        """All rows into one file, and those asked for in the order asked for."""
+        """Return all rows into one file, and those asked for in the order asked for."""
         import pandas as pd
 
         table = pd.concat(self.frames).drop_duplicates([*KEY, "t"])
@@ -152,7 +152,7 @@ def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
 
 
 def _locked(folder: Path) -> IO[str]:
-    """A file that is held open for as long as this run writes into the folder."""
+    """Return a file that is held open for as long as this run writes into the folder."""
     file = (folder / ".lock").open("a")
     try:
         locks.take(file)
@@ -172,7 +172,7 @@ def _say(record: Path, text: dict[str, Any]) -> None:
 
 
 def _record(file: Path) -> dict[str, Any]:
-    """What run.json says of the results so far."""
+    """Return what run.json says of the results so far."""
     if not file.exists():
         return {}
     try:
@@ -188,8 +188,8 @@ def _record(file: Path) -> dict[str, Any]:
 
 
 def _made(frames: list[pd.DataFrame], settings: dict[str, Any], record: Path) -> None:
-    """ValueError where run.json does not say how results were made: they may be of other seeds,
-    data or bandits."""
+    """Raise a ValueError where run.json does not say how results were made: they may be of other
+    seeds, data or bandits."""
     for kind in ("environments", "bandits"):
         found = {name for frame in frames for name in frame[kind.removesuffix("s")].unique()}
         if unknown := sorted(found - set(settings.get(kind, {}))):
@@ -200,7 +200,8 @@ def _made(frames: list[pd.DataFrame], settings: dict[str, Any], record: Path) ->
 
 
 def _write(file: Path, frame: pd.DataFrame) -> None:
-    """With a checksum for each page, and one of the numbers: the file's footer has none."""
+    """Write a table with a checksum for each page, and one of the numbers: the file's footer has
+    none."""
     frame = frame.copy(deep=False)
     frame.attrs = {"digest": digest(frame)}  # kept in the file
     with replacing(file) as beside:
@@ -228,7 +229,7 @@ def _read(file: Path) -> pd.DataFrame:
 
 
 def digest(frame: pd.DataFrame) -> str:
-    """What tells a table of results from any other."""
+    """Return what tells a table of results from any other."""
     found = hashlib.blake2b(digest_size=16)
     for name, dtype in evaluation.SCHEMA.items():
         column = frame[name]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from bayesbandit.checks import finite
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
@@ -35,55 +33,59 @@ class Refusal:
         return f"{self.engine}: {self.reason}"
 
 
+@runtime_checkable
 class Sampler(Protocol):
-    """The method of an engine that draws.
-
-    Extras, by name: `prepare(name)`, what would otherwise delay the first decisions.
-    """
+    """What draws from the posterior of a built model."""
 
     def sample(
-        self, data: Mapping[str, np.ndarray], *, draws: int, chains: int, tune: int | None,
-        seed: int, start: Any,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role. start: the `state` of an
-        earlier run, on other rows: an array, or for each chain a dict of arrays."""
+        self,
+        data: Mapping[str, np.ndarray],
+        *,
+        draws: int,
+        chains: int,
+        tune: int | None,
+        seed: int,
+        start: Any,
+    ) -> SampledDraws:
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
+
+        start: the `state` of an earlier run, on other rows.
+        """
         ...
 
 
 class ClosedForm(Protocol):
-    """The method of an engine that is exact. One whose mean rewards are affine in a block θ, and
-    whose rows add up, may stream (`beliefs/affine.py` says what it then has)."""
-
-    @property
-    def affine(self) -> bool: ...
+    """What computes the posterior of a built model. streams: whether rows may come one by one."""
 
     @property
     def streams(self) -> bool: ...
 
     def posterior(
         self, x: np.ndarray, reward: np.ndarray, weight: Any = None, arm: Any = None
-    ) -> Any:
-        """What is `Known` given rows."""
+    ) -> Known:
+        """Return the posterior given rows x (n, d), reward, weight, arm (n,)."""
         ...
 
 
 Method = Sampler | ClosedForm
+Kind = Literal["exact", "sampler", "approximation"]
+ANY = ("auto", "exact")  # engines to ask for: the first that fits, the first closed form that fits
 
 
 @dataclass(frozen=True)
 class Engine:
     """One way from a declared model to its posterior.
 
-    match: of a built PyMC model, the method that computes its posterior, or a `Refusal`. cost: what
-    an effective draw takes, in words. kind: "exact" for a closed form; "sampler", of draws from the
-    posterior itself; "approximation", which is only ever asked for by name. knobs: settings of
-    `fit` that its `sample` takes, of tune, target_accept and cores. least_tune: of tune.
+    match: returns what computes the posterior of a built PyMC model, or a `Refusal`. cost: what an
+    effective draw takes, in words. kind: "exact" for a closed form; "sampler" for draws from the
+    posterior itself; "approximation" is used only where it is asked for by name. knobs: those of
+    `fit` that it takes, of tune, target_accept and cores. least_tune: the least value of tune.
     """
 
     name: str
     match: Callable[[pm.Model], Method | Refusal]
     cost: str
-    kind: Literal["exact", "sampler", "approximation"] = "sampler"
+    kind: Kind = "sampler"
     knobs: tuple[str, ...] = ()
     least_tune: int = 0
 
@@ -101,6 +103,25 @@ class NotThisEngine(ValueError):
         return type(self), (self.refusal,)
 
 
+def refuse(engine: str, reason: str, of_rows: bool = False) -> NotThisEngine:
+    """Return an engine's refusal, ready to be raised."""
+    return NotThisEngine(Refusal(engine, reason, of_rows))
+
+
+def matching[M](make: Callable[[pm.Model], M]) -> Callable[[pm.Model], M | Refusal]:
+    """Return a function that returns the refusal of a model where `make` raises it."""
+
+    @wraps(make)
+    def match(model: pm.Model) -> M | Refusal:
+        try:
+            with COMPILE:
+                return make(model)
+        except NotThisEngine as error:
+            return error.refusal
+
+    return match
+
+
 class NotFinite(ValueError):
     """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
 
@@ -112,7 +133,7 @@ def check_start(engine: str, value: Any) -> None:
 
 
 def sound(array: np.ndarray, what: str) -> np.ndarray:
-    """The array itself, where all of it is finite."""
+    """Return the array itself, where all of it is finite."""
     try:
         return finite(array, what)
     except ValueError as error:
@@ -125,6 +146,17 @@ class NoElement(ValueError):
 
 class Improper(NotThisEngine):
     """The posterior given these rows is not a distribution; given more, it may be one."""
+
+
+def improper(engine: str, reason: str) -> Improper:
+    """Return the refusal of rows without a posterior, ready to be raised."""
+    return Improper(Refusal(engine, reason, of_rows=True))
+
+
+class Own(threading.local):
+    """A thread's copy of a compiled function, once it has one."""
+
+    function: Any = None
 
 
 class Compiled:
@@ -142,11 +174,11 @@ class Compiled:
             self._function = pytensor.function(
                 list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
             )
-        self._own = threading.local()
+        self._own = Own()
         self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        function = getattr(self._own, "function", None)
+        function = self._own.function
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)
@@ -164,14 +196,3 @@ class Compiled:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
         return self  # nothing in it changes
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """Where linear algebra runs on one thread: small matrices suffer badly from more."""
-    return _libraries().limit(limits=1)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """Looking for the libraries takes milliseconds, setting them microseconds."""
-    return ThreadpoolController()

@@ -1,12 +1,14 @@
-"""What a sampling engine returns: draws of all free variables, and how far they can be trusted."""
+"""What an engine returns: the distribution of a declared model's variables, or draws of them."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,9 +24,12 @@ RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (202
 Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and covariance (k, k)
 
 
+DRAWS = 4000  # for moments that have no closed form, of a posterior that has one
+
+
 class Planned(Protocol):
-    """What answers about a posterior need of its plan: what the engine made of the model, and what
-    the model computes from its free variables."""
+    """The part of a plan that answers need: what the engine made of the model, and what the model
+    computes from its free variables."""
 
     @property
     def method(self) -> Any: ...
@@ -52,7 +57,7 @@ class Diagnostics:
     acceptance: float | None = None
 
     def complaints(self) -> list[str]:
-        """What is wrong, one sentence each."""
+        """Return what is wrong, one sentence each."""
         found = []
         if unmixed := {k: v for k, v in self.rhat.items() if not (v <= RHAT or math.isnan(v))}:
             name = max(unmixed, key=lambda k: unmixed[k])
@@ -65,15 +70,67 @@ class Diagnostics:
         return found
 
     def warn(self, what: str, stacklevel: int = 2) -> None:
-        """One warning that says all that is wrong, if anything is."""
+        """Warn once of all that is wrong, if anything is."""
         if found := self.complaints():
             advice = "draw more, or reparametrise the model"
             message = f"{what}: {'; '.join(found)}: {advice}"
             warnings.warn(message, PoorDiagnostics, stacklevel=stacklevel + 1)
 
 
+class Known(ABC):
+    """What an engine finds out about a model's free variables.
+
+    The plan that found it says what the model computes from them (`outcomes`), and how an exact
+    engine arranges them (`method`). evidence: the log marginal likelihood of the rewards, where it
+    is known. diagnostics: how far draws can be trusted; a closed form has none. stats: what a
+    sampler says of its draws, (chain, draw) each.
+    """
+
+    stats: Mapping[str, np.ndarray] = MappingProxyType({})
+
+    @property
+    def evidence(self) -> float | None:
+        return None
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        return Diagnostics({}, {})
+
+    @abstractmethod
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return draws of the free variables by name, (size, *shape)."""
+
+    def chains(
+        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Return draws by name, (chains, draws, *shape); those that there are, if there are any."""
+        flat = self.samples(plan, chains * draws, rng)
+        return {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in flat.items()}
+
+    @abstractmethod
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return mean rewards at x (n, d) under draws: (size, n), or (size, n, K) over arms."""
+
+    @abstractmethod
+    def moments(
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return means and sds of the mean rewards at x (n, d): (n,) each, or (n, K)."""
+
+    @abstractmethod
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
+        """Return the moments of variables and deterministic quantities by name."""
+
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        """Return distributions of scipy.stats by name: of variables whose elements (*shape) each
+        have one in closed form."""
+        return {}
+
+
 @dataclass(frozen=True)
-class SampledDraws:
+class SampledDraws(Known):
     """Draws of the free variables.
 
     values: by name, (chain, draw, *shape). state: from where the engine's next run may start.
@@ -102,18 +159,13 @@ class SampledDraws:
             self.acceptance,
         )
 
-    @property
-    def evidence(self) -> float | None:
-        """Draws say nothing of it."""
-        return None
-
     def flat(self, plan: Planned) -> dict[str, np.ndarray]:
-        """Draws of all chains, by name, (S, *shape)."""
+        """Return the draws of all chains, by name, (S, *shape)."""
         found = {k: self.values[k] for k in plan.outcomes.names}
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in found.items()}
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draws picked at random: see `Known.samples`."""
+        """Pick draws at random."""
         flat = self.flat(plan)
         chosen = rng.choice(len(next(iter(flat.values()))), size)
         return {k: v[chosen] for k, v in flat.items()}
@@ -121,13 +173,13 @@ class SampledDraws:
     def chains(
         self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
-        """Its own: see `Known.chains`."""
+        """Return its own draws."""
         return {k: self.values[k] for k in plan.outcomes.names}
 
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Under draws picked at random, without repetition up to their number."""
+        """Pick draws at random, without repetition up to their number."""
         flat = self.flat(plan)
         S = len(next(iter(flat.values())))
         chosen = rng.choice(S, size, replace=size > S)
@@ -136,22 +188,17 @@ class SampledDraws:
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of all draws: see `Known.moments`."""
         means = plan.outcomes.mean_reward(self.flat(plan), x)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Any]:
-        """Of all draws: see `Known.coefficients`."""
         flat = self.flat(plan)
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
 
-    def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Draws have none."""
-        return {}
-
 
 def mixed_badly(values: np.ndarray) -> str | None:
-    """What is wrong with one chain's draws (S, m) of m numbers, for those who can draw no more.
+    """Return what is wrong with one chain's draws (S, m) of m numbers, for those who can draw no
+    more.
 
     First by the means of 8 batches, which cost microseconds: they vary by 8/S_e of a draw's
     variance where the effective sample size is S_e. The worst number, if suspect, is then looked
@@ -175,7 +222,8 @@ def mixed_badly(values: np.ndarray) -> str | None:
 
 
 def _worst(values: np.ndarray) -> tuple[float, float]:
-    """Least effective sample size and greatest R̂ among the elements of (chain, draw, …).
+    """Return the least effective sample size and the greatest R̂ among the elements of (chain,
+    draw, …).
 
     What does not vary (a cut-off or a corner of a matrix) has neither.
     """
@@ -193,20 +241,20 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
 
 
 def moments(draws: np.ndarray) -> Moments:
-    """Moments of draws (S, *shape)."""
+    """Return moments of draws (S, *shape)."""
     flat = draws.reshape(len(draws), -1)
     return described(draws.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False)))
 
 
 def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
-    """A number's mean and sd; an array's mean and covariance."""
+    """Return a number's mean and sd; an array's mean and covariance."""
     if np.ndim(mean) == 0:
         return float(mean), float(math.sqrt(covariance[0, 0]))
     return mean, covariance
 
 
 def check_draws(found: Any, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
-    """That an engine drew every free variable of a model, in these many chains and draws."""
+    """Check that an engine drew every free variable of a model, in these many chains and draws."""
     if not isinstance(found, SampledDraws):
         raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")
     for v in built.free_RVs:

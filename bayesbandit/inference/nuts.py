@@ -19,8 +19,9 @@ import numpy as np
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.graph_analysis.density import containers, distribution, row_dimension
-from bayesbandit.inference.pymc_model.data import at_start, set_rows
+from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.eligibility import discrete
+from bayesbandit.inference.pymc_model.template import at_start, set_rows
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -30,11 +31,18 @@ TUNE, TUNE_WARM = 600, 200
 TRIAL = 20  # sweeps of the first run, which takes a second longer than the others
 SIZED = ("x", "contexts"), ("reward", "rewards")  # which may be too large for a gradient
 STATS = {  # nutpie's names to ArviZ's
-    "logp": "lp", "diverging": "diverging", "energy": "energy", "energy_error": "energy_error",
-    "max_energy_error": "max_energy_error", "depth": "tree_depth",
-    "maxdepth_reached": "reached_max_treedepth", "n_steps": "n_steps", "step_size": "step_size",
-    "step_size_bar": "step_size_bar", "mean_tree_accept": "acceptance_rate",
-}  # fmt: skip
+    "logp": "lp",
+    "diverging": "diverging",
+    "energy": "energy",
+    "energy_error": "energy_error",
+    "max_energy_error": "max_energy_error",
+    "depth": "tree_depth",
+    "maxdepth_reached": "reached_max_treedepth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "step_size_bar": "step_size_bar",
+    "mean_tree_accept": "acceptance_rate",
+}
 
 log = logging.getLogger("bayesbandit")
 
@@ -75,11 +83,17 @@ class Nuts:
             log.info("%s compiled in %.1f s", name, time.perf_counter() - began)
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int = 0, start: np.ndarray | None = None,
-        cores: int | None = None, target_accept: float = 0.9,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role.
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int = 0,
+        start: np.ndarray | None = None,
+        cores: int | None = None,
+        target_accept: float = 0.9,
+    ) -> SampledDraws:
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
         start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
         had other chains. States of variables that are as many as the rows fit no other number of
@@ -94,10 +108,17 @@ class Nuts:
             tune = TUNE if start is None else TUNE_WARM
         try:
             tree = nutpie.sample(
-                compiled, draws=draws, tune=tune, chains=chains, cores=cores, seed=seed,
-                save_warmup=False, progress_bar=False, store_unconstrained=True,
+                compiled,
+                draws=draws,
+                tune=tune,
+                chains=chains,
+                cores=cores,
+                seed=seed,
                 target_accept=target_accept,
-            )  # fmt: skip
+                store_unconstrained=True,
+                save_warmup=False,
+                progress_bar=False,
+            )
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # a panic of nutpie's is no Exception
@@ -120,7 +141,7 @@ class Nuts:
         )
 
     def _with(self, data: Mapping[str, np.ndarray]) -> Any:
-        """The compiled model with these rows in place of its own."""
+        """Return the compiled model with these rows in place of its own."""
         n = len(data["x"])
         key = n if self.by_row else 0
         rows = {DATA[role]: v for role, v in data.items() if DATA[role] in self.model.named_vars}
@@ -147,24 +168,20 @@ class Nuts:
 
 
 def match(model: pm.Model) -> Nuts | Refusal:
-    """The sampler of a built model, or why it cannot be sampled so."""
-    if not model.free_RVs:
-        return Refusal(ENGINE, "the model has no free variable")
-    for v in model.free_RVs:
-        if not str(v.dtype).startswith("float"):
-            return Refusal(ENGINE, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
-    return Nuts(model)
+    """Return the sampler of a built model, or why it cannot be sampled so."""
+    return discrete(model, ENGINE) or Nuts(model)
 
 
 def tell(message: str) -> None:
-    """A line for the log, and for a terminal if somebody sits there."""
+    """Write a line to the log, and to a terminal if somebody sits there."""
     log.info(message)
     if sys.stderr.isatty() and not log.isEnabledFor(logging.INFO):
         print(f"bayesbandit: {message}", file=sys.stderr)
 
 
 def _one_of(states: np.ndarray) -> Any:
-    """Initial points: one of some states, by the seed that nutpie gives each chain."""
+    """Return a function for initial points: one of some states, by the seed that nutpie gives
+    each chain."""
     states = np.ascontiguousarray(states, dtype=np.float64)
 
     def initial(seed: Any = None) -> np.ndarray:

@@ -8,7 +8,9 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -19,9 +21,21 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
-from bayesbandit.inference.base import COMPILE, Engine, NotThisEngine, Refusal
-from bayesbandit.inference.draws import SampledDraws, check_draws
-from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.base import (
+    ANY,
+    COMPILE,
+    Engine,
+    Improper,
+    NotFinite,
+    NotThisEngine,
+    Refusal,
+    Sampler,
+)
+from bayesbandit.inference.draws import Known, SampledDraws, check_draws
+from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.gibbs import sampler as gibbs
+from bayesbandit.inference.glm.regression import Regression, regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
@@ -31,19 +45,80 @@ from bayesbandit.inference.graph_analysis.density import (
 from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
-from bayesbandit.inference.lru import Kept
-from bayesbandit.inference.pymc_model.data import set_rows
+from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
-from bayesbandit.inference.pymc_model.impossible_rewards import blamed
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
-from bayesbandit.inference.pymc_model.template import reads_rows, template
+from bayesbandit.inference.pymc_model.prior import PriorDraws
+from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
 
+
+class Kept[T]:
+    """At most `most` things, of at most `room` bytes together; at least one."""
+
+    def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
+        self.most, self.room, self.size = most, room, size
+        self._things: OrderedDict[Any, T] = OrderedDict()
+        self._sizes: dict[Any, int] = {}
+
+    def get(self, key: Any) -> T | None:
+        """Return the thing of this key."""
+        return self._things.get(key)
+
+    def keep(self, key: Any, thing: T) -> None:
+        """Keep a thing, and forget those for which there is no room."""
+        kept, sizes = self._things, self._sizes
+        if kept.get(key) is not thing:
+            kept[key], sizes[key] = thing, self.size(thing)
+        kept.move_to_end(key)
+        while len(kept) > 1 and (len(kept) > self.most or sum(sizes.values()) > self.room):
+            del sizes[kept.popitem(last=False)[0]]
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._things.clear()
+        self._sizes.clear()
+
+
 KEPT_BYTES = 256_000_000  # bytes of their rows
+SAID = 5  # rewards that an error names
+
+Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
+
+
+class Functions:
+    """What a built model computes beside its method, compiled when it is first asked for, and once
+    for all plans of the model. engine: in whose name it is asked about."""
+
+    def __init__(self, built: pm.Model, engine: str) -> None:
+        self._built, self._engine = built, engine
+
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Mean rewards and deterministic quantities as functions of draws."""
+        with COMPILE:
+            return Outcomes(self._built)
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        with COMPILE:
+            return Likelihood(self._built)
+
+    @cached_property
+    def prior(self) -> PriorDraws:
+        """Draws without data."""
+        return PriorDraws(self._built)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The generalised linear model that the model is; or else the refusal."""
+        return regression(self._built, self._engine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +155,8 @@ class Plan:
     @cached_property
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
-        if hasattr(self.method, "quadratic"):
-            return bool(self.method.quadratic.takes_weight)
+        if isinstance(self.method, GaussianBlock):
+            return self.method.quadratic.takes_weight
         weight = containers(self.built).get("weight")
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))
 
@@ -120,13 +195,54 @@ class Plan:
         """The terms of the log density as functions of draws, and which rewards are impossible."""
         return self.functions.likelihood
 
+    @property
+    def affine(self) -> bool:
+        """Whether the mean reward is affine in the variables, by a map that the method has."""
+        return isinstance(self.method, GaussianBlock) and self.method.affine
+
+    def check_possible(self, rows: Data, draws: Sequence[Data] = ()) -> None:
+        """Refuse rows, by role, of rewards that have likelihood 0 whatever the variables are.
+
+        draws: points of the variables to try besides. A Gaussian closed form allows all rewards.
+        """
+        if not self.closed_form or isinstance(self.method, Conjugate):
+            self.likelihood.check(self.model.name, rows, draws)
+
+    def check_proper(self, rows: Data) -> None:
+        """Refuse rows, by role, that are proved to have no posterior, where the engine was asked
+        for by name: else the Gibbs sampler has seen them, which proves it."""
+        unseen = not self.closed_form and self.asked == self.engine != gibbs.ENGINE
+        if unseen and isinstance(self._conditionals, gibbs.Gibbs):
+            self._conditionals.check_proper(rows)
+
+    @cached_property
+    def _conditionals(self) -> gibbs.Gibbs | Refusal:
+        return gibbs.match(self.built)
+
+    def posterior(self, rows: Data) -> Known:
+        """Return the posterior in closed form given rows, by role."""
+        with one_thread(), self.likelihood_blamed(rows):
+            return self.method.posterior(**rows)
+
+    @contextmanager
+    def likelihood_blamed(self, rows: Data) -> Iterator[None]:
+        """Name the rewards whose log density is not finite, where an engine raises `NotFinite`."""
+        try:
+            yield
+        except NotFinite as error:
+            at = self.likelihood.lost(rows)
+            told = [f"{rows['reward'][i]:g} (row {i})" for i in at[:SAID].tolist()]
+            told += [f"{len(at) - SAID} more"] if len(at) > SAID else []
+            by = f", by the rewards {', '.join(told)}" if told else ""
+            raise ValueError(f"{self.model.name}: {error}{by}") from error
+
     def explain(self) -> str:
-        """The engine, what it costs, and one line for each faster one saying why not."""
+        """Return the engine, what it costs, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
-        """A copy of the built model with other rows, by role; weights are 1 unless given."""
+        """Return a copy of the built model with other rows, by role; weights are 1 unless given."""
         from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
 
         with COMPILE:
@@ -141,7 +257,8 @@ class Plan:
         return model
 
     def of_arms(self, n_arms: int) -> Plan:
-        """The plan for another number of arms; the declaration must still build what it did."""
+        """Return the plan for another number of arms; the declaration must still build what it
+        did."""
         now = digest(template(self.model, self.n_features, self.n_arms))
         if now is None or now != self.made:
             raise ValueError(
@@ -151,17 +268,39 @@ class Plan:
         return plan(self.model, self.n_features, n_arms, self.asked)
 
     def without(self, refusal: Refusal) -> Plan:
-        """The next engine, of a plan that was free to choose, after one has refused these rows."""
+        """Return the plan of the next engine, after one has refused these rows."""
         return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
 
+    def answered[T](
+        self, by: Callable[[Plan], T], refused: Callable[[Refusal], Plan] | None = None
+    ) -> tuple[Plan, T]:
+        """Return what an engine answers and its plan: the next engine's where one refuses the rows
+        and none was asked for by name. refused: `without`, and what is to follow a refusal."""
+        plan = self
+        while True:
+            try:
+                return plan, by(plan)
+            except Improper:
+                raise
+            except NotThisEngine as error:
+                if plan.asked not in ANY:
+                    raise
+                plan = (refused or plan.without)(error.refusal)
+
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int, chains: int,
-        seed: int, tune: int | None = None, start: Any = None, **knobs: Any,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed forms.
-        start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int,
+        chains: int,
+        seed: int,
+        tune: int | None = None,
+        start: Any = None,
+        **knobs: Any,
+    ) -> SampledDraws:
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
+        forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
         knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
-        with blamed(self, data):
+        with self.likelihood_blamed(data):
             found = self.method.sample(data, **knobs)
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
@@ -170,13 +309,13 @@ class Plan:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
-        if prepare := getattr(self.method, "prepare", None):
-            prepare(self.model.name)
+        if isinstance(self.method, Nuts):
+            self.method.prepare(self.model.name)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of every arm
-        of a model over arms, (S, n, K)."""
-        if not getattr(self.method, "affine", False):
+        """Return mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of
+        every arm of a model over arms, (S, n, K)."""
+        if not self.affine:
             return self.outcomes.mean_reward(draws, x)
         A, b = self.method.linear_map(x)
         return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
@@ -194,8 +333,8 @@ class Plan:
 def plan(
     model: Declaration, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
-    """The plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`, made
-    on rows that mean nothing.
+    """Return the plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`,
+    made on rows that mean nothing.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
     whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
@@ -213,7 +352,8 @@ def plan(
 def planned(
     model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
-    """The plan for a model as it was built on some rows; `refusals`: of engines that are out.
+    """Return the plan for a model as it was built on some rows; `refusals`: of engines that are
+    out.
 
     Plans are kept by what was built, of which they are a proof: the declaration is run each time.
     """
@@ -239,7 +379,7 @@ def planned(
 
 
 def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
-    """The same plan of another declaration that builds the same, with its own refusals."""
+    """Return the same plan of another declaration that builds the same, with its own refusals."""
     other, known = object.__new__(Plan), dict(vars(plan))
     if model is not plan.model:
         for of_declaration in ("reads_rows", "sized_by_rows"):
@@ -256,10 +396,14 @@ _plans: Kept[Plan] = Kept(64, KEPT_BYTES, _bytes)
 
 
 def _again(
-    model: Declaration, d: int, n_arms: int | None, engine: str,
-    rows: dict[str, np.ndarray] | None, before: str | None,
-) -> Plan:  # fmt: skip
-    """A stored plan, made again; its declaration must build what it did."""
+    model: Declaration,
+    d: int,
+    n_arms: int | None,
+    engine: str,
+    rows: dict[str, np.ndarray] | None,
+    before: str | None,
+) -> Plan:
+    """Return a stored plan, made again; its declaration must build what it did."""
     built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
@@ -267,7 +411,7 @@ def _again(
 
 
 def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
-    """The engine that a model gets, and one line for each faster one saying why not.
+    """Return the engine that a model gets, and one line for each faster one saying why not.
 
     Of a model over arms, without `n_arms`, for two.
     """
@@ -288,7 +432,7 @@ def _plan(
             continue
         found = engine.match(built)
         if not isinstance(found, Refusal):
-            if engine.kind != "exact" and not callable(getattr(found, "sample", None)):
+            if engine.kind != "exact" and not isinstance(found, Sampler):
                 raise TypeError(
                     f"{engine.name}: match must give a sampler, with a method `sample`, or a "
                     f"Refusal; got {shown(found)}"

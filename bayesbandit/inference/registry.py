@@ -1,34 +1,30 @@
-"""The engines that there are, the fastest first: the toolkit's own, and those of others.
-
-To add one, write `match(built)`, which gives a method for a built PyMC model or a `Refusal`, and
-
-    register(Engine("mine", match, "what an effective draw costs"))
-
-A sampler's method has `sample(data, draws, chains, tune, seed, start) -> SampledDraws`
-(`base.Sampler`); more, such as conditionals in closed form, it may have.
-"""
+"""The engines that there are, the fastest first: the toolkit's own, and those of others."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import one_of
-from bayesbandit.inference import approximate, nuts
-from bayesbandit.inference.base import Engine, Method, Refusal
+from bayesbandit.inference import nuts
+from bayesbandit.inference.approximate import advi, laplace
+from bayesbandit.inference.base import ANY, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm import augmented
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.target import Draw, Fits, match
 
 if TYPE_CHECKING:
     import pymc as pm
 
 
 def _gibbs(model: pm.Model) -> Method | Refusal:
-    """Of what is conditionally normal, or is so given the variables of an augmentation."""
+    """Match what is conditionally normal, or is so given the variables of an augmentation."""
     found = gibbs.match(model)
     if not isinstance(found, Refusal):
         return found
@@ -47,34 +43,32 @@ AUGMENTED = (
     "these take a Bernoulli, binomial or negative binomial reward whose logit, probit or log mean "
     "is linear, as x @ theta, without an offset, under normal priors of fixed scales"
 )
-ANY = ("auto", "exact")  # whichever fits
+
+
 CLOSED = "the fastest: a closed form, no draws"
 engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/engines.py` measures
     Engine("exact_gaussian", gaussian.match, CLOSED, "exact"),
     Engine("normal_inverse_gamma", normal_inverse_gamma.match, CLOSED, "exact"),
     Engine("conjugate", conjugate.match, CLOSED, "exact"),
     Engine(
-        "gibbs", _gibbs,
+        "gibbs",
+        _gibbs,
         "compiled conditionals: more effective draws a second than by gradients, no tuning",
         knobs=("tune",),
     ),
     Engine(
-        "nuts", nuts.match, "gradients of the log density, compiled in seconds",
-        knobs=("tune", "target_accept", "cores"), least_tune=1,
+        "nuts",
+        nuts.match,
+        "gradients of the log density, compiled in seconds",
+        knobs=("tune", "target_accept", "cores"),
+        least_tune=1,
     ),
-    Engine(
-        "laplace", approximate.match_laplace, "an approximation: a normal about the mode",
-        "approximation",
-    ),
-    Engine(
-        "advi", approximate.match_advi, "an approximation: independent normals", "approximation"
-    ),
-]  # fmt: skip
+]
 
 
 def register(engine: Engine, before: str | None = None) -> Engine:
-    """One more engine, or another of its name; `before`: the engine that it precedes where any that
-    fits is looked for (None: it comes last of all)."""
+    """Add an engine, or replace that of its name. before: the engine that it precedes where the
+    first that fits is looked for; None for the end of the list."""
     if not isinstance(engine, Engine):
         raise TypeError(f"an engine is an `Engine(name, match, cost)`; got {engine!r}")
     if engine.name in ANY:
@@ -86,13 +80,40 @@ def register(engine: Engine, before: str | None = None) -> Engine:
     return engine
 
 
+def sampler(
+    name: str,
+    cost: str,
+    *,
+    fits: Fits | None = None,
+    kind: Kind = "sampler",
+    knobs: tuple[str, ...] = (),
+    before: str | None = None,
+) -> Callable[[Draw], Draw]:
+    """Register a function of a `Target` and a `Run` as an engine of models of continuous variables.
+
+    name, cost, kind, knobs: as of an `Engine`. fits: returns why the engine does not fit a model;
+    nothing where it does. before: as of `register`.
+    """
+
+    def registered(draw: Draw) -> Draw:
+        matched = partial(match, name, draw, fits, kind == "approximation")
+        register(Engine(name, matched, cost, kind, knobs), before)
+        return draw
+
+    return registered
+
+
+sampler("laplace", "an approximation: a normal about the mode", kind="approximation")(laplace)
+sampler("advi", "an approximation: independent normals", kind="approximation")(advi)
+
+
 def choices() -> tuple[str, ...]:
-    """What may be asked for."""
+    """Return what may be asked for."""
     return (*ANY, *(engine.name for engine in engines))
 
 
 def candidates(asked: str) -> tuple[Engine, ...]:
-    """The engines that come into question, in this order."""
+    """Return the engines that come into question, in this order."""
     one_of(asked, "engine", choices())
     kinds = {"auto": ("exact", "sampler"), "exact": ("exact",)}
     if asked in kinds:

@@ -67,15 +67,6 @@ def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
 
 
 @njit(cache=True)
-def pooled_chances(x, a, arms, settings, kind, param, floor, out):
-    """`pooled_chance` at contexts x (n, d): out (n,)."""
-    D, K = int(settings[D_]), arms.shape[0]
-    row, v, available = np.empty(row_width(D, K)), np.empty(stride(D)), np.ones(K, np.bool_)
-    for i in range(x.shape[0]):
-        out[i] = pooled_chance(row, x[i], a, arms, settings, kind, param, floor, available, v)
-
-
-@njit(cache=True)
 def play(x, reward, start, every, arms, available, settings, kind, params, clip, stream,
          logits, place, past, rules, periods, due, chosen, propensity, rows):  # fmt: skip
     """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K), as `play` of

@@ -358,4 +358,4 @@ COMPILED = (
     play,
 )  # fmt: skip
 REGRESSIONS = Kernels(*COMPILED, unreached)
-NUMBERS = Kernels._make([*(without(kernel, "LINEAR") for kernel in COMPILED), lambda settings: ()])
+NUMBERS = Kernels._make([*(without(one, "LINEAR") for one in COMPILED), lambda settings: ()])

@@ -16,16 +16,18 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.means import predictable as predictable_means
 from bayesbandit.ope.question import (
     Question,
+    before,
     group_of,
     observed_by,
     refusals,
     sizes_of,
     supported_by,
     targets_of,
+    within_bounds,
 )
 from bayesbandit.ope.sequences import Sequence
 from bayesbandit.ope.targets import Target
-from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights
+from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, shortfall
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +35,8 @@ class Estimate:
     """A policy's value, or the difference of two.
 
     value, its standard error se, and the interval (low, high), NaN where it is `refused`: a
-        sentence, "" where it is not. warnings: sentences.
+        sentence, "" where it is not. warnings: sentences. se = √Σh²(Γ − v)²/Σh, larger where
+        the squared weights seen are at most half of those that the probabilities promise.
     ess: the effective sample size (Σw)²/Σw², and expected_ess, what the probabilities promise; of a
         difference, the smaller ones. largest_weight: the largest share of one round in Σw;
         mean_weight, which should be 1. n: rounds that count.
@@ -126,12 +129,12 @@ def estimate(
     for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
         number(value, what, above=0)
     kind, limits = _sequence(sequence, bounds)
-    _within(data.reward, limits)
+    within_bounds(data.reward, limits)
     if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
         n, first = len(data), int(np.isnan(data.reward).argmax())
         if first < 2:
             raise ValueError(f"the reward of round {first} is open: too few stand before it")
-        target, mean, subgroup = (_before(v, n, first) for v in (target, mean, subgroup))
+        target, mean, subgroup = (before(v, n, first) for v in (target, mean, subgroup))
         data = data[:first]
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
@@ -158,20 +161,22 @@ def estimate(
     needs_m = estimator in MODELLED and not logged
     m = predictable_means(data, learned, asked.w, mean) if needs_m else None
 
-    delta = asked.delta if weights != "equal" else np.empty(0)
+    delta = np.empty(0) if data.probabilities is None else asked.delta
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
     scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
     if weights == "contextual":
         if subgroup is not None or kind is not None:
             raise ValueError("weights='contextual' take neither a subgroup nor a sequence")
         h, value, variance = contextual(data, delta, scores)
-        se = float(np.sqrt(variance))
+        se, lacking = float(np.sqrt(variance)), 1.0
     else:
         value, se = estimators.average(scores, h)
+        lacking = shortfall(data, delta, asked.w, h)
+        se *= np.sqrt(lacking)
 
     realised, promised, largest, average = sizes_of(asked)
     why, said = refusals(
-        asked, estimator, weights, realised, promised, force=force, predictable=predictable
+        asked, estimator, weights, realised, promised, lacking, force=force, predictable=predictable
     )
     found = None
     if kind == "asymptotic":
@@ -204,24 +209,6 @@ def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, floa
     return kind, (float(limits[0]), float(limits[1]))
 
 
-def _within(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
-    if limits is None:
-        return
-    outside = np.flatnonzero((reward < limits[0]) | (reward > limits[1]))
-    if outside.size:
-        raise ValueError(
-            f"rewards must lie within the declared bounds [{limits[0]:g}, {limits[1]:g}]; got "
-            f"{reward[outside[0]]:g} in round {outside[0]}"
-        )
-
-
-def _before(value: Any, n: int, first: int) -> Any:
-    """The part of an array of n rounds, or of a pair of them, before round `first`."""
-    if isinstance(value, tuple):
-        return tuple(_before(one, n, first) for one in value)
-    return value[:first] if np.ndim(value) and len(value) == n else value
-
-
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
     """The weights that the log allows."""
     log = asked.log
@@ -246,7 +233,9 @@ def _scores(
     """Γ, or Γ₁ − Γ₂."""
     log, y, parts = asked.log, asked.reward, []
     for target, w in zip(asked.targets, asked.ratios, strict=True):
-        if m is not None:
+        if target.pi is None and log.probabilities is None:
+            parts.append(y)  # the logged policy's, whatever the means
+        elif m is not None:
             m_A = m[np.arange(len(log)), log.played]
             parts.append(modelled(estimator, target.density(log), w, y, m, m_A, **tuning))
         else:

@@ -72,13 +72,16 @@ class Evaluation:
         return estimate(self.data, pair, **self.settings)
 
     def contrasts(self, against: Name | None = None) -> pd.DataFrame:
-        """Return a row a pair, or a policy `against` one: difference, se, low, high, p, and
-        p_adjusted and the simultaneous low_all, high_all, by max-t over all rows."""
-        names = list(self.policies)
+        """Return a row a pair of policies that the log supports, or a policy `against` one:
+        difference, se, low, high, p, and p_adjusted and the simultaneous low_all, high_all, by
+        max-t over all rows."""
+        names = [name for name in self.policies if name not in self.unsupported]
         if against is None:
             pairs = list(combinations(names, 2))
         else:
             self._target(against)
+            if against in self.unsupported:
+                raise Unsupported(f"{against!r}: {self.unsupported[against]}")
             pairs = [(name, against) for name in names if name != against]
         found = {pair: self.contrast(*pair) for pair in pairs}
         rows = [

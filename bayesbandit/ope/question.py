@@ -47,6 +47,25 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
+def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
+    """ValueError where a reward is outside the declared bounds."""
+    if limits is None:
+        return
+    outside = np.flatnonzero((reward < limits[0]) | (reward > limits[1]))
+    if outside.size:
+        raise ValueError(
+            f"rewards must lie within the declared bounds [{limits[0]:g}, {limits[1]:g}]; got "
+            f"{reward[outside[0]]:g} in round {outside[0]}"
+        )
+
+
+def before(value: Any, n: int, first: int) -> Any:
+    """The part of an array of n rounds, or of a pair of them, before round `first`."""
+    if isinstance(value, tuple):
+        return tuple(before(one, n, first) for one in value)
+    return value[:first] if np.ndim(value) and len(value) == n else value
+
+
 def group_of(subgroup: Any, n: int) -> np.ndarray:
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
@@ -130,8 +149,8 @@ def sizes_of(asked: Question) -> tuple[float, float, float, float]:
 
 
 def refusals(
-    asked: Question, estimator: str, weights: str, realised: float, promised: float, *,
-    force: bool, predictable: bool,
+    asked: Question, estimator: str, weights: str, realised: float, promised: float,
+    lacking: float, *, force: bool, predictable: bool,
 ) -> tuple[str, list[str]]:  # fmt: skip
     """Why there is no interval, "" where there is one; and warnings."""
     log, warned = asked.log, list[str]()
@@ -157,7 +176,13 @@ def refusals(
             f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
             f"expected {promised:.0f}: rounds that carry much weight are still to come"
         ), warned
-    if seen_little:
+    if lacking > 1:
+        warned.append(
+            f"the squared weights are {1 / lacking:.0%} of those expected: rounds that carry much "
+            f"weight are still to come, and the standard error is {lacking**0.5:.1f} times as "
+            "large for it"
+        )
+    elif seen_little:
         warned.append(
             f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
             "that carry much weight are still to come, and the interval may be too narrow"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 START = 120  # the round before which an asymptotic sequence has no verdict
 GRID = 500  # means that an exact sequence tries
@@ -119,7 +119,7 @@ class Wealth:
     """
 
     def __init__(self, k: float, alpha: float, grid: int = GRID) -> None:
-        self.k, self.enough = k, np.log(2 / alpha) + np.log(len(BETS))
+        self.k, self.enough = k, 2 / alpha * len(BETS)
         self.nu = np.arange(1, grid + 1) / grid
         self.log = np.zeros((grid, len(BETS)))
         self.low = 0.0
@@ -133,7 +133,9 @@ class Wealth:
             path = np.log1p(BETS * gain[..., None])
             path[0] += self.log
             np.cumsum(path, axis=0, out=path)
-            rich = np.maximum.accumulate(logsumexp(path, axis=2) >= self.enough, axis=0)
+            with np.errstate(over="ignore"):  # infinitely rich is rich
+                wealth = np.exp(path).sum(axis=2)
+            rich = np.maximum.accumulate(wealth >= self.enough, axis=0)
             gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
             ends[start : start + len(part)] = np.concatenate([[self.low], self.nu])[gone]
             if gone[-1]:
@@ -158,7 +160,7 @@ def bet_scores(
     w = pi_A / p
     if k == 0 or e is None:
         return w * r
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         least = np.where(pi > 0, np.minimum(m, k * e / pi), 0.0)
     return w * (r - least[rows, played]) + (pi * least).sum(axis=1)
 

@@ -52,6 +52,8 @@ def target_of(log: Log, target: Any) -> Target:
     K = len(log.arms)
     if target is None:
         return Target(None)
+    if isinstance(target, Target):
+        return target
     if isinstance(target, str | int | np.integer) and not isinstance(target, bool):
         if target not in log.arms:
             raise ValueError(f"a target must be among {list(log.arms)!r}; got {target!r}")

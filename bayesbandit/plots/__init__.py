@@ -3,6 +3,15 @@
 from bayesbandit.plots.balancing import balance
 from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
+from bayesbandit.plots.evidence import (
+    calibration,
+    policy_contrasts,
+    policy_values,
+    replay_curves,
+    sample_sizes,
+    value_sequences,
+)
+from bayesbandit.plots.interval_rows import interval_rows
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
@@ -14,15 +23,22 @@ __all__ = [
     "assignment",
     "balance",
     "bias",
+    "calibration",
     "coefficients",
     "densities",
+    "interval_rows",
     "learning_curves",
     "optimal_share",
     "outcomes",
     "paired_differences",
     "pairwise_scatter",
+    "policy_contrasts",
     "policy_tree",
+    "policy_values",
     "propensities",
     "regret_curves",
+    "replay_curves",
+    "sample_sizes",
     "shrinkage",
+    "value_sequences",
 ]

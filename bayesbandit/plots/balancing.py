@@ -30,8 +30,9 @@ AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
 def balance(
     table: pd.DataFrame, title: str = "Balance: each arm's mean context less that of all rounds"
 ) -> Figure:
-    """Standardised mean differences of `balance_table`, before and after weighing: a panel an arm,
-    a row a feature, that of the largest before on top; grey is ± .1, commonly called small."""
+    """Draw standardised mean differences of `balance_table`, before and after weighing: a panel
+    an arm, a row a feature, that of the largest before on top; grey is ± .1, commonly called
+    small."""
     if not isinstance(table, pd.DataFrame) or list(table.index.names) != ["arm", "feature"]:
         raise TypeError(f"balance takes bb.balance_table(history); got {type(table).__name__}")
     arms = table.index.unique("arm").tolist()

@@ -10,14 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import check, curves, last
-from bayesbandit.plots.style import GREY, dress, entitle, legend, look, panels, ruled
+from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled
 
 MANY = 12  # environments that still get a panel each
 CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
 
 
 def regret_curves(table: pd.DataFrame) -> Figure:
-    """Cumulative regret by round, mean ± standard error over replications; a panel an environment.
+    """Draw cumulative regret by round, mean ± standard error over replications; a panel an
+    environment.
 
     Where all bandits end within a fifth of the largest regret, their curves coincide to the eye,
     and the panel shows by how much each is above the mean of all, replication by replication; axis
@@ -50,8 +51,8 @@ def regret_curves(table: pd.DataFrame) -> Figure:
 
 
 def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
-    """Whether the curves of bandits, a column each, coincide to the eye: `means` is what they end
-    at. There are two or more, all played all `runs`, and not all are exactly alike."""
+    """Return whether the curves of bandits, a column each, coincide to the eye: `means` is what
+    they end at. There are two or more, all played all `runs`, and not all are exactly alike."""
     ends = means.mean()
     apart = ends.max() - ends.min()
     whole = len(ends) > 1 and not runs.isna().to_numpy().any()
@@ -59,25 +60,29 @@ def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
 
 
 def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
-    """Regret in these environments above the mean of all bandits in the same replication and
-    round."""
+    """Return regret in these environments above the mean of all bandits in the same replication
+    and round."""
     mean = table.groupby(["environment", "replication", "t"])["regret"].transform("mean")
     some = table["environment"].isin(environments)
     return table.assign(regret=table["regret"] - mean.where(some, 0.0))
 
 
 def over_time(
-    table: pd.DataFrame, column: str, title: str, label: str | Mapping[str, str],
+    table: pd.DataFrame,
+    column: str,
+    title: str,
+    label: str | Mapping[str, str],
     share: bool = False,
-) -> Figure:  # fmt: skip
-    """Mean ± standard error of a column of `curves`, a line a bandit, a panel an environment.
+) -> Figure:
+    """Draw the mean ± standard error of a column of `curves`, a line a bandit, a panel an
+    environment.
 
     label: of the vertical axes, or of each environment's. An axis begins at 0 where nothing is
     below it, and has a line there where something is. share: of values up to 1, where all axes
     end; they begin above 0 where all is above .5.
     """
     points = curves(table)
-    bandits = pd.unique(points["bandit"])
+    styles = looks(pd.unique(points["bandit"]))
     count, clock = replications(points["replications"]), "round t"
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
@@ -86,15 +91,14 @@ def over_time(
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    looks = [look(b) for b in range(len(bandits))]
     for ax, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
-        for b, own in enumerate(looks):
-            line = here[here["bandit"] == bandits[b]].dropna(subset=column).sort_values("t")
+        for b, (bandit, style) in enumerate(styles.items()):
+            line = here[here["bandit"] == bandit].dropna(subset=column).sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
-            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **own)
-            ax.fill_between(t, mean - se, mean + se, color=own["color"], alpha=0.18, lw=0)
+            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
+            ax.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
         dress(ax, name, clock, labels[name], always=len(set(labels.values())) > 1)
         ruled(ax)
         ax.set_xlim(0, None)
@@ -110,13 +114,13 @@ def over_time(
             ax.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=ax.transAxes)
     once = count == "one replication"
     entitle(figure, f"{title}, {count}" if once else f"{title}: mean ± SE over {count}")
-    keys = [Line2D([], [], label=name, **own) for own, name in zip(looks, bandits, strict=True)]
+    keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     legend(figure, keys, handle=3)
     return figure
 
 
 def replications(counts: pd.Series) -> str:
-    """How many there are, in words of a title."""
+    """Return how many there are, in words of a title."""
     least, most = int(counts.min()), int(counts.max())
     if most == 1:
         return "one replication"
@@ -124,13 +128,13 @@ def replications(counts: pd.Series) -> str:
 
 
 def horizon(table: pd.DataFrame) -> str:
-    """After how many rounds the runs of a table end, in words of a title."""
+    """Say after how many rounds the runs of a table end, in words of a title."""
     rounds = pd.unique(last(table)["t"])
     return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "at their ends"
 
 
 def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A column of `curves` by the share of the horizon: mean and error over environments."""
+    """Return a column of `curves` by the share of the horizon: mean and error over environments."""
     horizon = points.groupby("environment")["t"].transform("max")
     runs = points.assign(t=100 * points["t"] / horizon).sort_values("t")
     cells = runs.groupby(["environment", "bandit"])

@@ -25,13 +25,16 @@ from bayesbandit.plots.style import (
 
 LEVEL = 0.95
 WIDTH = 3.1  # inches of a panel
-LOOKS = {-1: (BLUE, "o", "better than"), 1: (VERMILLION, "^", "worse than"),
-         0: (GREY, "D", "not told apart from")}  # fmt: skip
+LOOKS = {
+    -1: (BLUE, "o", "better than"),
+    1: (VERMILLION, "^", "worse than"),
+    0: (GREY, "D", "not told apart from"),
+}
 
 
 def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:
-    """Regret at the end above that of a reference, replication by replication: the mean and its
-    95 % interval by Student's t, a panel an environment.
+    """Draw regret at the end above that of a reference, replication by replication: the mean and
+    its 95 % interval by Student's t, a panel an environment.
 
     reference: by default the bandit of least normalised regret over the environments. Intervals are
     not adjusted for their number. At least two replications are needed.

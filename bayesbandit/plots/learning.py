@@ -7,31 +7,39 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bayesbandit.plots.style import GREY, dress, entitle, legend, look, panels, ruled
+from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled
 
 
 def learning_curves(
-    table: pd.DataFrame, x: str, y: str, line: str, panel: str, x_label: str, y_label: str,
-    title: str, log: bool = False, alike: bool = False, nominal: float | None = None,
-) -> Figure:  # fmt: skip
-    """Mean ± standard error of column `y` by column `x`, over the rows that share them, whose
-    number the title tells; a line for each value of column `line`, a panel for each of column
-    `panel`, with a line at 0 where something is below it. log: both axes are; alike: all panels
-    have one scale; nominal: what y should be."""
+    table: pd.DataFrame,
+    x: str,
+    y: str,
+    line: str,
+    panel: str,
+    x_label: str,
+    y_label: str,
+    title: str,
+    log: bool = False,
+    alike: bool = False,
+    nominal: float | None = None,
+) -> Figure:
+    """Draw the mean ± standard error of column `y` by column `x`, over the rows that share them,
+    whose number the title tells; a line for each value of column `line`, a panel for each of
+    column `panel`, with a line at 0 where something is below it. log: both axes are; alike: all
+    panels have one scale; nominal: what y should be."""
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]
     points = pd.DataFrame({"mean": cells.mean(), "se": cells.sem().fillna(0.0)}).reset_index()
-    names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[line]).tolist()
+    names, styles = pd.unique(table[panel]).tolist(), looks(pd.unique(table[line]).tolist())
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    looks = [look(i) for i in range(len(lines))]
     for ax, name in zip(axes, names, strict=True):
-        for value, own in zip(lines, looks, strict=True):
+        for value, style in styles.items():
             here = points[(points[panel] == name) & (points[line] == value)].sort_values(x)
             at, mean, se = (here[column].to_numpy() for column in (x, "mean", "se"))
-            ax.plot(at, mean, lw=1.6, ms=4.5, **own)
+            ax.plot(at, mean, lw=1.6, ms=4.5, **style)
             low = np.maximum(mean - se, 0.1 * mean) if log else mean - se
-            ax.fill_between(at, low, mean + se, color=own["color"], alpha=0.18, lw=0)
+            ax.fill_between(at, low, mean + se, color=style["color"], alpha=0.18, lw=0)
         label = name if isinstance(name, str) else f"{panel} = {name}"
         dress(ax, label, x_label, y_label)
         ruled(ax)
@@ -49,7 +57,7 @@ def learning_curves(
             ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
     most = int(cells.size().max())
     entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most} replications")
-    keys = [Line2D([], [], label=str(v), **own) for v, own in zip(lines, looks, strict=True)]
+    keys = [Line2D([], [], label=str(value), **style) for value, style in styles.items()]
     if nominal is not None:
         keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))
     legend(figure, keys, handle=3)

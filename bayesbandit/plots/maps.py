@@ -30,7 +30,8 @@ def assignment(
     truth: np.ndarray | None = None,
     title: str = "Arm assignment in the context space",
 ) -> Figure:
-    """Contexts coloured by the arm they got, a panel a window of rounds (the paper's section 3.1).
+    """Draw contexts coloured by the arm they got, a panel a window of rounds (the paper's section
+    3.1).
 
     x (n, 2) contexts, arm (n,) indices into `arms`, t (n,) rounds; t ≤ 0 is the warm start.
     `windows` are (first, last) rounds, both included, or a number of windows that grow
@@ -83,8 +84,8 @@ def outcomes(
     arms: Sequence[str | int],
     title: str = "Expected reward of each arm",
 ) -> Figure:
-    """Every arm's mean reward over a regular grid (m, 2), truth (m, K), and, black, the border of
-    where it is the best (the paper's section 3.1)."""
+    """Draw every arm's mean reward over a regular grid (m, 2), truth (m, K), and, black, the
+    border of where it is the best (the paper's section 3.1)."""
     grid, truth = np.asarray(grid, np.float64), np.asarray(truth, np.float64)
     if truth.shape != (len(grid), len(arms)):
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
@@ -117,8 +118,8 @@ def bias(
     titles: Sequence[str],
     title: str = "Estimation bias over the context space",
 ) -> Figure:
-    """Estimate − truth of every arm's mean reward: rows of moments or bandits, columns of arms, or
-    the other way round where arms are more than six.
+    """Draw estimate − truth of every arm's mean reward: rows of moments or bandits, columns of
+    arms, or the other way round where arms are more than six.
 
     grid (m, 2) regular, estimated (n, m, K), truth (m, K), a title for each of the n. White is 0,
     blue too low, red too high. One scale ends at the 98 % quantile of |bias|; where those of the
@@ -167,8 +168,8 @@ def bias(
 
 
 def _ends(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the axes of a map of points (n, 2) begin and end; of the same length, so that circles
-    are round, unless one coordinate reaches more than twice as far as the other."""
+    """Return where the axes of a map of points (n, 2) begin and end; of the same length, so that
+    circles are round, unless one coordinate reaches more than twice as far as the other."""
     low, high = points.min(axis=0), points.max(axis=0)
     span = high - low
     if span.max() <= 2.0 * span.min():
@@ -187,7 +188,7 @@ def _border(label: str = "optimal border") -> Line2D:
 
 
 def _mesh(grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The two axes of a regular grid (m, 2), and values (m,) as a table over them."""
+    """Return the two axes of a regular grid (m, 2), and values (m,) as a table over them."""
     (x0, i), (x1, j) = (np.unique(axis, return_inverse=True) for axis in np.asarray(grid).T)
     if not len(x0) * len(x1) == len(grid) == len(values):
         seen = f"{len(values)} values, {len(grid)} points on {len(x0)} × {len(x1)} lines"
@@ -198,7 +199,8 @@ def _mesh(grid: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def _windows(t: np.ndarray, n: int) -> list[tuple[int, int]]:
-    """The warm start, where there is one, and n windows of rounds that grow geometrically."""
+    """Return the warm start, where there is one, and n windows of rounds that grow
+    geometrically."""
     last = max(int(t.max()), 1)
     ends = np.unique(np.geomspace(last, min(10, last), n).round()).astype(int).tolist()
     spans = list(zip([1, *(end + 1 for end in ends)], ends, strict=False))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.plots.style import BESIDE, GREY, dress, entitle, legend, look, panels, plain
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from bayesbandit.beliefs.linear_posterior import LinearPosterior
+    from bayesbandit.posteriors.posterior import Posterior
 
 ENDS = 0.003, 0.997  # probabilities where the axis of a density ends
 POINTS = 301  # of a curve, by quantile and by place each
@@ -21,10 +27,12 @@ Truth = Mapping[str, Any]
 
 
 def densities(
-    posteriors: Mapping[str, Any], variables: Sequence[str] | None = None,
-    truth: Truth | None = None, title: str = "Posterior densities",
-) -> Figure:  # fmt: skip
-    """The density of each element of each variable: a panel an element, a line a posterior.
+    posteriors: Mapping[str, Any],
+    variables: Sequence[str] | None = None,
+    truth: Truth | None = None,
+    title: str = "Posterior densities",
+) -> Figure:
+    """Draw the density of each element of each variable: a panel an element, a line a posterior.
 
     posteriors: by name, of `bb.fit` or `bandit.posterior`. A closed form is drawn as it is; where
     there are only draws, a kernel estimate, which the legend says. variables: by default all that
@@ -60,11 +68,14 @@ def densities(
 
 
 def coefficients(
-    posteriors: Mapping[str, Any], variable: str = "theta",
-    select: Sequence[Any] | None = None, truth: Any = None, title: str | None = None,
-) -> Figure:  # fmt: skip
-    """A line for each element of a variable: medians, 50 % and 90 % intervals, side by side for
-    each posterior; with a line at 0.
+    posteriors: Mapping[str, Any],
+    variable: str = "theta",
+    select: Sequence[int] | None = None,
+    truth: ArrayLike | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw a line for each element of a variable: medians, 50 % and 90 % intervals, side by side
+    for each posterior; with a line at 0.
 
     posteriors: by name, as of `densities`. select: positions of elements, by default all. truth:
     the variable's values (*shape).
@@ -110,11 +121,15 @@ def coefficients(
 
 
 def shrinkage(
-    posteriors: Mapping[str, Any], raw: Any, groups: Mapping[str, Any] | None = None,
-    variable: str = "theta", axis: str = "least squares", title: str = "What each prior shrinks",
-) -> Figure:  # fmt: skip
-    """Posterior means of a variable's elements against raw estimates of them, a panel a posterior;
-    on the diagonal nothing is shrunk.
+    posteriors: Mapping[str, Any],
+    raw: ArrayLike,
+    groups: Mapping[str, Any] | None = None,
+    variable: str = "theta",
+    axis: str = "least squares",
+    title: str = "What each prior shrinks",
+) -> Figure:
+    """Draw posterior means of a variable's elements against raw estimates of them, a panel a
+    posterior; on the diagonal nothing is shrunk.
 
     raw: (*shape). groups: by name, which elements (*shape, true and false) have a colour.
     """
@@ -136,8 +151,16 @@ def shrinkage(
         ax.axline((0, 0), slope=1, color=GREY, lw=0.8, zorder=0)
         for some, own in zip(groups.values(), looks, strict=True):
             which = np.broadcast_to(some, raw.shape)
-            ax.plot(raw[which], mean[which], ls="", ms=3.5, mew=0, alpha=0.8,
-                    color=own["color"], marker=own["marker"])  # fmt: skip
+            ax.plot(
+                raw[which],
+                mean[which],
+                ls="",
+                ms=3.5,
+                mew=0,
+                alpha=0.8,
+                color=own["color"],
+                marker=own["marker"],
+            )
         dress(ax, name, axis, "posterior mean")
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
     entitle(figure, title)
@@ -156,17 +179,17 @@ def _truth_key(truth: Truth | None, names: Sequence[str]) -> list[Line2D]:
     return [Line2D([], [], ls="", marker="|", color="black", ms=10, label="truth")]
 
 
-def _by(posterior: Any) -> str:
-    """How a line came about, where it is not the density itself."""
+def _by(posterior: Posterior) -> str:
+    """Return how a line came about, where it is not the density itself."""
     return "" if posterior.marginals else f" ({_count(posterior):,} draws)"
 
 
-def _count(posterior: Any) -> int:
+def _count(posterior: Posterior) -> int:
     return len(next(iter(posterior.draws.values())))
 
 
 def _common(posteriors: Mapping[str, Any]) -> list[str]:
-    """The variables that all have, in order."""
+    """Return the variables that all have, in order."""
     if not posteriors:
         raise ValueError("a picture of posteriors needs one at least; got none")
     first, *others = (list(p.marginals or p.draws) for p in posteriors.values())
@@ -176,7 +199,7 @@ def _common(posteriors: Mapping[str, Any]) -> list[str]:
 def _elements(
     posteriors: Mapping[str, Any], name: str
 ) -> Iterator[tuple[str, tuple[int, ...], str]]:
-    """Of a variable: its name, and each element's index and label; features by their names."""
+    """Yield for each element of a variable its name, index and label; features by their names."""
     if not posteriors:
         raise ValueError("a picture of posteriors needs one at least; got none")
     shapes = {np.shape(p.quantiles(name, [0.5])[0]) for p in posteriors.values()}
@@ -184,8 +207,7 @@ def _elements(
         raise ValueError(f"{name!r} has different shapes: {sorted(shapes)}")
     [shape] = shapes
     posterior = next(iter(posteriors.values()))
-    encoder = getattr(posterior, "encoder", None)
-    features = getattr(posterior, "features", None) if encoder is None else encoder.features
+    features = _features(posterior)
     for index in np.ndindex(shape):
         words = [str(i) for i in index]
         if index and features is not None and len(features) == shape[-1]:
@@ -193,8 +215,19 @@ def _elements(
         yield name, index, name + (f"[{', '.join(words)}]" if words else "")
 
 
-def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The points (m,) of a curve, where it is steep by quantile, and its heights."""
+def _features(posterior: Posterior | LinearPosterior) -> Sequence[Any] | None:
+    """Return the names of the features, where they are known."""
+    from bayesbandit.posteriors.posterior import Posterior
+
+    if posterior.encoder is not None:
+        return posterior.encoder.features
+    return posterior.features if isinstance(posterior, Posterior) else None
+
+
+def _density(
+    posterior: Posterior, name: str, index: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points (m,) of a curve, where it is steep by quantile, and its heights."""
     exact = posterior.marginals.get(name)
     if exact is not None:
         p = np.linspace(*ENDS, POINTS)
@@ -204,7 +237,7 @@ def _density(posterior: Any, name: str, index: tuple[int, ...]) -> tuple[np.ndar
         return x, np.array([row[index] for row in np.asarray(height)])
     from scipy.stats import gaussian_kde
 
-    values = posterior.draws[name][(slice(None), *index)]
+    values = np.array([draw[index] for draw in posterior.draws[name]])
     low, high = np.quantile(values, ENDS)
     x = np.linspace(low, high, POINTS)
     return x, gaussian_kde(values)(x)

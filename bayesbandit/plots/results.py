@@ -19,7 +19,8 @@ OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
 def propensities(table: pd.DataFrame) -> Figure:
-    """Mean propensity of the chosen arms in each twentieth of the rounds; 1 is deterministic."""
+    """Draw the mean propensity of the chosen arms in each twentieth of the rounds; 1 is
+    deterministic."""
     table = check(table)
     rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
     rounds = rounds.where(table["propensity"].notna())
@@ -32,7 +33,8 @@ def propensities(table: pd.DataFrame) -> Figure:
 
 
 def optimal_share(table: pd.DataFrame) -> Figure:
-    """Share of replications at the optimal assignment, where there are test contexts to tell."""
+    """Draw the share of replications at the optimal assignment, where there are test contexts to
+    tell."""
     table = check(table)
     tested = (table["value"].notna() | table["optimal"]).groupby(table["environment"]).any()
     if not tested.any():
@@ -44,7 +46,7 @@ def optimal_share(table: pd.DataFrame) -> Figure:
 def pairwise_scatter(
     table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
 ) -> Figure:
-    """Every bandit against every other, one point an environment (the paper's section 3.2).
+    """Draw every bandit against every other, one point an environment (the paper's section 3.2).
 
     x, y: normalised regret of the column's and of the row's bandit. Colour and shape are the row's
     win, loss or draw by the test of `pairwise`; the area grows with −log₁₀ p, up to p = 10⁻¹². Of
@@ -89,7 +91,8 @@ def pairwise_scatter(
 
 
 def _versus(ax: Axes, met: pd.DataFrame, letters: float) -> None:
-    """One panel of `pairwise_scatter`: a point an environment, and the row's wins and losses."""
+    """Draw one panel of `pairwise_scatter`: a point an environment, and the row's wins and
+    losses."""
     ax.axline((0, 0), slope=1, color=GREY, lw=0.7, zorder=1)
     for outcome, (colour, marker) in OUTCOMES.items():
         some = met[met["outcome"] == outcome]

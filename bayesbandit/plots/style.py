@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import count
 from textwrap import fill
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
+KNOWN = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy", "PolicyTreeTS", "PolicyTreeUCB"
 
 LONGEST = 50  # characters of a name on one line of a legend
 BESIDE, LETTER = 24, 0.08  # characters of a row's name on one line, and inches of one
@@ -36,21 +38,29 @@ class Picture(Figure):
 
 
 def look(i: int, line: bool = True) -> dict[str, Any]:
-    """Colour, marker and dashes of the bandit, arm or posterior i: 252 differ, and 63 of points,
-    which have no line."""
+    """Return colour, marker and dashes of the bandit, arm or posterior i: 252 differ, and 63 of
+    points, which have no line."""
     dashes = DASHES[i % len(DASHES)] if line else ""
     return {"color": PALETTE[i % 7], "marker": MARKERS[i % 9], "linestyle": dashes}
 
 
+def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return a look for each name: bandits of `KNOWN` have the same in all pictures, the others
+    those that are left."""
+    listed = list(names)
+    left = (i for i in count() if i >= len(KNOWN) or KNOWN[i] not in listed)
+    return {name: look(KNOWN.index(name) if name in KNOWN else next(left)) for name in listed}
+
+
 def plain(name: object, width: int = 0) -> str:
-    """A name as text: "$" is no mathematics, white space is a blank; lines of at most so many
-    characters, where a width is given."""
+    """Return a name as text: "$" is no mathematics, white space is a blank; lines of at most so
+    many characters, where a width is given."""
     text = " ".join(str(name).split()) or repr(name)
     return (fill(text, width) if width else text).replace("$", r"\$")
 
 
 def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure of n panels in even rows of at most so many, and their axes."""
+    """Return a figure of n panels in even rows of at most so many, and their axes."""
     rows = -(-n // most)
     columns = -(-n // rows)
     size = (max(width * columns, 5) + 0.3, height * rows + 0.9)
@@ -86,16 +96,16 @@ def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, en
 
 
 def entitle(figure: Figure, text: str) -> None:
-    """A title over all panels, on as many lines as it needs."""
+    """Put a title over all panels, on as many lines as it needs."""
     figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth())))
 
 
 def dress(
     ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
 ) -> None:
-    """Title, labels and ticks of a panel. The label y is that of the first in a row alone, unless
-    it is always to be there; both labels have as many lines as they need. inches: across a panel,
-    where labels beside it take some of its share of the figure."""
+    """Give a panel its title, labels and ticks of a panel. The label y is that of the first in a
+    row alone, unless it is always to be there; both labels have as many lines as they need.
+    inches: across a panel, where labels beside it take some of its share of the figure."""
     place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
     if inches is None:
         inches = 6.0 if figure is None else figure.get_figwidth()
@@ -112,14 +122,14 @@ def dress(
 
 
 def ruled(ax: Axes, axis: Literal["both", "x"] = "both") -> None:
-    """A pale grid, behind all that is drawn."""
+    """Draw a pale grid, behind all that is drawn."""
     ax.grid(axis=axis, color="#E6E6E6", lw=0.6)
     ax.set_axisbelow(True)
 
 
 def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
-    """One legend below all panels, in even columns, as many as its longest label allows; the figure
-    grows with its lines."""
+    """Put one legend below all panels, in even columns, as many as its longest label allows; the
+    figure grows with its lines."""
     names = [plain(key.get_label(), LONGEST) for key in keys]
     longest = max(len(line) for name in names for line in name.split("\n"))
     columns = max(
@@ -143,5 +153,5 @@ def dot(colour: str, marker: str, label: str, p: float = 1e-3) -> Line2D:
 
 
 def area(p: np.ndarray) -> np.ndarray:
-    """Area of a point of significance p; NaN, no test, is as small as p = 1."""
+    """Return the area of a point of significance p; NaN, no test, is as small as p = 1."""
     return 10 - 6 * np.log10(np.clip(np.nan_to_num(p, nan=1.0), 1e-12, 1))

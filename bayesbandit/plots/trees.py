@@ -32,9 +32,9 @@ BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 def policy_tree(
     bandit: Bandit, features: Sequence[object] | None = None, title: str = "Policy tree"
 ) -> Figure:
-    """The tree of a bandit such as `PolicyTreeTS`: its splits above, and below them what each leaf
-    knows of each arm, a row an arm: mean ± sd and, at its right, how many rounds played it there.
-    features: their names."""
+    """Draw the tree of a bandit such as `PolicyTreeTS`: its splits above, and below them what
+    each leaf knows of each arm, a row an arm: mean ± sd and, at its right, how many rounds
+    played it there. features: their names."""
     if not isinstance(belief := bandit.belief, TreeBelief):
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
     if features is not None and len(features) != bandit.n_features:
@@ -73,7 +73,7 @@ def policy_tree(
 
 
 def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
-    """Each leaf's arms, row by row, and at the right of it the rounds that played them."""
+    """Draw each leaf's arms, row by row, and at the right of it the rounds that played them."""
     mean, sd = belief.of_leaves()
     sd = np.where(np.isfinite(sd), sd, 0.0)
     low, high = (mean - sd).min(), (mean + sd).max()
@@ -94,8 +94,8 @@ def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
 
 
 def places(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """Where nodes stand (M,): across, leaf l at l + ½ and a split midway between its children, and
-    how many splits are above."""
+    """Return where nodes stand (M,): across, leaf l at l + ½ and a split midway between its
+    children, and how many splits are above."""
     across, level = tree.number + 0.5, np.zeros(len(tree.feature), dtype=np.int64)
     for node in np.flatnonzero(tree.feature >= 0):
         level[[tree.left[node], tree.right[node]]] = level[node] + 1

@@ -35,8 +35,8 @@ def datatree(
     attributes: Mapping[str, Any],
     stats: Mapping[str, np.ndarray],
 ) -> xr.DataTree:
-    """Posterior, prior, posterior predictive, pointwise log likelihood and log prior, sample stats,
-    observed and constant data.
+    """Return posterior, prior, posterior predictive, pointwise log likelihood and log prior, sample
+    stats, observed and constant data.
 
     draws: free variables and deterministic quantities by name, (chain, draw, *shape); `names` are
     the free variables. unweighted: the same model with every weight 1, for the log likelihood: how
@@ -111,8 +111,8 @@ def datatree(
 
 
 def along_rows(model: pm.Model) -> list[str]:
-    """The observed variables that have one value for each row: others, such as earlier measurements
-    that are given once and for all, have dimensions of their own."""
+    """Return the observed variables that have one value for each row: others, such as earlier
+    measurements that are given once and for all, have dimensions of their own."""
     data = set(containers(model).values())
     return [
         str(v.name)
@@ -122,7 +122,7 @@ def along_rows(model: pm.Model) -> list[str]:
 
 
 def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTree:
-    """The tree with other names along some dimensions."""
+    """Return the tree with other names along some dimensions."""
 
     def rename(data: xr.Dataset) -> xr.Dataset:
         return data.assign_coords({k: list(v) for k, v in coords.items() if k in data.dims})
@@ -134,7 +134,8 @@ def _joined(
     tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray],
     names: Mapping[str, str],
 ) -> xr.DataTree:  # fmt: skip
-    """The tree with more groups, in which dimensions of observed variables have these names."""
+    """Return the tree with more groups, in which dimensions of observed variables have these
+    names."""
     import xarray as xr
 
     for group, data in groups.items():

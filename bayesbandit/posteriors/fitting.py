@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.inference.base import Engine, Improper, NotThisEngine
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.base import Engine
+from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.plan import Plan, planned
-from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -37,9 +36,9 @@ def fit(
     cores: int | None = None,
     encoder: Encoder | None = None,
 ) -> Posterior:
-    """The posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model over
-    arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features. With an
-    encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
+    """Return the posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model
+    over arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features.
+    With an encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
 
     engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
     closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs", "nuts",
@@ -68,19 +67,13 @@ def fit(
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
+
+    def known_by(plan: Plan) -> Known:
+        _fits(knobs, plan.kind, model.name)
+        return _posterior(plan, rows, draws, chains, number, knobs)
+
     with _named(model):
-        chosen = planned(model, built, engine)
-        while True:
-            _fits(knobs, chosen.kind, model.name)
-            try:
-                known = _posterior(chosen, rows, draws, chains, number, knobs)
-                break
-            except Improper:
-                raise
-            except NotThisEngine as error:
-                if engine not in ("auto", "exact"):
-                    raise
-                chosen = chosen.without(error.refusal)
+        chosen, known = planned(model, built, engine).answered(known_by)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     return Posterior(chosen, rows, known, number, features, encoder)
@@ -88,7 +81,7 @@ def fit(
 
 @contextmanager
 def _named(model: RewardModel) -> Iterator[None]:
-    """PyMC's word on a parameter that is out of its bounds, with the model's name."""
+    """Name the model where PyMC says that a parameter is out of its bounds."""
     try:
         yield
     except ValueError as error:
@@ -99,20 +92,24 @@ def _named(model: RewardModel) -> Iterator[None]:
 
 
 def _posterior(
-    plan: Plan, rows: Mapping[str, np.ndarray], draws: int, chains: int, seed: int,
+    plan: Plan,
+    rows: Mapping[str, np.ndarray],
+    draws: int,
+    chains: int,
+    seed: int,
     knobs: Mapping[str, Any],
-) -> Any:  # fmt: skip
-    """The distribution, or draws of it; an engine whose closed form or kernel these rows do not
-    bear out refuses."""
-    check_possible(plan, rows)
+) -> Known:
+    """Return the distribution, or draws of it; refused where the engine's closed form or kernel is
+    not the log density of these rows."""
+    plan.check_possible(rows)
     if plan.closed_form:
-        return in_closed_form(plan, rows)
-    check_proper(plan, rows)
+        return plan.posterior(rows)
+    plan.check_proper(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 
 def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
-    """The knobs that are given, checked."""
+    """Return the knobs that are given, checked."""
     knobs: dict[str, Any] = {}
     if tune is not None:
         knobs["tune"] = checks.integer(tune, "tune")
@@ -124,7 +121,7 @@ def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
 
 
 def _fits(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
-    """Whether the engine has these knobs."""
+    """Refuse knobs that the engine does not have."""
     for knob in knobs:
         if knob not in engine.knobs:
             have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.inference.draws import Diagnostics, Moments
+from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.posterior_protocol import DRAWS, Known
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
@@ -55,18 +54,20 @@ class Posterior:
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean(self, x: Any) -> np.ndarray:
-        """Posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over arms.
+        """Return posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over
+        arms.
 
         A data frame's columns are found by name, in any order, where the fit was on a data frame.
         """
         return self._moments(x)[0]
 
     def sd(self, x: Any) -> np.ndarray:
-        """Posterior standard deviations of the mean reward, as `mean`."""
+        """Return posterior standard deviations of the mean reward, as `mean`."""
         return self._moments(x)[1]
 
     def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` draws, (size, n) or (size, n, K); one spans all contexts, arms.
+        """Return mean rewards under `size` draws, (size, n) or (size, n, K); one spans all
+        contexts, arms.
 
         Of a sampled posterior: its draws, picked at random, without repetition up to their number.
         """
@@ -105,7 +106,7 @@ class Posterior:
         return self.known.marginals(self.plan)
 
     def quantiles(self, name: str, p: Any) -> np.ndarray:
-        """Quantiles at probabilities p (m,) of each element of a variable or deterministic
+        """Return quantiles at probabilities p (m,) of each element of a variable or deterministic
         quantity: (m, *shape); of all draws, or 4,000, where there is no closed form."""
         p = checks.floats(p, "probabilities")
         if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
@@ -126,8 +127,8 @@ class Posterior:
         return flat | self.plan.outcomes.rest(flat)
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draws of the free variables by name, (size, *shape); of a closed form independent ones,
-        of a sampled posterior its own, picked at random."""
+        """Return draws of the free variables by name, (size, *shape); of a closed form independent
+        ones, of a sampled posterior its own, picked at random."""
         return self.known.samples(self.plan, size, rng)
 
     # ---- ArviZ -----------------------------------------------------------------------------------
@@ -136,9 +137,9 @@ class Posterior:
         self, chains: int = 4, draws: int = 1000,
         features: Sequence[Any] | None = None, arms: Sequence[Any] | None = None,
     ) -> xr.DataTree:  # fmt: skip
-        """The posterior for ArviZ: groups posterior, prior, posterior_predictive, log_likelihood
-        (pointwise, every weight 1), log_prior, sample_stats (at least `lp`), observed_data and
-        constant_data.
+        """Return the posterior for ArviZ: groups posterior, prior, posterior_predictive,
+        log_likelihood (pointwise, every weight 1), log_prior, sample_stats (at least `lp`),
+        observed_data and constant_data.
 
         chains, draws: of a closed form, from which draws are independent; a sampled posterior has
         its own. features, arms: their names. The engine and its diagnostics are attributes.
@@ -164,11 +165,11 @@ class Posterior:
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})
 
     def _built(self, weight: np.ndarray | None) -> pm.Model:
-        """The model on these rows, as it was built when they were fitted."""
+        """Return the model on these rows, as it was built when they were fitted."""
         return self.plan.on({**self.rows, "weight": weight})
 
     def _attributes(self) -> dict[str, Any]:
-        """Engine and diagnostics as plain numbers and texts, which files can hold."""
+        """Return engine and diagnostics as plain numbers and texts, which files can hold."""
         found = self.diagnostics
         least, most = min(found.ess.values(), default=None), max(found.rhat.values(), default=None)
         said = {

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from bayesbandit.runtime import locks
@@ -53,7 +54,7 @@ def settle() -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it with those above it."""
+    """Return whether files can be made in a folder, or it with those above it."""
     while not folder.exists():
         if folder == folder.parent:
             return False
@@ -62,31 +63,32 @@ def is_writable(folder: Path) -> bool:
 
 
 def temporary() -> Path | None:
-    """A folder among the temporary files that is ours alone: code that is kept there is run."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
+    """Return a folder among the temporary files that is ours alone: code that is kept there is
+    run."""
+    user = os.getuid() if os.name == "posix" else "user"
     try:
         folder = Path(tempfile.gettempdir()) / f"bayesbandit-{user}"
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
     except OSError:
         return None
-    own = not hasattr(os, "getuid") or (
+    private = os.name != "posix" or (
         found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) & 0o077 == 0
     )
-    return folder if own and stat.S_ISDIR(found.st_mode) and is_writable(folder) else None
+    return folder if private and stat.S_ISDIR(found.st_mode) and is_writable(folder) else None
 
 
 def take_turns() -> None:
-    """One process at a time saves the code of a function."""
+    """Let one process at a time save the code of a function."""
     from numba.core.caching import IndexDataCacheFile
 
-    if hasattr(IndexDataCacheFile.save, "__wrapped__"):
+    if "__wrapped__" in vars(IndexDataCacheFile.save):
         return
     kind: Any = IndexDataCacheFile
     save = kind.save
 
     @wraps(save)
-    def alone(self: Any, key: Any, data: Any) -> None:
+    def alone(self: IndexDataCacheFile, key: object, data: object) -> None:
         with locks.turn(Path(self._index_path).parent):
             save(self, key, data)
 
@@ -97,13 +99,12 @@ def read_what_is_shipped() -> None:
     """Let numba read the code of our kernels from folders that it cannot write."""
     from numba.core import caching
 
-    kind: Any = caching.FunctionCache._impl_class
-    kinds: list[Any] = kind._locator_classes  # PyTensor adds to it, too
-    if not any(getattr(one, "shipped", False) for one in kinds):
+    kinds = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
+    if not any("shipped" in vars(one) for one in kinds):
         kinds[:0] = [shipped(one) for one in kinds if one.__name__.lstrip("_") in READ]
 
 
-def shipped(base: Any) -> Any:
+def shipped(base: type[Any]) -> type[Any]:
     """Return a class that finds compiled code where this one of numba's does, but that cannot be
     written."""
 
@@ -113,7 +114,7 @@ def shipped(base: Any) -> Any:
         shipped = True
 
         @classmethod
-        def from_function(cls, function: Any, file: str) -> Any:
+        def from_function(cls, function: FunctionType, file: str) -> Shipped | None:
             config: Any = numba.config
             asked = config.CACHE_DIR or "User" not in base.__name__
             if not asked or PACKAGE not in Path(file).parents:
@@ -126,7 +127,7 @@ def shipped(base: Any) -> Any:
             return found if any(names) else None
 
         def ensure_cache_path(self) -> None:
-            """It is there."""
+            """Do nothing: the folder is there."""
 
     return Shipped
 
@@ -134,7 +135,7 @@ def shipped(base: Any) -> Any:
 def forgiving(save: Callable[..., None]) -> Callable[..., None]:
     """Return a function that saves compiled code, and says it once where that is not possible."""
 
-    def saved(signature: Any, data: Any) -> None:
+    def saved(signature: object, data: object) -> None:
         try:
             save(signature, data)
         except OSError as error:
@@ -152,8 +153,9 @@ def complain(why: str) -> None:
         told.append(why)
         logging.getLogger("bayesbandit").warning(
             "compiled kernels are not kept, and each process compiles its own (%s): set "
-            "NUMBA_CACHE_DIR to a folder that can be written", why,
-        )  # fmt: skip
+            "NUMBA_CACHE_DIR to a folder that can be written",
+            why,
+        )
 
 
 def keep_nothing() -> None:

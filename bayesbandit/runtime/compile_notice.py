@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from multiprocessing import current_process
 from time import perf_counter
-from typing import Any
 
+from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
 
 PATIENCE = 1.0  # seconds of compiling in silence
@@ -42,19 +42,20 @@ class Waiting(Listener):
 
 
 def _is_ours(event: Event) -> bool:
-    data: Any = event.data
-    kernel = getattr(data.get("dispatcher"), "py_func", None)
-    module = getattr(kernel, "__module__", None)  # of generated code None: nutpie compiles such
-    return isinstance(module, str) and module.startswith("bayesbandit.")
+    dispatcher = dict(event.data).get("dispatcher")
+    if not isinstance(dispatcher, Dispatcher):
+        return False
+    module = dispatcher.py_func.__module__  # of generated code None: nutpie compiles such
+    return module is not None and module.startswith("bayesbandit.")
 
 
 def is_watched() -> bool:
-    """Whether somebody looks at what this process says: a terminal or a notebook."""
+    """Return whether somebody looks at what this process says: a terminal or a notebook."""
     if current_process().name != "MainProcess" or sys.stderr is None:
         return False
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 
 
 def listen() -> None:
-    """From now on."""
+    """Begin to listen to the compiler."""
     register("numba:compile", Waiting())

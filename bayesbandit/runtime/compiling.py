@@ -23,6 +23,7 @@ from typing import Any
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
 from bayesbandit.runtime.caches import forgiving
@@ -54,7 +55,7 @@ class Part(JITCodeLibrary):
 class PartCompiler(Compiler):
     """Numba's compiler, which writes into a `Part`."""
 
-    def __init__(self, typing: Any, target: Any, library: Any, *settings: Any) -> None:
+    def __init__(self, typing: object, target: Any, library: object, *settings: object) -> None:
         super().__init__(typing, target, Part(target.codegen(), "part"), *settings)
 
 
@@ -73,21 +74,25 @@ class Kernel(CPUDispatcher):
         CPUDispatcher.enable_caching(self)
         self._cache.save_overload = forgiving(self._cache.save_overload)
 
-    def get_call_template(self, args: Any, kws: Any) -> Any:
+    def get_call_template(self, args: object, kws: object) -> Any:
         """Return the type of a call in a kernel."""
         return self.part.get_call_template(args, kws)
 
-    def get_overload(self, signature: Any) -> Any:
+    def get_overload(self, signature: object) -> Any:
         """Return what a call in a kernel runs."""
         return self.part.get_overload(signature)
 
 
 CALLED = {  # of numba's classes, which are not its public interface
-    JITCodeLibrary: ("_ensure_finalized", "_finalize_dynamic_globals", "_optimize_final_module",
-                     "_finalize_final_module"),
+    JITCodeLibrary: (
+        "_ensure_finalized",
+        "_finalize_dynamic_globals",
+        "_optimize_final_module",
+        "_finalize_final_module",
+    ),
     CPUDispatcher: ("get_call_template", "get_overload"),
-}  # fmt: skip
-KNOWN = all(callable(getattr(kind, name, None)) for kind, names in CALLED.items() for name in names)
+}
+KNOWN = all(name in dir(kind) for kind, names in CALLED.items() for name in names)
 if not KNOWN:
     logging.getLogger("bayesbandit").warning("with this numba kernels take longer to compile")
 
@@ -111,7 +116,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
-def switches(kernel: Any) -> frozenset[str]:
+def switches(kernel: Kernel) -> frozenset[str]:
     """Return the names of the constants that are True in a kernel, or in those that it calls."""
     found = set()
     for name in kernel.py_func.__code__.co_names:
@@ -131,14 +136,16 @@ def without(kernel: Any, *names: str) -> Any:
 
 
 @cache
-def _without(kernel: Any, names: tuple[str, ...]) -> Any:
+def _without(kernel: Kernel, names: tuple[str, ...]) -> Any:
     function, around = kernel.py_func, kernel.py_func.__globals__
     called = ((name, around.get(name)) for name in function.__code__.co_names)
     twins = {n: without(other, *names) for n, other in called if isinstance(other, CPUDispatcher)}
     twin = FunctionType(
-        function.__code__, {**around, **dict.fromkeys(names, False), **twins},
-        function.__name__, function.__defaults__,
-    )  # fmt: skip
+        function.__code__,
+        {**around, **dict.fromkeys(names, False), **twins},
+        function.__name__,
+        function.__defaults__,
+    )
     # its file in the cache
     twin.__qualname__ = "_".join((function.__qualname__, "without", *names))
     twin.__doc__ = function.__doc__
@@ -155,7 +162,7 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
     names = {
         name: interpreted(called[name])
         for name in function.__code__.co_names
-        if hasattr(called.get(name), "py_func")
+        if isinstance(called.get(name), Dispatcher)
     }
     return FunctionType(
         function.__code__, {**called, **names}, function.__name__, function.__defaults__

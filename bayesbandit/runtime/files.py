@@ -16,7 +16,7 @@ BEGINNING = 35  # characters, of up to four bytes each, of a file's name
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A file to write beside `path`, which takes its place at the end.
+    """Yield a file to write beside `path`, which takes its place at the end.
 
     What was there stays as it is if anything fails. A link is followed, and permissions are kept.
     What killed processes of this machine left behind is cleared away. FileExistsError where there
@@ -55,12 +55,12 @@ def clear(path: Path) -> None:
 
 
 def _start(path: Path) -> str:
-    """How the names of files beside `path` begin; not longer than names may be."""
+    """Return how the names of files beside `path` begin; not longer than names may be."""
     return f".{path.name[:BEGINNING]}.{HOST}."
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is, or may be, a process of this number."""
+    """Return whether there is, or may be, a process of this number."""
     if os.name != "posix":
         return True
     try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dis
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,14 @@ from bayesbandit.runtime.user_modules import installed
 
 
 def does(code: CodeType) -> tuple[Any, ...]:
-    """What code does, wherever it stands."""
+    """Return what code does, wherever it stands."""
     constants = tuple(map(_constant, code.co_consts))
     names = code.co_names, code.co_varnames, code.co_freevars
     counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
     return code.co_code, constants, names, counts, code.co_exceptiontable
 
 
-def _constant(value: Any) -> tuple[Any, ...]:
+def _constant(value: object) -> tuple[Any, ...]:
     if isinstance(value, CodeType):
         return does(value)
     if isinstance(value, frozenset):  # whose order differs from process to process
@@ -34,7 +35,7 @@ def _constant(value: Any) -> tuple[Any, ...]:
 
 
 def names(code: CodeType) -> Iterator[str]:
-    """The names that code and the functions in it refer to."""
+    """Return the names that code and the functions in it refer to."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -42,45 +43,60 @@ def names(code: CodeType) -> Iterator[str]:
 
 
 def imported(code: CodeType) -> Iterator[str]:
-    """The modules that code and the functions in it import when they run."""
+    """Return the modules that code and the functions in it import when they run."""
     yield from (i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME")
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from imported(constant)
 
 
-def fingerprint(*values: Any) -> str:
-    """What tells functions, classes and objects that are the user's from others of the same name:
-    their code, and what it refers to. "" of values that are all of installed packages."""
+def fingerprint(*values: object) -> str:
+    """Return what tells functions, classes and objects that are the user's from others of the same
+    name: their code, and what it refers to. "" of values that are all of installed packages."""
     said, own = _walked(values)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if own else ""
 
 
-def texts(*values: Any) -> dict[str, str]:
-    """The modules of the user's in which the code of these values stands, and those that they
-    import, with what tells their texts from others."""
+def texts(*values: object) -> dict[str, str]:
+    """Return the modules of the user's in which the code of these values stands, and those that
+    they import, with what tells their texts from others."""
     return user_modules.reached(sorted(_walked(values)[1]))
 
 
-def packages(*values: Any) -> list[str]:
+def packages(*values: object) -> list[str]:
     """Names and versions of the installed packages that functions and classes are of, and the
     classes of objects; the toolkit and Python are none."""
     return user_modules.packages(map(_home, values))
 
 
-def _home(value: Any) -> str:
-    """The module of a function or a class, or of an object's class."""
+class Deferred(ABC):
+    """A function that is loaded when it is called, as a player of a file or of a package."""
+
+    @abstractmethod
+    def load(self) -> Callable[..., Any]:
+        """Return the function."""
+
+
+def _attributes(value: object) -> Mapping[str, Any]:
+    """Return what an object's own dict holds, nothing where it has none."""
+    try:
+        return vars(value)
+    except TypeError:
+        return {}
+
+
+def _home(value: object) -> str:
+    """Return the module of a function or a class, or of an object's class."""
     value = value.func if isinstance(value, partial) else value
-    if isinstance(getattr(type(value), "__wrapped__", None), property):
-        value = value.__wrapped__
+    value = value.load() if isinstance(value, Deferred) else value
     if isinstance(value, FunctionType | type):
         return value.__module__ or ""
-    return str(getattr(value, "__dict__", {}).get("__module__", type(value).__module__))
+    return str(_attributes(value).get("__module__", type(value).__module__))
 
 
 def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
-    """What values say of themselves and of all that they refer to, and the modules that are the
-    user's among those in which it stands."""
+    """Return what values say of themselves and of all that they refer to, and the modules that are
+    the user's among those in which it stands."""
     found: list[Any] = []
     own: set[str] = set()
     seen: dict[Any, Any] = {}
@@ -97,9 +113,9 @@ def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
     return found, own
 
 
-def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
-    """What a value consists of; what it says of itself is added to `found`, and the module that it
-    stands in to `own`, where it is the user's."""
+def _parts(value: object, found: list[Any], own: set[str]) -> list[Any]:
+    """Return what a value consists of; what it says of itself is added to `found`, and the module
+    that it stands in to `own`, where it is the user's."""
     match value:
         case FunctionType() | type():
             home = value.__module__ or ""
@@ -117,8 +133,10 @@ def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
             return [_Named(name) for name in sorted({*user_modules.imports(value)})]
         case partial():
             return [value.func, value.args, value.keywords]
-        case MethodType() | staticmethod() | classmethod():
-            return [value.__func__, getattr(value, "__self__", None)]
+        case MethodType():
+            return [value.__func__, value.__self__]
+        case staticmethod() | classmethod():
+            return [value.__func__, None]
         case property():
             return [value.fget, value.fset, value.fdel]
     more = _content(value, found)
@@ -131,8 +149,8 @@ def _parts(value: Any, found: list[Any], own: set[str]) -> list[Any]:
     return more or []
 
 
-def _content(value: Any, found: list[Any]) -> list[Any] | None:
-    """What plain values and collections hold; None of others."""
+def _content(value: object, found: list[Any]) -> list[Any] | None:
+    """Return what plain values and collections hold; None of others."""
     match value:
         case Mapping():
             found.append(len(value))
@@ -152,7 +170,7 @@ def _content(value: Any, found: list[Any]) -> list[Any] | None:
 
 
 def _function(value: FunctionType, found: list[Any]) -> list[Any]:
-    """What a function of the user's refers to."""
+    """Return what a function of the user's refers to."""
     found.append(does(value.__code__))
     near = sorted(set(names(value.__code__)) & set(value.__globals__))
     around = [value.__globals__[name] for name in near]
@@ -166,20 +184,22 @@ def _function(value: FunctionType, found: list[Any]) -> list[Any]:
 
 
 def _class(value: type) -> list[Any]:
-    """What a class of the user's consists of."""
+    """Return what a class of the user's consists of."""
     kept = {k: v for k, v in vars(value).items() if k not in HIDDEN}
+    if not kept.get("__annotations__", True):  # made where somebody asks a class for them
+        del kept["__annotations__"]
     return [*kept, *kept.values(), *value.__bases__, type(value)]
 
 
-def _inner(value: Any) -> list[Any]:
-    """What stands behind an object or a function of an installed package: the functions that it
-    calls, and how."""
-    attributes = getattr(value, "__dict__", {})
-    found = [attributes[name] for name in INNER if name in attributes]
-    if isinstance(getattr(type(value), "__wrapped__", None), property):
-        found.append(value.__wrapped__)
-    cells = getattr(value, "__closure__", None) or ()
-    return found + [v for cell in cells for v in _held(cell) if callable(v)]
+def _inner(value: object) -> list[Any]:
+    """Return what stands behind an object or a function of an installed package: the functions that
+    it calls, and how."""
+    attributes = _attributes(value)
+    inner = [attributes[name] for name in INNER if name in attributes]
+    if isinstance(value, Deferred):
+        inner.append(value.load())
+    cells = (value.__closure__ or ()) if isinstance(value, FunctionType) else ()
+    return inner + [v for cell in cells for v in _held(cell) if callable(v)]
 
 
 class _Named(str):
@@ -188,23 +208,25 @@ class _Named(str):
     __slots__ = ()
 
 
+# What a class has of its own accord, and `__static_attributes__`, whose order is not the same in
+# all processes, and `__slotnames__`, which copies make.
 HIDDEN = (
-    *("__dict__", "__weakref__", "__doc__", "__firstlineno__", "__module__", "_abc_impl"),
-    *("__static_attributes__", "__slotnames__"),  # in another order in each process; made by copies
-)
-# where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties
+    "__dict__ __weakref__ __doc__ __firstlineno__ __module__ _abc_impl __static_attributes__ "
+    "__slotnames__"
+).split()
+# Where what stands before a function has it: `wraps`, caches, numba, NumPy, lazy properties.
 INNER = (
-    *("__wrapped__", "py_func", "pyfunc", "func", "args", "keywords", "targetoptions"),
-    *("class_type", "jit_methods", "jit_props", "jit_static_methods"),
-)
+    "__wrapped__ py_func pyfunc func args keywords targetoptions class_type jit_methods jit_props "
+    "jit_static_methods"
+).split()
 
 
-def _said(value: Any) -> str:
+def _said(value: object) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _held(cell: Any) -> list[Any]:
-    """What a cell holds; nothing, where its variable has no value so far."""
+def _held(cell: CellType) -> list[Any]:
+    """Return what a cell holds; nothing, where its variable has no value so far."""
     try:
         return [cell.cell_contents]
     except ValueError:

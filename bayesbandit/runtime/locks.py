@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-fcntl: Any = import_module("fcntl") if os.name == "posix" else None
+fcntl = import_module("fcntl") if os.name == "posix" else None
 
 
 def take(file: IO[Any]) -> None:
@@ -21,7 +21,7 @@ def take(file: IO[Any]) -> None:
 
 @contextmanager
 def turn(folder: Path) -> Iterator[None]:
-    """One process at a time, where the folder's disk has locks."""
+    """Let one process at a time in, where the folder's disk has locks."""
     if fcntl is None:
         yield
         return

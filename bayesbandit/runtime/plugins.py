@@ -8,7 +8,6 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from bayesbandit.runtime import user_modules
 
@@ -16,7 +15,8 @@ _loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has 
 
 
 def module_of(path: Path, prefix: str) -> ModuleType:
-    """A file as a module, named by its path behind a prefix; run once, and again after a change."""
+    """Return a file as a module, named by its path behind a prefix; run once, and again after a
+    change."""
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -40,13 +40,13 @@ def module_of(path: Path, prefix: str) -> ModuleType:
 
 
 def said(error: Exception) -> str:
-    """An error with its kind."""
+    """Return an error with its kind."""
     return f"{type(error).__name__}: {error}"
 
 
 def plugins(kind: str) -> dict[str, list[EntryPoint]]:
-    """What installed packages offer as `bayesbandit.<kind>` (models, studies, players or savable),
-    by name; not loaded. Several of a name, where several packages offer it."""
+    """Return what installed packages offer as `bayesbandit.<kind>` (models, studies, players or
+    savable), by name; not loaded. Several of a name, where several packages offer it."""
     found: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
@@ -54,13 +54,13 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
     return found
 
 
-def plugin(kind: str, name: str) -> Any:
-    """What the one package that offers this name gives."""
+def plugin(kind: str, name: str) -> object:
+    """Return what the one package that offers this name gives."""
     points = plugins(kind).get(name, [])
     if not points:
         raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
+    by = " and by ".join(map(offer, points))
     if len(points) > 1:
-        by = " and by ".join(map(offer, points))
         raise ValueError(
             f"{name!r} of bayesbandit.{kind} is offered by {by}: which is meant cannot be told "
             "while both are installed"
@@ -68,7 +68,7 @@ def plugin(kind: str, name: str) -> Any:
     return loaded(points[0], kind)
 
 
-def loaded(point: EntryPoint, kind: str) -> Any:
+def loaded(point: EntryPoint, kind: str) -> object:
     """Return what an entry point names; its package is imported."""
     try:
         return point.load()
@@ -79,14 +79,20 @@ def loaded(point: EntryPoint, kind: str) -> Any:
         ) from error
 
 
+def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
+    """Return the error for an offer that is not what its entry point promises."""
+    by = offer(plugins(kind)[name][0])
+    return TypeError(f"{name!r}, offered by {by}, must be {wanted}; it is {offered!r}")
+
+
 def hides(kind: str, name: str, found: object) -> None:
-    """Warns where what is found under a name hides what packages offer under it."""
+    """Warn where what is found under a name hides what packages offer under it."""
     if points := plugins(kind).get(name):
         by = " and ".join(map(offer, points))
         warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
 
 
 def offer(point: EntryPoint) -> str:
-    """The package that offers something, and where it stands in there."""
+    """Return the package that offers something, and where it stands in there."""
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     return f"{package} ({point.value})"

@@ -8,9 +8,10 @@ variable remember where it was made (`traceback__limit`), which is a quarter of 
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from typing import Any
 
-SETTINGS = {"floatX": "float64", "traceback__limit": 0}
+SETTINGS: dict[str, Any] = {"floatX": "float64", "traceback__limit": 0}
 
 
 class Compilation:
@@ -18,23 +19,17 @@ class Compilation:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._before: list[dict[str, Any]] = []  # other settings at each entrance
+        self._settings: list[ExitStack] = []  # one for each entrance
 
     def __enter__(self) -> None:
         import pytensor
 
         self._lock.acquire()
-        config: Any = pytensor.config
-        before = {name: getattr(config, name) for name in SETTINGS}
-        self._before.append({k: v for k, v in before.items() if v != SETTINGS[k]})
-        for name in self._before[-1]:
-            setattr(config, name, SETTINGS[name])
+        self._settings.append(ExitStack())
+        self._settings[-1].enter_context(pytensor.config.change_flags(**SETTINGS))
 
     def __exit__(self, *error: object) -> None:
-        import pytensor
-
-        for name, value in self._before.pop().items():
-            setattr(pytensor.config, name, value)
+        self._settings.pop().close()
         self._lock.release()
 
 

@@ -8,7 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -26,11 +26,12 @@ class ChangedCode(ValueError):
 
 @cache
 def installed(module: str) -> bool:
-    """Whether a module is a part of Python or of an installed package, and not the user's."""
+    """Return whether a module is a part of Python or of an installed package, and not the
+    user's."""
     top = module.partition(".")[0]
     if top == "bayesbandit" and ":" not in module:  # which a file of the user's has: `source.py`
         return True
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = _file(module)
     if file is None:
         return top in sys.stdlib_module_names
     paths = {Path(sysconfig.get_paths()[key]).resolve() for key in INSTALLED}
@@ -39,8 +40,8 @@ def installed(module: str) -> bool:
 
 
 def place(error: Exception) -> str:
-    """Where in the user's code an error was raised, or what raised it was called; "" where none of
-    it is the user's."""
+    """Return where in the user's code an error was raised, or what raised it was called; "" where
+    none of it is the user's."""
     own = [
         f" (line {line} of {frame.f_code.co_filename})"
         for frame, line in walk_tb(error.__traceback__)
@@ -64,31 +65,33 @@ def _distributions() -> Mapping[str, list[str]]:
 
 def keep(module: str, text: bytes) -> None:
     """Remember the text that a module was made of."""
-    _texts[module] = getattr(sys.modules.get(module), "__spec__", None), text
+    _texts[module] = _spec(module), text
 
 
 def text(module: str) -> bytes:
-    """What the file of a module of the user's said when the module was loaded, or else first seen;
-    nothing where there is none, as of what is typed into a notebook."""
-    loaded = sys.modules.get(module)
-    spec = _found(module) if loaded is None else getattr(loaded, "__spec__", None)
-    file = Path(getattr(spec, "origin", None) or "")
-    if loaded is None:
-        return file.read_bytes() if file.is_file() else b""
-    if module not in _texts or _texts[module][0] is not spec:  # a module that is reloaded has a new
-        keep(module, file.read_bytes() if file.is_file() else b"")
-    return _texts[module][1]
+    """Return what the file of a module of the user's said when the module was loaded, or else first
+    seen; nothing where there is none, as of what is typed into a notebook."""
+    is_loaded = module in sys.modules
+    spec = _spec(module) if is_loaded else _found(module)
+    if is_loaded and module in _texts and _texts[module][0] is spec:  # one reloaded has a new spec
+        return _texts[module][1]
+    file = Path("" if spec is None else spec.origin or "")
+    read = file.read_bytes() if file.is_file() else b""
+    if is_loaded:
+        keep(module, read)
+    return read
 
 
 def says(module: str) -> str:
-    """What a module's text means, whatever its remarks and spaces."""
+    """Return what a module's text means, whatever its remarks and spaces."""
     tree = _tree(module)
     return ast.dump(tree) if tree.body else _digest(module)
 
 
 def imports(module: str) -> Iterator[str]:
-    """The modules of the user's that a module of the user's imports, wherever in its text."""
-    package = getattr(sys.modules.get(module), "__package__", None) or ""
+    """Return the modules of the user's that a module of the user's imports, wherever in its
+    text."""
+    package = _attribute(module, "__package__") or ""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -100,14 +103,32 @@ def imports(module: str) -> Iterator[str]:
 
 
 def own(name: str) -> Iterator[str]:
-    """A module by name, if there is one and it is the user's and has a file."""
+    """Return a module by name, if there is one and it is the user's and has a file."""
     if name in sys.modules:
         mine = name != "__main__" and not installed(name)
     else:  # one that a function imports when it is called
-        file = getattr(_found(name), "origin", None) or ""
-        mine = not SHARED & set(Path(file).parts)
+        spec = _found(name)
+        mine = not SHARED & set(Path("" if spec is None else spec.origin or "").parts)
     if mine and text(name):
         yield name
+
+
+def _attribute(module: str, name: str) -> Any:
+    """Return an attribute of a module that is loaded; None where there is none."""
+    loaded = sys.modules.get(module)
+    return None if loaded is None else vars(loaded).get(name)
+
+
+def _file(module: str) -> str | None:
+    """Return the file of a module that is loaded."""
+    file: str | None = _attribute(module, "__file__")
+    return file
+
+
+def _spec(module: str) -> ModuleSpec | None:
+    """Return where a module was loaded from."""
+    spec: ModuleSpec | None = _attribute(module, "__spec__")
+    return spec
 
 
 def _tree(module: str) -> ast.Module:
@@ -117,17 +138,17 @@ def _tree(module: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _found(name: str) -> Any:
-    """Where a module would be loaded from; nothing is imported to find out."""
+def _found(name: str) -> ModuleSpec | None:
+    """Return where a module would be loaded from; nothing is imported to find out."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names or not top:
         return None
     try:
         spec = find_spec(top)
         for i in range(len(parts)):
-            within = getattr(spec, "submodule_search_locations", None)
-            if within is None:
+            if spec is None or spec.submodule_search_locations is None:
                 return None
+            within = spec.submodule_search_locations
             spec = PathFinder.find_spec(".".join([top, *parts[: i + 1]]), within)
     except (ImportError, ValueError, AttributeError):
         return None
@@ -135,7 +156,8 @@ def _found(name: str) -> Any:
 
 
 def reached(names: Iterable[str]) -> dict[str, str]:
-    """Modules of the user's, and all that these import, with what tells their texts from others."""
+    """Return modules of the user's, and all that these import, with what tells their texts from
+    others."""
     found: dict[str, str] = {}
     left = [name for given in names for name in own(given)]
     while left:
@@ -150,7 +172,7 @@ def unchanged(digests: Mapping[str, str]) -> None:
     """Refuse to go on where a module was loaded from another text than `reached` has seen."""
     for name, then in digests.items():
         if name in sys.modules and _digest(name) != then:
-            file = getattr(sys.modules[name], "__file__", name)
+            file = _file(name) or name
             raise ChangedCode(
                 f"{file} changed while the run was going, or since its processes loaded it: start "
                 "it again, in a new Python process. What was finished before is kept, and goes on "

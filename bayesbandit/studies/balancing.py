@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,9 +25,12 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.stops import stops
+from bayesbandit.experiments.study import Study
 from bayesbandit.policies import Thompson
 from bayesbandit.weighting.base import Balance
 from bayesbandit.weighting.kernel import KernelBalance
@@ -37,8 +40,6 @@ from bayesbandit.weighting.residual import ResidualBalance
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret with and without balancing"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 MODEL = Ridge(ridge=1.0, variance="rss/n")
 ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
 NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
@@ -72,12 +73,14 @@ class Cold(SyntheticExample):
         return f"{super().name}, no warm start"
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        drawn, nothing = super().sample(horizon, rng), slice(0)
-        logged = {
-            part: getattr(drawn, part)[nothing]
-            for part in ("warm_x", "warm_arm", "warm_reward", "warm_propensity")
-        }
-        return replace(drawn, **logged)
+        drawn = super().sample(horizon, rng)
+        return replace(
+            drawn,
+            warm_x=drawn.warm_x[:0],
+            warm_arm=drawn.warm_arm[:0],
+            warm_reward=drawn.warm_reward[:0],
+            warm_propensity=drawn.warm_propensity[:0],
+        )
 
 
 WORLDS = tuple(
@@ -87,14 +90,14 @@ WORLDS = tuple(
 )
 
 
-def weighted(arms: Any, n_features: int, seed: Any, balance: Balance, floor: float) -> Bandit:
-    """Linear Thompson sampling with a balance and a floor."""
+def weighted(arms: Arms, n_features: int, seed: Seed, balance: Balance, floor: float) -> Bandit:
+    """Return linear Thompson sampling with a balance and a floor."""
     policy = Thompson(ALPHA, min_probability=floor)
     return Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
 
 
 def players() -> dict[str, Callable[..., Bandit]]:
-    """Each balance, without and with the floor."""
+    """Return each balance, without and with the floor."""
     return {
         name + suffix: partial(weighted, balance=balance, floor=floor)
         for suffix, floor in (("", 0.0), (FLOORED, FLOOR))
@@ -102,28 +105,16 @@ def players() -> dict[str, Callable[..., Bandit]]:
     }
 
 
-def experiment(replications: int = 40, horizon: int = 2000, seed: int = 0) -> Experiment:
-    """Every balance in every world."""
-    return Experiment(WORLDS, players(), horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each world and bandit, the regret at the end, its standard error and its median."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE, a row for each balance. The paper has none of it."""
-    return evaluation.wide(table, index="bandit", column="environment")
-
-
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Medians of regret; its differences, replication by replication; and of the estimates at the
-    end bias, variance and coverage, ± SE, and differences of their mean squared error."""
+    """Return medians of regret; its differences, replication by replication; and of the
+    estimates at the end bias, variance and coverage, ± SE, and differences of their mean squared
+    error."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
-    medians = table(results).pivot(index="bandit", columns="environment", values="median")
+    medians = evaluation.regrets(results).pivot(
+        index="bandit", columns="environment", values="median"
+    )
     names = [world.name for world in WORLDS]
     frames = {
         "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
@@ -137,8 +128,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Without the floor and with it: regret; squared bias, variance and coverage, means of all
-    arms, over rounds."""
+    """Draw, without the floor and with it: regret; squared bias, variance and coverage, means of
+    all arms, over rounds."""
     found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
     means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
@@ -149,18 +140,25 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         for column in ("squared_bias", "variance", "coverage"):
             name = column.replace("_", " ")
             drawn[f"{column}{tag}"] = plots.learning_curves(
-                means[means["bandit"].isin(names)], "t", column, "bandit", "environment",
-                "round t", name, f"{name.capitalize()} of estimates, means of all arms",
-                log=column == "variance", alike=column == "coverage",
+                means[means["bandit"].isin(names)],
+                "t",
+                column,
+                "bandit",
+                "environment",
+                "round t",
+                name,
+                f"{name.capitalize()} of estimates, means of all arms",
+                log=column == "variance",
+                alike=column == "coverage",
                 nominal=0.95 if column == "coverage" else None,
-            )  # fmt: skip
+            )
     return drawn
 
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """`evaluation.accuracy` of each world, bandit and number of rounds t, for each replication and
-    arm. All worlds have the same rounds."""
+    """Return `evaluation.accuracy` of each world, bandit and number of rounds t, for each
+    replication and arm. All worlds have the same rounds."""
     rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
     frames = []
     for world in WORLDS:
@@ -171,9 +169,10 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
             mean, sd = np.empty((2, len(rounds), replications, *asked.mean.shape))
             for i, sample in enumerate(samples):
                 own = stream(seed, "balanced", i)
-                stops = evaluation.stops(factory, world, sample, rounds, own)
-                for when, bandit in enumerate(stops):
-                    mean[when, i], sd[when, i] = bandit.belief.moments(asked.x)
+                stopped = stops(factory, world, sample, rounds, own)
+                for when, bandit in enumerate(stopped):
+                    found = bandit.belief.predict(asked.x)
+                    mean[when, i], sd[when, i] = found.mean, found.sd
             for when, t in enumerate(rounds):
                 judged = evaluation.accuracy(mean[when], asked.mean, sd[when])
                 frames.append(judged.assign(environment=world.name, bandit=name, t=t))
@@ -181,12 +180,15 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
 
 
 def quality(found: pd.DataFrame) -> pd.DataFrame:
-    """Of the estimates of one world: a row for each bandit, bias, variance and coverage by arm."""
+    """Return the estimates of one world: a row for each bandit, bias, variance and coverage by
+    arm."""
     cells = found.groupby(["bandit", "arm"], sort=False)
     parts = []
     for column, name, digits in (
-        ("squared_bias", "bias", 4), ("variance", "variance", 4), ("coverage", "coverage", 0),
-    ):  # fmt: skip
+        ("squared_bias", "bias", 4),
+        ("variance", "variance", 4),
+        ("coverage", "coverage", 0),
+    ):
         rows = cells[column].agg(value="mean", value_se="sem").reset_index()
         rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]
         if name == "bias":
@@ -199,15 +201,15 @@ def quality(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def above(results: pd.DataFrame) -> pd.DataFrame:
-    """By how much the regret of one bandit is above another's: a row for each pair, a column for
-    each world."""
+    """Return by how much the regret of one bandit is above another's: a row for each pair, a
+    column for each world."""
     gaps = evaluation.differences(results, PAIRS).rename(columns={"difference": "regret"})
     pairs = gaps.assign(difference=gaps["one"] + " − " + gaps["other"], regret_se=gaps["se"])
     return evaluation.wide(pairs, index="difference", column="environment", sign=True)
 
 
 def errors(found: pd.DataFrame) -> pd.DataFrame:
-    """The same of the mean squared error of estimates."""
+    """Return the same of the mean squared error of estimates."""
     means = found.pivot_table("squared_error", ["environment", "replication"], "bandit", sort=False)
     rows = []
     for one, other in PAIRS:
@@ -215,3 +217,18 @@ def errors(found: pd.DataFrame) -> pd.DataFrame:
             row = {"difference": f"{one} − {other}", "environment": world}
             rows.append(row | {"error": gap.mean(), "error_se": gap.sem()})
     return evaluation.wide(pd.DataFrame(rows), 3, "difference", "environment", "error", sign=True)
+
+
+STUDY = Study(
+    title="Regret with and without balancing",
+    environments=WORLDS,
+    players=players(),
+    table=evaluation.regrets,
+    printed=partial(evaluation.wide, index="bandit", column="environment"),
+    details=details,
+    figures=figures,
+    replications=40,
+    horizon=2000,
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

@@ -17,15 +17,14 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
 from bayesbandit.bandit.presets.linear import LinTS
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of Bayesian LASSO Thompson sampling in the sparse design"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 200}
 LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMA = 0.1
 LEARNED = {"alpha": 1.0, "beta": 1.78}  # of a Gamma prior of λ², as Park & Casella (2008) have it
@@ -33,8 +32,8 @@ REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
 
 
 def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
-    """Each reading at each λ, λ learned, and the bandits beside them; sigma: what those know that
-    know it."""
+    """Return each reading at each λ, λ learned, and the bandits beside them; sigma: what those know
+    that know it."""
     found: dict[str, Callable[..., Bandit]] = {}
     known: dict[str, Any] = {"sigma2": sigma**2}
     for lam in LAMS:
@@ -48,36 +47,28 @@ def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
     return found
 
 
-def learned(arms: Any, n_features: int, seed: Any = 0) -> Bandit:
-    """λ² with a gamma prior."""
+def learned(arms: Arms, n_features: int, seed: Seed = 0) -> Bandit:
+    """Return a bandit that learns λ, with a gamma prior of λ²."""
     from bayesbandit.declaring.priors import Prior  # loads PyMC
 
     return BayesianLassoTS(arms, n_features, lam=Prior("Gamma", **LEARNED), seed=seed)
 
 
-def experiment(replications: int = 20, horizon: int = 1000, seed: int = 0) -> Experiment:
-    """All of them in the sparse design."""
-    world = SparseLinear(sigma=SIGMA)
-    return Experiment([world], players(), horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each λ, a column for each reading; references last. The paper has none."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each λ, a column for each reading, and the references last."""
     cells = {
         row["bandit"]: evaluation.within(row["regret"], row["regret_se"])
         for row in table.to_dict("records")
     }
     rows = [
-        {"λ": f"{lam:g}", "ours": cells.get(f"λ = {lam:g}"),
-         "σ known": cells.get(f"λ = {lam:g}, σ known"),
-         "the appendix's listing": cells.get(f"λ = {lam:g}, listing")}
+        {
+            "λ": f"{lam:g}",
+            "ours": cells.get(f"λ = {lam:g}"),
+            "σ known": cells.get(f"λ = {lam:g}, σ known"),
+            "the appendix's listing": cells.get(f"λ = {lam:g}, listing"),
+        }
         for lam in LAMS
-    ]  # fmt: skip
+    ]
     if "λ learned" in cells:
         rows.append({"λ": "learned", "ours": cells["λ learned"]})
     rows += [
@@ -87,13 +78,28 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret from bootstrap LASSO, replication by replication."""
+    """Return differences of regret from bootstrap LASSO, replication by replication."""
     pairs = [(name, "bootstrap LASSO") for name in players() if name != "bootstrap LASSO"]
     return {"Differences, replication by replication": evaluation.gaps(results, pairs)}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret of each reading at the middle λ, and beside it the references."""
+    """Draw the regret of each reading at the middle λ, and beside it the references."""
     middle = f"λ = {LAMS[len(LAMS) // 2]:g}"
     shown = [middle, f"{middle}, σ known", f"{middle}, listing", "λ learned", *REFERENCES]
     return {"regret": plots.regret_curves(results[results["bandit"].isin(shown)])}
+
+
+STUDY = Study(
+    title="Regret of Bayesian LASSO Thompson sampling in the sparse design",
+    environments=[SparseLinear(sigma=SIGMA)],
+    players=players(),
+    table=evaluation.regrets,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=1000,
+    points=50,
+    quick={"replications": 2, "horizon": 200},
+)

@@ -18,15 +18,14 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of LASSO and ridge in the sparse design"
 SIGMAS = (0.05, 0.1, 0.2, 0.5)
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 200}
 LASSO, RIDGE = "LASSO-TS", "ridge-TS"
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     LASSO: partial(BootstrapLassoTS, refit_every=20),
@@ -40,24 +39,8 @@ FIRST = 100  # rounds whose coefficients are followed
 GROUPS = {"decides": slice(0, 2), "nuisance": slice(2, 53), "noise": slice(53, 102)}
 
 
-def experiment(replications: int = 50, horizon: int = 1000, seed: int = 0) -> Experiment:
-    """The three bandits at four noise scales."""
-    worlds = [SparseLinear(sigma=sigma) for sigma in SIGMAS]
-    return Experiment(worlds, PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each noise scale and bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each noise scale, regret ± SE. The paper's figure has no numbers: LASSO wins."""
-    return evaluation.wide(table)
-
-
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret, replication by replication, and fits of randomised data."""
+    """Return differences of regret, replication by replication, and fits of randomised data."""
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
@@ -68,32 +51,44 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, the fits of randomised data, and coefficients on the way."""
+    """Draw the regret, the fits of randomised data, and coefficients on the way."""
     mse = fits(*_few(results))
     return {
         "regret": plots.regret_curves(results),
         "mse": plots.learning_curves(
             mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse"),
-            "n", "mse", "method", "sigma", "randomised rounds n of an arm",
-            "mean squared error / σ²", "Fit of randomised data", log=True,
+            "n",
+            "mse",
+            "method",
+            "sigma",
+            "randomised rounds n of an arm",
+            "mean squared error / σ²",
+            "Fit of randomised data",
+            log=True,
         ),
         "coefficients": plots.learning_curves(
-            paths(*_few(results)), "t", "coefficient", "group", "bandit", "round t",
-            "mean |coefficient| of arm 0", f"Coefficients in the first {FIRST} rounds, σ = 0.1",
+            paths(*_few(results)),
+            "t",
+            "coefficient",
+            "group",
+            "bandit",
+            "round t",
+            "mean |coefficient| of arm 0",
+            f"Coefficients in the first {FIRST} rounds, σ = 0.1",
             alike=True,
         ),
-    }  # fmt: skip
+    }
 
 
 def _few(results: pd.DataFrame) -> tuple[int, int]:
-    """Replications, and the seed, of what is fitted beside the runs."""
+    """Return the number of replications, and the seed, of what is fitted beside the runs."""
     return min(10, int(results["replication"].nunique())), evaluation.seed_of(results)
 
 
 @cache
 def fits(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Mean squared error of arm 0's mean reward, in units of σ², by scikit-learn's LASSO and ridge
-    with λ by 5-fold cross-validation, on n rounds that were assigned to it at random."""
+    """Return mean squared error of arm 0's mean reward, in units of σ², by scikit-learn's LASSO and
+    ridge with λ by 5-fold cross-validation, on n rounds that were assigned to it at random."""
     from sklearn.linear_model import LassoCV, RidgeCV
     from threadpoolctl import threadpool_limits
 
@@ -118,8 +113,8 @@ def fits(replications: int, seed: int = 0) -> pd.DataFrame:
 
 
 def paths(replications: int, seed: int = 0) -> pd.DataFrame:
-    """Mean |coefficient| of arm 0, mean of the replicates, over the variables of each group, after
-    every fifth of the first rounds; refitted at each reward."""
+    """Return mean |coefficient| of arm 0, mean of the replicates, over the variables of each group,
+    after every fifth of the first rounds; refitted at each reward."""
     world, rows = SparseLinear(sigma=0.1), []
     for name, preset in ((LASSO, BootstrapLassoTS), (RIDGE, BootstrapRidgeTS)):
         for replication in range(replications):
@@ -130,8 +125,28 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
                 bandit.play(drawn.x[t : t + 5], drawn.reward[t : t + 5])
                 coef = np.abs(np.nan_to_num(cast(Any, bandit.belief).coef[0].mean(axis=0)))
                 rows += [
-                    {"bandit": name, "replication": replication, "t": t + 5, "group": group,
-                     "coefficient": float(coef[which].mean())}
+                    {
+                        "bandit": name,
+                        "replication": replication,
+                        "t": t + 5,
+                        "group": group,
+                        "coefficient": float(coef[which].mean()),
+                    }
                     for group, which in GROUPS.items()
-                ]  # fmt: skip
+                ]
     return pd.DataFrame(rows)
+
+
+STUDY = Study(
+    title="Regret of LASSO and ridge in the sparse design",
+    environments=[SparseLinear(sigma=sigma) for sigma in SIGMAS],
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper's figure has no numbers: LASSO wins
+    details=details,
+    figures=figures,
+    replications=50,
+    horizon=1000,
+    points=50,
+    quick={"replications": 2, "horizon": 200},
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,13 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.systems.forest.presets import ForestTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of forest, LASSO and ridge in the non-linear design"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     "forest-TS": ForestTS,
     "LASSO-TS": partial(BootstrapLassoTS, degree=2),
@@ -38,28 +36,13 @@ SHOWN = ("forest-TS", "LASSO-TS", "ridge-TS")  # whose assignment is drawn
 PARTS = 4  # windows of rounds, growing fourfold
 
 
-def experiment(replications: int = 20, horizon: int = 5000, seed: int = 0) -> Experiment:
-    """The four bandits against the same worlds."""
-    return Experiment([NonLinear()], PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE. The paper's figure has no numbers: the forest wins, then LASSO."""
-    return evaluation.wide(table)
-
-
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret, replication by replication."""
+    """Return differences of regret, replication by replication."""
     return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, and who got which arm in one run of each."""
+    """Draw the regret, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
     drawn = {"regret": plots.regret_curves(results)}
     ends = sorted({max(1, horizon // 4**i) for i in range(PARTS)})
@@ -70,27 +53,49 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for name in SHOWN:
         x, arm, regions = walk(PLAYERS[name], windows, grid, evaluation.seed_of(results))
         drawn[f"assignment-{name}"] = plots.assignment(
-            x, arm, 1 + np.arange(len(x)), NonLinear.arms, windows, grid, regions, truth,
+            x,
+            arm,
+            1 + np.arange(len(x)),
+            NonLinear.arms,
+            windows,
+            grid,
+            regions,
+            truth,
             title=f"Arm assignment by {name}",
-        )  # fmt: skip
+        )
     return drawn
 
 
 def walk(
     factory: Callable[..., Bandit], windows: list[tuple[int, int]], grid: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One run: its contexts in the plane (n, 2), arms (n,), and the arm of the largest mean over
-    the grid, where all other contexts are 0, at the end of each window (m, g)."""
+    """Play one run. Return its contexts in the plane (n, 2), arms (n,), and the arm of the
+    largest mean over the grid, where all other contexts are 0, at the end of each window (m, g)."""
     world = NonLinear()
     sample = world.sample(windows[-1][1], np.random.default_rng(seed))
     bandit, chosen, regions = factory(world.arms, world.n_features, seed=seed), [], []
     for first, last in windows:
         now = slice(first - 1, last)
         chosen.append(bandit.play(sample.x[now], sample.reward[now], every=last)[0])
-        regions.append(bandit.belief.moments(_contexts(grid))[0].argmax(axis=1))
+        regions.append(bandit.belief.predict(_contexts(grid)).mean.argmax(axis=1))
     return sample.x[:, :2], np.concatenate(chosen), np.stack(regions)
 
 
 def _contexts(grid: np.ndarray) -> np.ndarray:
-    """Points of the plane (m, 2) among the ten contexts (m, 10)."""
+    """Return points of the plane (m, 2) among the ten contexts (m, 10)."""
     return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
+
+
+STUDY = Study(
+    title="Regret of forest, LASSO and ridge in the non-linear design",
+    environments=[NonLinear()],
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper's figure has no numbers: the forest wins, then LASSO
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=5000,
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

@@ -34,9 +34,10 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
+from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 from bayesbandit.systems.iltcb.presets import ILTCB
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
 
 Factory = Callable[..., Bandit]
 
-TITLE = "Data sets on which the first has less regret than the second – more (p < .05)"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 100, "data": False}
 LONGEST, SHORTEST, WORK = 2_000, 500, 100_000_000  # rounds, rounds, and K D² a run
 NOISE = ("rss/n", "rss")
 ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
@@ -98,8 +97,8 @@ class Cut:
         return self.environment.sample(most if horizon is None else min(horizon, most), rng)
 
 
-def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any) -> Bandit:
-    """LinTS with other random numbers, by the number of the draw."""
+def again(arms: Arms, n_features: int, draw: int, seed: Seed = 0, **settings: Any) -> Bandit:
+    """Return LinTS with other random numbers, by the number of the draw."""
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(seed)
     other = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, draw))
@@ -107,19 +106,21 @@ def again(arms: Any, n_features: int, draw: int, seed: Any = 0, **settings: Any)
 
 
 def settings(noise: str) -> dict[str, dict[str, Factory]]:
-    """Each algorithm's settings under a noise scale, by their names."""
+    """Return each algorithm's settings under a noise scale, by their names."""
     given: dict[str, Any] = {"variance": noise, "ridge": 1.0}
     found: dict[str, dict[str, Factory]] = {}
     for name, make, alphas in (
-        ("LinTS", LinTS, ALPHAS["TS"]), ("LinUCB", LinUCB, ALPHAS["UCB"]),
-    ):  # fmt: skip
+        ("LinTS", LinTS, ALPHAS["TS"]),
+        ("LinUCB", LinUCB, ALPHAS["UCB"]),
+    ):
         found[name] = {
             f"{name}, α = {alpha:g}, {noise}": partial(make, alpha=alpha, **given)
             for alpha in alphas
         }
     for name, balanced, alphas in (
-        ("BLTS", BLTS, ALPHAS["TS"]), ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
-    ):  # fmt: skip
+        ("BLTS", BLTS, ALPHAS["TS"]),
+        ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
+    ):
         found[name] = {
             f"{name}, α = {alpha:g}, γ = {clip:g}, {noise}": partial(
                 balanced, alpha=alpha, clip=clip, **given
@@ -137,7 +138,7 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
 
 
 def beside_them() -> dict[str, dict[str, Factory]]:
-    """Algorithms that know neither noise scale."""
+    """Return the algorithms that know neither noise scale."""
     return {
         "ILTCB": {f"ILTCB, μ = {mu:g}": partial(ILTCB, exploration=mu) for mu in MUS},
         "greedy": {"greedy": LinGreedy},
@@ -150,24 +151,32 @@ def members(noise: str) -> dict[str, list[str]]:
     return {name: list(cells) for name, cells in (settings(noise) | beside_them()).items()}
 
 
-def experiment(
-    replications: int = 5, horizon: int | None = None, seed: int = 0, data: bool = True
-) -> Experiment:
-    """All settings on all data sets, `replications` shuffles of each."""
-    found = data_sets() if data else map(bundled, BUNDLED)
-    players: dict[str, Factory] = {}
+def players() -> dict[str, Factory]:
+    """Return all settings of all algorithms."""
+    found: dict[str, Factory] = {}
     for cells in [*settings("rss/n").values(), *settings("rss").values(), *beside_them().values()]:
-        players |= cells
-    return Experiment([Cut(e) for e in found], players, horizon, replications, seed, points=2)
+        found |= cells
+    return found
+
+
+def environments() -> list[Cut]:
+    """Return the data sets, cut."""
+    return [Cut(e) for e in data_sets()]
+
+
+def bundled_sets() -> list[Cut]:
+    """Return the data sets that come with scikit-learn, cut."""
+    return [Cut(bundled(name)) for name in BUNDLED]
 
 
 def data_sets() -> list[Classification]:
-    """The folder that the environment variable names, or else the bundled sets."""
+    """Return the folder that the environment variable names, or else the bundled sets."""
     return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
 
 
 def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
-    """The runs of each algorithm at the setting that a protocol chooses, under its own name."""
+    """Return the runs of each algorithm at the setting that a protocol chooses, under its own
+    name."""
     ends = evaluation.last(results)
     regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
         index="environment", columns="bandit", values="rate", sort=True
@@ -189,10 +198,10 @@ def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each noise scale, protocol and ordered pair of algorithms: data sets on which the first
-    has smaller and larger regret than the second, as the paper counts wins and losses; those that
-    it wins and loses by the paired t-test over shuffles (p < .05); and the mean difference of
-    normalised regret over data sets with its standard error."""
+    """Return for each noise scale, protocol and ordered pair of algorithms: data sets on which
+    the first has smaller and larger regret than the second, as the paper counts wins and losses;
+    those that it wins and loses by the paired t-test over shuffles (p < .05); and the mean
+    difference of normalised regret over data sets with its standard error."""
     rows = []
     for noise, protocol in product(NOISE, PROTOCOLS):
         pairs = evaluation.pairwise(chosen(results, noise, protocol))
@@ -200,19 +209,25 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
             count = met["outcome"].value_counts()
             rows.append(
                 {
-                    "noise": noise, "protocol": protocol, "row": one, "column": other,
-                    "wins": int(count.get("win", 0)), "losses": int(count.get("loss", 0)),
-                    "sets": len(met), "smaller": int((met["difference"] < 0).sum()),
+                    "noise": noise,
+                    "protocol": protocol,
+                    "row": one,
+                    "column": other,
+                    "wins": int(count.get("win", 0)),
+                    "losses": int(count.get("loss", 0)),
+                    "sets": len(met),
+                    "smaller": int((met["difference"] < 0).sum()),
                     "larger": int((met["difference"] > 0).sum()),
-                    "difference": met["difference"].mean(), "se": met["difference"].sem(),
+                    "difference": met["difference"].mean(),
+                    "se": met["difference"].sem(),
                 }
-            )  # fmt: skip
+            )
     return pd.DataFrame(rows)
 
 
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """The pairs of the paper's Appendix B, and our controls: W–L, and in brackets those that are
-    significant."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return wins–losses of the pairs of the paper's Appendix B and of our controls; in brackets
+    those that are significant."""
     rows = []
     for one, other in [*PAPER, *CONTROLS]:
         here = table[(table["row"] == one) & (table["column"] == other)]
@@ -228,7 +243,8 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Regret of each algorithm, differences over data sets, where balancing pays, and the sets."""
+    """Return the regret of each algorithm, differences over data sets, where balancing pays, and
+    the sets."""
     found = {}
     for noise, protocol in product(NOISE, PROTOCOLS):
         runs = chosen(results, noise, protocol)
@@ -240,7 +256,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
-    """Rows, classes and columns of the data sets of these names."""
+    """Return rows, classes and columns of the data sets of these names."""
     wanted, rows = set(names), []
     for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
@@ -259,7 +275,8 @@ def _banded(sets: pd.DataFrame, what: str) -> pd.Series:
 
 
 def _counted(sets: pd.DataFrame) -> pd.DataFrame:
-    """How many data sets are of which size, as the paper's table of characteristics has it."""
+    """Return how many data sets are of which size, as the paper's table of characteristics has
+    it."""
     rows = [
         {"what": what, "band": band, "sets": int(count)}
         for what in BANDS
@@ -269,7 +286,7 @@ def _counted(sets: pd.DataFrame) -> pd.DataFrame:
 
 
 def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
-    """BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
+    """Return BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
     rows = []
     for noise in NOISE:
         pairs = evaluation.pairwise(chosen(results, noise, "fixed settings"))
@@ -279,13 +296,21 @@ def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
                 gaps = here["difference"].to_numpy()
                 error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
                 gap = evaluation.within(gaps.mean(), error, 4, sign=True)
-                rows.append({"noise": noise, "what": what, "band": band, "sets": len(here),
-                             "difference": gap})  # fmt: skip
+                rows.append(
+                    {
+                        "noise": noise,
+                        "what": what,
+                        "band": band,
+                        "sets": len(here),
+                        "difference": gap,
+                    }
+                )
     return pd.DataFrame(rows)
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """The pairwise scatter of the paper, by noise scale, at its protocol and at fixed settings."""
+    """Return the pairwise scatter of the paper, by noise scale, at its protocol and at fixed
+    settings."""
     five = ["LinTS", "BLTS", "LinUCB", "BLUCB", "ILTCB"]
     drawn = {}
     for noise, protocol in product(NOISE, PROTOCOLS):
@@ -293,3 +318,17 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
         drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
     return drawn
+
+
+STUDY = Study(
+    title="Data sets on which the first has less regret than the second – more (p < .05)",
+    environments=environments,
+    players=players(),
+    table=table,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=5,
+    points=2,
+    quick={"replications": 2, "horizon": 100, "environments": bundled_sets},
+)

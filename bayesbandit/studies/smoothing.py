@@ -31,14 +31,14 @@ from bayesbandit.environments import (
     SyntheticExample,
     bundled,
 )
-from bayesbandit.experiments.experiment import Experiment, stream
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.stops import stops
+from bayesbandit.experiments.study import Study
 from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "Regret of policy trees and of the bandits that they smooth"
-QUICK: dict[str, Any] = {"replications": 2, "horizon": 300}
 TS, UCB = "PolicyTreeTS", "PolicyTreeUCB"
 PLAYERS: dict[str, Callable[..., Bandit]] = {
     "LinTS": LinTS, TS: PolicyTreeTS, "LinUCB": LinUCB, UCB: PolicyTreeUCB, "BLTS": BLTS,
@@ -59,26 +59,15 @@ REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kep
 PARTS = {"variance": "variance", "squared_bias": "squared bias"}  # of the mean squared error
 
 
-def experiment(replications: int = 20, horizon: int = 2000, seed: int = 0) -> Experiment:
-    """The five bandits in three designs and on four data sets, shorter ones once through."""
-    worlds: list[Environment] = [*DESIGNS, *map(bundled, BUNDLED)]
-    return Experiment(worlds, PLAYERS, horizon, replications, seed, points=50)
-
-
-def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each environment and bandit, the regret at the end and its standard error."""
-    return evaluation.regrets(results)
-
-
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """Regret ± SE. The paper has no numbers; it expects the trees to do better."""
-    return evaluation.wide(table)
+def environments() -> list[Environment]:
+    """Return three designs and four data sets."""
+    return [*DESIGNS, *map(bundled, BUNDLED)]
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences of regret from the bandit that is smoothed, replication by replication; variance
-    and squared bias of the estimates, ± the standard error of the jackknife; and by how much these
-    are above those of the bandit that is smoothed, paired."""
+    """Return differences of regret from the bandit that is smoothed, replication by replication;
+    variance and squared bias of the estimates, ± the standard error of the jackknife; and by how
+    much these are above those of the bandit that is smoothed, paired."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
@@ -94,29 +83,36 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Regret, and variance and squared bias of the estimates over rounds, means of all arms."""
+    """Draw the regret, and variance and squared bias of the estimates over rounds, means of all
+    arms."""
     found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "estimator", "replication", "t"], sort=False)
     means = rows[list(PARTS)].mean().reset_index()
     drawn = {"regret": plots.regret_curves(results)}
     for part, name in PARTS.items():
         drawn[part] = plots.learning_curves(
-            means, "t", part, "estimator", "environment", "round t", name,
+            means,
+            "t",
+            part,
+            "estimator",
+            "environment",
+            "round t",
+            name,
             f"{name.capitalize()} of estimated mean rewards, means of all arms",
             log=part == "variance",
-        )  # fmt: skip
+        )
     return drawn
 
 
 def _times(horizon: int) -> tuple[int, int]:
-    """Early and at the end."""
+    """Return an early round and the last one."""
     return max(1, min(EARLY, horizon // 2)), horizon
 
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """`evaluation.accuracy` of each design, estimator and number of rounds t, for each replication
-    and arm."""
+    """Return `evaluation.accuracy` of each design, estimator and number of rounds t, for each
+    replication and arm."""
     rounds = sorted({t for t in SHOWN if t < horizon} | set(_times(horizon)))
     frames = []
     for world in DESIGNS:
@@ -128,11 +124,12 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
             sample = world.sample(horizon, np.random.default_rng(key))
             for name in (name for name in PLAYERS if name in means):
                 own = stream(seed, "smoother", world.name, i)
-                stops = evaluation.stops(PLAYERS[name], world, sample, rounds, own)
-                for when, bandit in enumerate(stops):
-                    means[name][when, i] = bandit.belief.mean(asked.x)
+                stopped = stops(PLAYERS[name], world, sample, rounds, own)
+                for when, bandit in enumerate(stopped):
+                    means[name][when, i] = bandit.belief.predict(asked.x).mean
                     if name + MODEL in means:
-                        means[name + MODEL][when, i] = cast(Any, bandit.belief).inner.mean(asked.x)
+                        inner = cast(Any, bandit.belief).inner
+                        means[name + MODEL][when, i] = inner.predict(asked.x).mean
         for name, estimated in means.items():
             for t, values in zip(rounds, estimated, strict=True):
                 found = evaluation.accuracy(values, asked.mean)
@@ -141,8 +138,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
 
 
 def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
-    """A part of `estimates` of one design, mean ± SE: a row for each estimator, a column for each
-    t and arm."""
+    """Return a part of `estimates` of one design, mean ± SE: a row for each estimator, a column for
+    each t and arm."""
     pairs = zip(found["arm"], found["t"], strict=True)
     found = found.assign(column=[f"arm {arm}, t = {t:,}" for arm, t in pairs])
     cells = found.groupby(["estimator", "t", "arm", "column"], sort=False)[part]
@@ -151,8 +148,8 @@ def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
-    """By how much a part of `estimates` is above that of the bandit that is smoothed: a row for
-    each pair, a column for each design and t."""
+    """Return by how much a part of `estimates` is above that of the bandit that is smoothed: a
+    row for each pair, a column for each design and t."""
     key, rows = ["environment", "t", "replication"], []
     means = found.pivot_table(part, key, "estimator", sort=False)
     for one, other in ABOVE:
@@ -163,3 +160,18 @@ def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
     where = zip(cells["environment"], cells["t"], strict=True)
     cells = cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
     return evaluation.wide(cells, 3, "difference", "column", "value", sign=True)
+
+
+STUDY = Study(
+    title="Regret of policy trees and of the bandits that they smooth",
+    environments=environments,
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=evaluation.wide,  # the paper has no numbers; it expects the trees to do better
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=2000,  # or once through a shorter data set
+    points=50,
+    quick={"replications": 2, "horizon": 300},
+)

@@ -20,7 +20,7 @@ from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.experiments.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 Factory = Callable[..., Bandit]
 
 NAME = "synthetic-"
-TITLE = "Simulations that find the optimal assignment (%), well- and mis-specified"
-REPLICATIONS = 500
-POINTS = 20
-QUICK: dict[str, Any] = {"replications": 10, "horizon": 2_000, "grids": False}
 
 PAPER = {
     ("LinTS", "well"): 84, ("LinTS", "mis"): 39,
@@ -62,10 +58,12 @@ WINDOWS = [(0, 0), (1, 50), (51, 200), (201, 500), (501, 1000)]  # of the pictur
 
 
 def bandits() -> dict[str, Factory]:
-    """The four algorithms at the closest setting, variants of them, and controls."""
+    """Return the four algorithms at the closest setting, variants of them, and controls."""
     lin, blts, blucb = (
-        partial(LinTS, **CV), partial(BLTS, clip=CLIP, **CV), partial(BLUCB, clip=CLIP, **CV),
-    )  # fmt: skip
+        partial(LinTS, **CV),
+        partial(BLTS, clip=CLIP, **CV),
+        partial(BLUCB, clip=CLIP, **CV),
+    )
     third, fifth, triple = (
         {"grid": tuple(c * lam for lam in CV["grid"])} for c in (1 / 3, 1 / 5, 3.0)
     )
@@ -94,7 +92,7 @@ def bandits() -> dict[str, Factory]:
 
 
 def grid(name: str) -> dict[str, Factory]:
-    """An algorithm at all settings of the paper's grids."""
+    """Return an algorithm at all settings of the paper's grids."""
     settings = [{"alpha": alpha} for alpha in ALPHAS[name.removeprefix("BL").removeprefix("Lin")]]
     if name.startswith("BL"):
         settings = [s | {"clip": clip} for s in settings for clip in CLIPS]
@@ -102,7 +100,8 @@ def grid(name: str) -> dict[str, Factory]:
 
 
 def cell(name: str, settings: Mapping[str, float]) -> str:
-    """What an algorithm is called at a setting of its grid; by its name alone at the closest."""
+    """Return what an algorithm is called at a setting of its grid; by its name alone at the
+    closest."""
     if settings["alpha"] == CV["alpha"] and settings.get("clip", CLIP) == CLIP:
         return name
     texts = [f"α = {settings['alpha']:g}"]
@@ -110,19 +109,16 @@ def cell(name: str, settings: Mapping[str, float]) -> str:
     return ", ".join([name, *texts])
 
 
-def experiment(
-    replications: int = REPLICATIONS, horizon: int = 10_000, seed: int = 0, grids: bool = True
-) -> Experiment:
-    """Both specifications; the algorithms, variants and controls, and the paper's grids."""
-    environments = [SyntheticExample("well"), SyntheticExample("mis")]
-    players = bandits()
-    for name in FOUR if grids else ():
-        players |= grid(name)
-    return Experiment(environments, players, horizon, replications, seed, POINTS)
+def players() -> dict[str, Factory]:
+    """Return the algorithms, variants and controls, and the paper's grids."""
+    found = bandits()
+    for name in FOUR:
+        found |= grid(name)
+    return found
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each bandit and specification, one row, shares in % of the simulations.
+    """Return for each bandit and specification one row, shares in % of the simulations.
 
     optimal: at the optimal assignment at T, and its standard error; paper: what the paper reports;
     ever: there at some checkpoint; first_round: the median first one there (inf where half of the
@@ -149,7 +145,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rows(results: pd.DataFrame) -> pd.DataFrame:
-    """`table`, without the best of the grids."""
+    """Return `table`, without the best of the grids."""
     cells = evaluation.summary(results)
     share = cells["optimal_at_end"]
     key = list(zip(cells["bandit"], cells["environment"].str.removeprefix(NAME), strict=True))
@@ -167,8 +163,8 @@ def _rows(results: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def beside(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as the paper sets it, ours ± SE beside the paper's numbers; the grids' best."""
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return ours ± SE beside the paper's numbers; of the grids, their best."""
     inside = {label for name in FOUR for label in grid(name)} - set(FOUR)
     table = table[~table["bandit"].isin(inside)]
     shown = table[["bandit"]].drop_duplicates().set_index("bandit")
@@ -187,7 +183,7 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Differences between bandits, simulation by simulation, in points of the share ± SE."""
+    """Return differences between bandits, simulation by simulation, in points of the share ± SE."""
     gaps = evaluation.differences(results, PAIRS, "optimal")
     cells = gaps.assign(
         difference=gaps["one"] + " − " + gaps["other"],
@@ -200,7 +196,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Pictures by file name: of all simulations, and of one in the context space."""
+    """Draw pictures by file name: of all simulations, and of one in the context space."""
     seed = evaluation.seed_of(results)
     four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
     drawn = {
@@ -218,22 +214,34 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             estimates.append(means[-1])
             regions = np.stack([mean.argmax(axis=1) for mean in means])
             drawn[f"assignment-{specification}-{name}"] = plots.assignment(
-                x, arm, t, environment.arms, WINDOWS, points, regions, truth,
+                x,
+                arm,
+                t,
+                environment.arms,
+                WINDOWS,
+                points,
+                regions,
+                truth,
                 title=f"Arm assignment by {name}, {specification}-specified",
-            )  # fmt: skip
+            )
         drawn["outcomes"] = plots.outcomes(points, truth, environment.arms)
         drawn[f"bias-{specification}"] = plots.bias(
-            points, np.stack(estimates), truth, environment.arms, list(FOUR),
+            points,
+            np.stack(estimates),
+            truth,
+            environment.arms,
+            list(FOUR),
             title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified",
-        )  # fmt: skip
+        )
     return drawn
 
 
 def walk(
     environment: SyntheticExample, factory: Factory, points: np.ndarray, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
-    """One simulation: contexts of the plane (n, 2), arms (n,) and rounds (n,), the warm start as
-    round 0, and the estimated mean rewards at the points (m, K) at the end of each window."""
+    """Play one simulation. Return contexts of the plane (n, 2), arms (n,) and rounds (n,), the
+    warm start as round 0, and the estimated mean rewards at the points (m, K) at the end of each
+    window."""
     sample = environment.sample(None, np.random.default_rng(seed))
     bandit = factory(environment.arms, environment.n_features, seed=seed)
     bandit.update(sample.warm_x, sample.warm_arm, sample.warm_reward, sample.warm_propensity)
@@ -242,7 +250,22 @@ def walk(
         rounds = slice(max(first - 1, 0), last)
         if last > 0:
             chosen.append(bandit.play(sample.x[rounds], sample.reward[rounds])[0])
-        means.append(bandit.belief.mean(features))
+        means.append(bandit.belief.predict(features).mean)
     t = np.concatenate([np.zeros(len(sample.warm_arm)), 1.0 + np.arange(len(sample.x))])
     x = np.concatenate([sample.warm_x, sample.x])[:, :2]
     return x, np.concatenate(chosen), t, means
+
+
+STUDY = Study(
+    title="Simulations that find the optimal assignment (%), well- and mis-specified",
+    environments=[SyntheticExample("well"), SyntheticExample("mis")],
+    players=players(),
+    table=table,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=500,
+    horizon=10_000,
+    points=20,
+    quick={"replications": 10, "horizon": 2_000, "players": bandits()},
+)

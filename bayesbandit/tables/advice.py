@@ -18,7 +18,7 @@ MOST = 0.5  # the share of rows that pooled levels may have without a word
 
 
 def remarks(found: Recognised, columns: Iterable[Column]) -> list[str]:
-    """Sentences on the columns of a fit, as it found them and as it uses them."""
+    """Return sentences on the columns of a fit, as it found them and as it uses them."""
     pooled = [column for column in columns if isinstance(column, Levels)]
     said = [_left_out(found)] if found.guessed else []
     return [*said, *filter(None, (_pooled(found, column) for column in pooled)), *_twice(found)]
@@ -38,7 +38,7 @@ def _drop(name: Name) -> str:
 
 
 def _pooled(found: Recognised, column: Levels) -> str:
-    """On a column most of whose rows are of pooled levels; "" of another."""
+    """Return a sentence on a column most of whose rows are of pooled levels; "" of another."""
     if column.pooled is None:
         return ""
     known = found.levels[column.name].dropna()
@@ -53,7 +53,7 @@ def _pooled(found: Recognised, column: Levels) -> str:
 
 
 def _twice(found: Recognised) -> list[str]:
-    """On columns that repeat another in every row."""
+    """Return a sentence on columns that repeat another in every row."""
     first: dict[object, Name] = {}
     rows: dict[Name, object] = {name: of.tobytes() for name, (_, of) in found.numbers.items()}
     rows |= {name: tuple(text.where(text.notna(), None)) for name, text in found.levels.items()}
@@ -68,6 +68,6 @@ def _twice(found: Recognised) -> list[str]:
 
 
 def warn_of(sentences: Iterable[str], name: str = "") -> None:
-    """The sentences as warnings, about the data of this name."""
+    """Give the sentences as warnings, about the data of this name."""
     for sentence in sentences:
         warnings.warn(f"{name and name + ': '}{sentence}", skip_file_prefixes=HERE)

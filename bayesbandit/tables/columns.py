@@ -39,12 +39,12 @@ def is_missing(value: Any) -> bool:
 
 
 def objects(values: Values) -> Iterable[Any]:
-    """The values as Python's own."""
+    """Return the values as Python's own."""
     return values if isinstance(values, list) else values.astype(object)
 
 
 def bounded(values: np.ndarray, name: Name) -> np.ndarray:
-    """Numbers (n,), none infinite or of a size that cannot be computed with."""
+    """Return numbers (n,), none infinite or of a size that cannot be computed with."""
     if (beyond := np.abs(values) > LARGEST_VALUE).any():
         raise ValueError(
             f"values infinite or beyond ±{LARGEST_VALUE:g} in column {name!r}; "
@@ -76,7 +76,7 @@ class Number:
         return self.kind + how * self.written
 
     def known(self, values: Values) -> np.ndarray:
-        """The values (n,) as float64, NaN where one is missing."""
+        """Return the values (n,) as float64, NaN where one is missing."""
         if isinstance(values, list) or self.unit or values.dtype.kind not in "iufb":
             known = self._read(list(objects(values)))
         else:
@@ -93,7 +93,7 @@ class Number:
                 raise self._refused(written[odd[0]])
         return known
 
-    def _one(self, value: Any) -> float:
+    def _one(self, value: object) -> float:
         if not isinstance(value, NESTED) and is_missing(value):
             return nan
         if isinstance(value, Real | Decimal | np.bool_) and not self.unit:
@@ -103,17 +103,17 @@ class Number:
                 return inf
         raise self._refused(value)
 
-    def _refused(self, value: Any) -> ValueError:
+    def _refused(self, value: object) -> ValueError:
         of = f" with {self.unit}, as text" if self.unit else ""
         return ValueError(f"column {self.name!r} holds numbers{of}; got {shown(value)}")
 
     def filled(self, values: Values) -> np.ndarray:
-        """The values (n,), missing ones as the median."""
+        """Return the values (n,), missing ones as the median."""
         known = self.known(values)
         return np.where(np.isnan(known), self.median, known)
 
     def encoded(self, values: Values) -> np.ndarray:
-        """Features (n, 1)."""
+        """Return features (n, 1)."""
         return ((self.filled(values) - self.mean) / self.scale)[:, None]
 
     def features(self, label: str) -> list[str]:
@@ -175,8 +175,8 @@ class Levels:
         types = {kind_of(level, any_number=True) for level in self.levels}
         return types.pop() if len(types) == 1 else None
 
-    def place(self, value: Any) -> int:
-        """Which of `levels` a value is, or ABSENT, or NEW."""
+    def place(self, value: object) -> int:
+        """Return which of `levels` a value is, or ABSENT, or NEW."""
         if isinstance(value, NESTED):
             raise ValueError(f"column {self.name!r} holds levels; got {shown(value)}")
         if is_missing(value):
@@ -195,7 +195,8 @@ class Levels:
         return NEW if place is None else place
 
     def places(self, values: Iterable[Any]) -> list[int]:
-        """Which of `levels` each value is; a warning where a new one is none of their kind."""
+        """Return which of `levels` each value is; a warning where a new one is none of their
+        kind."""
         listed = list(values)
         places = [self.place(value) for value in listed]
         for value in compress(listed, (place == NEW for place in places)):
@@ -209,19 +210,19 @@ class Levels:
                 break
         return places
 
-    def _is_odd(self, value: Any) -> bool:
+    def _is_odd(self, value: object) -> bool:
         if self._type is None or (self._type is str and isinstance(value, str | bytes)):
             return False
         return kind_of(value) is not self._type
 
     def coded(self, values: Iterable[Any]) -> np.ndarray:
-        """The codes (n,) of values: the number of each one's feature, or ZEROS."""
+        """Return the codes (n,) of values: the number of each one's feature, or ZEROS."""
         missing = self.other if self.missing is None else self.missing
         by_place = np.array([*self.codes, missing, self.other], dtype=np.int64)  # ABSENT, NEW
         return by_place[self.places(values)]
 
     def encoded(self, values: Values) -> np.ndarray:
-        """Features (n, width)."""
+        """Return features (n, width)."""
         codes = self.coded(objects(values))
         features = np.zeros((len(codes), self.width))
         rows = np.flatnonzero(codes != ZEROS)
@@ -229,7 +230,7 @@ class Levels:
         return features
 
     def names(self) -> list[str]:
-        """What each feature stands for."""
+        """Return what each feature stands for."""
         said = dict(zip(self.codes, self.levels, strict=True))
         if self.missing is not None:
             said.setdefault(self.missing, "missing")
@@ -242,7 +243,7 @@ class Levels:
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """The names, numbered where they repeat."""
+    """Return the names, numbered where they repeat."""
     taken: dict[str, None] = {}
     for name in names:
         one, count = name, 1

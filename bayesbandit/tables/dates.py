@@ -34,7 +34,7 @@ class Date(Number):
 
 
 def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
-    """Dates of any kind as microseconds (n,) since 1970, and which are missing (n,)."""
+    """Return dates of any kind as microseconds (n,) since 1970, and which are missing (n,)."""
     import pandas as pd
 
     column: Any = pd.Series(values, dtype=object) if isinstance(values, list) else values
@@ -53,9 +53,9 @@ def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
     return np.where(missing, 0, whole), missing
 
 
-def _moment(value: Any, name: Name) -> Any:
-    """A date as pandas reads one; of texts, those alone that the fit takes for dates: pandas reads
-    "now" and "" too."""
+def _moment(value: object, name: Name) -> Any:
+    """Return a date as pandas reads one; of texts, those alone that the fit takes for dates: pandas
+    reads "now" and "" too."""
     import pandas as pd
 
     if isinstance(value, str) and not re.fullmatch(ISO, value):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, contexts, integer
+from bayesbandit.checks import LARGEST, Name, Table, contexts, integer
 from bayesbandit.tables import inputs
 from bayesbandit.tables.advice import remarks, warn_of
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
@@ -43,7 +43,7 @@ class Encoder:
     @classmethod
     def fit(
         cls,
-        frame: Any,
+        frame: object,
         *,
         drop: Collection[Name] = (),
         keep: Collection[Name] = (),
@@ -89,7 +89,7 @@ class Encoder:
         return encoder
 
     @classmethod
-    def formula(cls, formula: str, frame: Any) -> Encoder:
+    def formula(cls, formula: str, frame: object) -> Encoder:
         """Learn the terms of a formula, as "~ age * country + bs(income, df=4)", from a table.
 
         Formulas are those of formulaic: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc,
@@ -149,7 +149,7 @@ class Encoder:
     def _label(self, name: Name) -> str:
         return str(name) if self.named else f"x{name}"
 
-    def transform(self, x: Any) -> np.ndarray:
+    def transform(self, x: object) -> np.ndarray:
         """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
         dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
         values = inputs.read(x, self.columns, self._ignored, self.named)
@@ -161,12 +161,12 @@ class Encoder:
         return self.components.scores(features) if self.components is not None else features
 
     def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        """Features (n, p) before components."""
+        """Return features (n, p) before components."""
         ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
         return np.concatenate([c.encoded(values[c.name]) for c in ordered], axis=1)
 
     def _check(self, features: np.ndarray) -> None:
-        """Nothing that cannot be computed with."""
+        """Raise a ValueError for a feature that cannot be computed with."""
         if not (np.abs(features) <= LARGEST).all():
             row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
             names = self.features if self.components is None else None
@@ -177,8 +177,8 @@ class Encoder:
             )
 
     def summary(self) -> pd.DataFrame:
-        """A row for each column of the fit: column, kind (number, date, levels, left out), features
-        (their names, or the reason why it is left out)."""
+        """Return a row for each column of the fit: column, kind (number, date, levels, left out),
+        features (their names, or the reason why it is left out)."""
         import pandas as pd
 
         rows: list[dict[str, Any]] = []
@@ -187,7 +187,7 @@ class Encoder:
             if isinstance(column, LeftOut):
                 said = column.why
             elif self.spec is not None:
-                said = ", ".join(self.spec.of(column.name))
+                said = ", ".join(self.spec.features_of(column.name))
             else:
                 said = ", ".join(self._features_by_column[column.name])
             rows.append({"column": self._label(column.name), "kind": kind, "features": said})
@@ -198,14 +198,16 @@ class Encoder:
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON holds; `from_dict` takes them back bit for bit."""
+        """Return everything as plain values that JSON holds; `from_dict` takes them back bit for
+        bit."""
         from bayesbandit.tables.stored import stored
 
         return stored(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Encoder:
-        """The encoder that `to_dict` describes; anything else is a ValueError, and runs no code."""
+        """Return the encoder that `to_dict` describes; anything else is a ValueError, and runs no
+        code."""
         from bayesbandit.tables.stored import restored
 
         return cls(*restored(plain))
@@ -232,17 +234,17 @@ class Encoder:
         return f"Encoder({by}{len(self.columns)} columns → {len(self.features)} features)"
 
 
-def contexts_of(x: Any, encoder: Encoder | None, n_features: int) -> np.ndarray:
-    """Contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
+def contexts_of(x: object, encoder: Encoder | None, n_features: int) -> np.ndarray:
+    """Return contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
     return contexts(x if encoder is None else encoder.transform(x), n_features)
 
 
-def numbers_only(x: Any) -> Any:
-    """Contexts where there is no encoder: a table's columns would go by position unseen."""
+def numbers_only(x: object) -> Any:
+    """Return contexts where there is no encoder: a table's columns would go by position unseen."""
     import sys
 
     pandas = sys.modules.get("pandas")
-    if isinstance(x, Mapping) or hasattr(x, "columns"):
+    if isinstance(x, Mapping | Table):
         kind = "dict" if isinstance(x, Mapping) else type(x).__name__
     elif pandas is not None and isinstance(x, pandas.Series) and x.index.dtype.kind not in "iu":
         kind = "Series with names"
@@ -255,15 +257,15 @@ def numbers_only(x: Any) -> Any:
 
 
 def fitted(
-    frame: Any,
+    frame: object,
     *,
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
 ) -> tuple[Encoder, np.ndarray, list[str]]:
-    """An encoder, the features (n, d) of the table that it was fitted on, and what one should know
-    of the fit (`remarks`). In one thread, so that every process gets the same bits; of principal
-    components, `transform` gives the features up to rounding."""
+    """Return an encoder, the features (n, d) of the table that it was fitted on, and what one
+    should know of the fit (`remarks`). In one thread, so that every process gets the same bits; of
+    principal components, `transform` gives the features up to rounding."""
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)
@@ -277,7 +279,7 @@ def fitted(
     return Encoder(columns, has_names, components), features, remarks(found, columns)
 
 
-def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
+def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:
     if not isinstance(names, str | Integral | Iterable):
         raise TypeError(f"{what} must be columns' names, as [{table.columns[0]!r}]; got {names!r}")
     listed: list[Any] = [names] if isinstance(names, str | Integral) else list(names)
@@ -289,5 +291,5 @@ def _chosen(names: Any, what: str, table: pd.DataFrame) -> set[Name]:
     return set(listed)
 
 
-def _is_name(name: Any) -> bool:
+def _is_name(name: object) -> bool:
     return isinstance(name, str | Integral) and not isinstance(name, bool)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,14 +19,28 @@ if TYPE_CHECKING:
 SHOWN = 20  # names at most in an error
 
 
+@runtime_checkable
+class Array(Protocol):
+    """What NumPy takes for an array with a type of its own."""
+
+    def __array__(self) -> np.ndarray: ...
+
+
+@runtime_checkable
+class Sparse(Protocol):
+    """A sparse matrix of any library."""
+
+    def toarray(self) -> np.ndarray: ...
+
+
 def named(names: Sequence[Any]) -> str:
     """Names as an error lists them."""
     more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more
 
 
-def frame_of(x: Any) -> pd.DataFrame | None:
-    """A table as a pandas DataFrame; None of what is none."""
+def frame_of(x: object) -> pd.DataFrame | None:
+    """Return a table as a pandas DataFrame; None of what is none."""
     import narwhals as nw
     import pandas as pd
 
@@ -41,18 +55,19 @@ def frame_of(x: Any) -> pd.DataFrame | None:
     return native.to_pandas() if isinstance(native, nw.DataFrame) else None
 
 
-def dicts(x: Any) -> list[Mapping[Any, Any]] | None:
+def dicts(x: object) -> list[Mapping[Any, Any]] | None:
     """Return the rows of a list of dicts; None for anything else."""
-    listed = isinstance(x, list | tuple) and len(x) > 0
-    return list(x) if listed and all(isinstance(row, Mapping) for row in x) else None
+    if isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x):
+        return list(x)
+    return None
 
 
-def table(x: Any) -> tuple[pd.DataFrame, bool]:
-    """x as a DataFrame with a plain index, its shape and names checked; and whether its columns
-    have names, which those of an array have not."""
+def table(x: object) -> tuple[pd.DataFrame, bool]:
+    """Return x as a DataFrame with a plain index, its shape and names checked; and whether its
+    columns have names, which those of an array have not."""
     import pandas as pd
 
-    if hasattr(x, "toarray"):
+    if isinstance(x, Sparse):
         raise TypeError(
             "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
         )
@@ -89,19 +104,19 @@ def _frame_of_dicts(rows: list[Mapping[Any, Any]]) -> pd.DataFrame:
     return pd.DataFrame({name: [row[name] for row in rows] for name in names})
 
 
-def array_of(x: Any) -> np.ndarray:
-    """Values without names; None where a NumPy mask hides one, also of rows with masks."""
-    rows = x if isinstance(x, list | tuple) else [x]
-    if any(np.ma.isMaskedArray(row) for row in rows):
-        array = x if np.ma.isMaskedArray(x) else np.ma.stack(x)
-        shown = np.ma.getdata(array).astype(object)
-        shown[np.ma.getmaskarray(array)] = None
-        return shown
-    return np.asarray(x) if hasattr(x, "__array__") else np.asarray(x, dtype=object)
+def array_of(x: object) -> np.ndarray:
+    """Return values without names; None where a NumPy mask hides one, also of rows with masks."""
+    if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
+        x = np.ma.stack(x)
+    if isinstance(x, np.ma.MaskedArray):
+        values = np.ma.getdata(x).astype(object)
+        values[np.ma.getmaskarray(x)] = None
+        return values
+    return np.asarray(x) if isinstance(x, Array) else np.asarray(x, dtype=object)
 
 
 def names_of(frame: pd.DataFrame) -> list[Name]:
-    """The columns' names, each a text or an integer, no two alike."""
+    """Return the columns' names, each a text or an integer, no two alike."""
     names: list[Name] = []
     for name in frame.columns:
         if isinstance(name, str):
@@ -119,19 +134,21 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
     return names
 
 
-def is_row(x: Any) -> bool:
-    """Whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain values."""
+def is_row(x: object) -> bool:
+    """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain
+    values."""
     import pandas as pd
 
     if isinstance(x, list | tuple):
-        return all(isinstance(value, str | bytes) or not hasattr(value, "__len__") for value in x)
+        return all(isinstance(value, str | bytes) or not isinstance(value, Sized) for value in x)
     return isinstance(x, Mapping | pd.Series) or (isinstance(x, np.ndarray) and x.ndim == 1)
 
 
 def read(
-    x: Any, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
+    x: object, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
 ) -> dict[Name, Values]:
-    """The columns that are needed, by name, each (n,): of a table, a list of dicts, or one row.
+    """Return the columns that are needed, by name, each (n,): of a table, a list of dicts, or one
+    row.
 
     has_names: whether the fit was on columns with names; else arrays come by position.
     """
@@ -154,7 +171,7 @@ def read(
                 f"the encoder knows columns by name, and got {_what(x)} without names: give a "
                 f"DataFrame, or a dict for one row, with the columns {named(needed)}"
             )
-        if hasattr(x, "toarray"):
+        if isinstance(x, Sparse):
             raise TypeError("x is a sparse matrix; pass x.toarray()")
         array = array_of(x)
         width = len(needed) + len(ignored)
@@ -165,12 +182,14 @@ def read(
     return {name: frame[name] for name in needed}
 
 
-def _what(x: Any) -> str:
-    return f"an array of shape {x.shape}" if hasattr(x, "shape") else f"a {type(x).__name__}"
+def _what(x: object) -> str:
+    if isinstance(x, np.ndarray):
+        return f"an array of shape {x.shape}"
+    return f"a {type(x).__name__}"
 
 
 def _check_names(found: list[Any], needed: Sequence[Name], ignored: Sequence[Name]) -> None:
-    """That every column is there once, and none is unknown."""
+    """Raise an error unless every column is there once and none is unknown."""
     try:
         there = set(found)
     except TypeError as error:

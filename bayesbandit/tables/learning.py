@@ -15,6 +15,8 @@ from bayesbandit.tables.words import MAX_LEVELS
 
 if TYPE_CHECKING:
     import pandas as pd
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import OneHotEncoder
 
 NO_VARIANCE = 1e-9  # of a principal component, relative to the first
 
@@ -29,7 +31,7 @@ class Components:
     size: float
 
     def scores(self, features: np.ndarray) -> np.ndarray:
-        """Of features (n, p): (n, k)."""
+        """Return the scores (n, k) of features (n, p)."""
         scores = features @ self.vectors.T - self.center @ self.vectors.T
         return np.ascontiguousarray(scores / self.size)
 
@@ -37,8 +39,8 @@ class Components:
 def learn(
     frame: pd.DataFrame, found: Recognised, max_features: int
 ) -> tuple[tuple[Column, ...], Components | None, np.ndarray]:
-    """The columns in the frame's order, components where there are more than max_features, and the
-    features (n, d) of the frame: of numbers first, then of levels."""
+    """Return the columns in the frame's order, components where there are more than max_features,
+    and the features (n, d) of the frame: of numbers first, then of levels."""
     import pandas as pd
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
@@ -73,8 +75,8 @@ def learn(
     return columns, *_components(features, max_features)
 
 
-def _numbers(found: Recognised, fitted: Any) -> dict[Name, Number]:
-    """Columns with the numbers of a fitted pipeline."""
+def _numbers(found: Recognised, fitted: Pipeline) -> dict[Name, Number]:
+    """Return columns with the numbers of a fitted pipeline."""
     imputer, scaler = fitted[0], fitted[1]
     learned = zip(
         found.numbers.values(), imputer.statistics_, scaler.mean_, scaler.scale_, strict=True
@@ -85,8 +87,9 @@ def _numbers(found: Recognised, fitted: Any) -> dict[Name, Number]:
     }
 
 
-def _levels(names: Sequence[Name], one_hot: Any) -> dict[Name, Levels]:
-    """Columns with the levels of a fitted `OneHotEncoder`, by what it makes of each level."""
+def _levels(names: Sequence[Name], one_hot: OneHotEncoder) -> dict[Name, Levels]:
+    """Return columns with the levels of a fitted `OneHotEncoder`, by what it makes of each
+    level."""
     import pandas as pd
 
     categories = one_hot.categories_
@@ -128,7 +131,7 @@ def _told_apart(name: Name, found: list[Any], codes: list[int], rare: list[Any])
 
 
 def _components(features: np.ndarray, k: int) -> tuple[Components, np.ndarray]:
-    """The leading k principal components, by an exact solver, and the scores (n, ≤ k)."""
+    """Return the leading k principal components, by an exact solver, and the scores (n, ≤ k)."""
     from sklearn.decomposition import PCA
 
     n, p = features.shape

@@ -151,7 +151,7 @@ def _never_repeats(found: Recognised, name: Name, kept: bool) -> None:
 
 
 def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
-    """Why numbers (n,) are an identifier; "" where they are a measurement.
+    """Return why numbers (n,) are an identifier; "" where they are a measurement.
 
     They are whole and nearly all differ, and the name says so; or they are integers that all
     differ, of many rows, and leave hardly a number of their range out.
@@ -169,13 +169,14 @@ def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
 
 
 def _says_identifier(name: Name) -> bool:
-    """Whether a column's name says that it identifies rows, as customer_id and orderKey do."""
+    """Return whether a column's name says that it identifies rows, as customer_id and orderKey
+    do."""
     said = [word.lower() for word in re.findall(WORDS, str(name))]
     return bool(said) and (said[0] in IDENTIFYING or said[-1] in IDENTIFYING)
 
 
 def _is_iso(text: pd.Series) -> bool:
-    """Whether all texts are dates as ISO 8601 writes them."""
+    """Return whether all texts are dates as ISO 8601 writes them."""
     import pandas as pd
 
     known = text.dropna().astype(str)
@@ -189,6 +190,6 @@ def _is_iso(text: pd.Series) -> bool:
 
 
 def _is_local(text: pd.Series) -> bool:
-    """Whether all texts are dates as people write them, such as 22/11/2026."""
+    """Return whether all texts are dates as people write them, such as 22/11/2026."""
     known = text.dropna().astype(str)
     return not known.empty and bool(known.str.fullmatch(LOCAL).all())

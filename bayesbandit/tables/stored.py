@@ -27,7 +27,7 @@ FAR = 2**62  # microseconds that an origin may be from 1970
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
-    """Format, version, columns, components, formula, and a digest of them all."""
+    """Return format, version, columns, components, formula, and a digest of them all."""
     parts = encoder.components
     plain: dict[str, Any] = {
         "format": FORMAT,
@@ -47,21 +47,21 @@ def stored(encoder: Encoder) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    plain = {field.name: getattr(column, field.name) for field in fields(column)}
+    plain = {field.name: vars(column)[field.name] for field in fields(column)}
     lists = {name: list(v) if isinstance(v, tuple) else v for name, v in plain.items()}
     return {"kind": column.kind, **lists}
 
 
 def digest(plain: Mapping[str, Any]) -> str:
-    """What tells these values from others."""
+    """Return what tells these values from others."""
     text = json.dumps({k: v for k, v in plain.items() if k != "digest"}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def restored(
-    plain: Any,
+    plain: Mapping[str, Any],
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
-    """What an `Encoder` consists of."""
+    """Return what an `Encoder` consists of."""
     try:
         return _restored(plain)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -70,7 +70,7 @@ def restored(
 
 
 def _restored(
-    plain: Any,
+    plain: Mapping[str, Any],
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
@@ -103,12 +103,12 @@ def _restored(
     return columns, named, components, formula
 
 
-def demand(truth: Any, what: str) -> None:
+def demand(truth: object, what: str) -> None:
     if not truth:
         raise ValueError(f"not an encoder, or a broken one: {what}")
 
 
-def _column_of(plain: Any) -> Column:
+def _column_of(plain: Mapping[str, Any]) -> Column:
     demand(type(plain) is dict, f"a column is {shown(plain)[:80]}")
     kind = KINDS.get(plain["kind"]) if isinstance(plain["kind"], str) else None
     demand(kind is not None, f"a column's kind is {plain['kind']!r}")
@@ -163,7 +163,7 @@ def _check_levels(plain: Mapping[str, Any], name: Name) -> None:
     demand(plain["missing"] not in alone, f"missing values of column {name!r} have a level")
 
 
-def _components(plain: Any, width: int) -> Components:
+def _components(plain: Mapping[str, Any], width: int) -> Components:
     demand(type(plain) is dict and plain.keys() == {"vectors", "center", "size"}, "its components")
     vectors, center, size = plain["vectors"], plain["center"], plain["size"]
     whole = type(vectors) is list and vectors and type(center) is list and len(center) == width
@@ -175,7 +175,9 @@ def _components(plain: Any, width: int) -> Components:
     return Components(np.array(vectors, dtype=np.float64), np.array(center), float(size))
 
 
-def is_number(value: Any) -> bool:
-    """A float, or an integer as JSON may write one, with which we can compute."""
-    number = type(value) in (float, int) and abs(value) <= LARGEST_VALUE
-    return number and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Return whether a value is a float, or an integer as JSON may write one, with which we can
+    compute."""
+    if not (type(value) is float or type(value) is int):
+        return False
+    return abs(value) <= LARGEST_VALUE and math.isfinite(value)

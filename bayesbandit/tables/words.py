@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from math import inf
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,15 +28,16 @@ COMMA = r"(?!(\d{1,3}\.){3}\d{1,3}$)[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]
 
 
 def text_of(value: object) -> str:
-    """A level's or a label's text; of an enumeration's member that is a text, that text."""
+    """Return a level's or a label's text; of an enumeration's member that is a text, that text."""
     if isinstance(value, str):
         return str.__str__(value)
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def value_of(value: object, any_number: bool = False) -> float | pd.Timestamp | None:
-    """The number or moment that a value is, or that its text is; None of any other. any_number:
-    also of a text as 007 or 1e5, which is a code where there is another with that value."""
+    """Return the number or moment that a value is, or that its text is; None of any other.
+    any_number: also of a text as 007 or 1e5, which is a code where there is another with that
+    value."""
     try:
         if isinstance(value, Real | Decimal | np.bool_):
             return float(value)
@@ -53,21 +54,21 @@ def value_of(value: object, any_number: bool = False) -> float | pd.Timestamp | 
     return None
 
 
-def _moment(value: Any) -> pd.Timestamp | None:
+def _moment(value: str | date | np.datetime64) -> pd.Timestamp | None:
     import pandas as pd
 
     moment = pd.to_datetime(value, utc=True, errors="coerce")
-    return None if moment is pd.NaT else moment
+    return moment if isinstance(moment, pd.Timestamp) else None
 
 
 def kind_of(value: object, any_number: bool = False) -> type:
-    """Whether `value_of` takes a value for a number (float), a moment, or a word (str)."""
+    """Return whether `value_of` takes a value for a number (float), a moment, or a word (str)."""
     found = value_of(value, any_number)
     return str if found is None else type(found)
 
 
-def texts(column: pd.Series, name: Any) -> pd.Series:
-    """A column's values as text, NaN where one is missing."""
+def texts(column: pd.Series, name: object) -> pd.Series:
+    """Return a column's values as text, NaN where one is missing."""
     try:
         text = column.astype(object).map(text_of, na_action="ignore")
     except UnicodeDecodeError as error:
@@ -76,7 +77,7 @@ def texts(column: pd.Series, name: Any) -> pd.Series:
 
 
 def unit_of(text: pd.Series) -> str:
-    """The sign of a currency or of percents that nearly all texts have; "" where none is."""
+    """Return the sign of a currency or of percents that nearly all texts have; "" where none is."""
     for unit in UNITS:
         if text.str.contains(unit, regex=False).sum() > (1 - STRAY) * len(text):
             return unit
@@ -84,7 +85,7 @@ def unit_of(text: pd.Series) -> str:
 
 
 def bare(text: pd.Series, unit: str) -> pd.Series:
-    """Texts without their unit; a text that lacks it is none of these."""
+    """Return texts without their unit; a text that lacks it is none of these."""
     if not unit:
         return text
     without = text.str.replace(unit, "", n=1, regex=False).str.strip()
@@ -92,8 +93,8 @@ def bare(text: pd.Series, unit: str) -> pd.Series:
 
 
 def plain_or_grouped(text: pd.Series) -> tuple[pd.Series, bool]:
-    """Texts as numbers, NaN where one is none; and whether thousands separators were read, which
-    they are where more than a tenth of the texts have them in the right places."""
+    """Return texts as numbers, NaN where one is none; and whether thousands separators were read,
+    which they are where more than a tenth of the texts have them in the right places."""
     import pandas as pd
 
     plain = pd.to_numeric(text, errors="coerce")
@@ -103,8 +104,8 @@ def plain_or_grouped(text: pd.Series) -> tuple[pd.Series, bool]:
 
 
 def written_numbers(texts: Sequence[str], unit: str) -> np.ndarray:
-    """The numbers (n,) that texts with their unit are, with thousands separators or without; NaN
-    where one is none."""
+    """Return the numbers (n,) that texts with their unit are, with thousands separators or without;
+    NaN where one is none."""
     import pandas as pd
 
     plain = [_plain(text, unit) for text in texts]
@@ -120,10 +121,10 @@ def _plain(text: str, unit: str) -> str | None:
     return number.replace(",", "") if re.fullmatch(GROUPED, number) else number
 
 
-def numbers_in(name: Any, text: pd.Series, kept: bool) -> tuple[pd.Series, str] | None:
-    """A column of text as the numbers that all of it is, and their unit; None of one of words, and
-    of one of codes that are digits. An error of one of numbers which a few words, or decimal
-    commas, keep from being read."""
+def numbers_in(name: object, text: pd.Series, kept: bool) -> tuple[pd.Series, str] | None:
+    """Return a column of text as the numbers that all of it is, and their unit; None of one of
+    words, and of one of codes that are digits. An error of one of numbers which a few words, or
+    decimal commas, keep from being read."""
     import pandas as pd
 
     known = text.dropna().astype(str)
@@ -152,9 +153,9 @@ def numbers_in(name: Any, text: pd.Series, kept: bool) -> tuple[pd.Series, str] 
 
 
 def _measures(text: pd.Series, number: pd.Series, kept: bool) -> bool:
-    """Whether plain numbers that are written as text measure, and are no codes: none has a zero in
-    front, and there are more than could be levels, or they have fractions and never repeat. Whole
-    ones that never repeat are an identifier, unless they are kept."""
+    """Return whether plain numbers that are written as text measure, and are no codes: none has a
+    zero in front, and there are more than could be levels, or they have fractions and never repeat.
+    Whole ones that never repeat are an identifier, unless they are kept."""
     if text.str.fullmatch(r"[+-]?0\d.*").any():
         return False
     repeats = not number.is_unique

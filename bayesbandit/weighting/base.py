@@ -18,9 +18,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import declares
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import GIVEN
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.schedule import Schedule
 
 EACH = Schedule(1)
@@ -35,12 +35,42 @@ class Balance(Protocol):
         ...
 
 
-def schedule_of(balance: Any) -> Schedule:
-    """When a balance weighs the past anew."""
-    return getattr(balance, "schedule", EACH)
+@runtime_checkable
+class Scheduled(Protocol):
+    """A balance that says when it weighs the past again."""
+
+    @property
+    def schedule(self) -> Schedule: ...
 
 
-def is_known(balance: Any) -> bool:
+@runtime_checkable
+class Provisional(Protocol):
+    """A balance that weighs new rounds by itself, until the past is weighed again."""
+
+    def provisional(self, history: History, belief: Belief) -> np.ndarray:
+        """Precision weights > 0 of new rounds (n,), which are all of this history."""
+        ...
+
+
+@runtime_checkable
+class Normalized(Protocol):
+    """A balance that says whether each arm's weights are scaled to mean 1."""
+
+    @property
+    def normalize(self) -> bool: ...
+
+
+def schedule_of(balance: Balance) -> Schedule:
+    """When a balance weighs the past again."""
+    return balance.schedule if isinstance(balance, Scheduled) else EACH
+
+
+def is_normalized(balance: Balance) -> bool:
+    """Whether each arm's weights are scaled to mean 1."""
+    return isinstance(balance, Normalized) and bool(balance.normalize)
+
+
+def is_known(balance: object) -> bool:
     """Whether a balance is the toolkit's own, which the kernels know, and no subclass of one that
     weighs otherwise."""
     return declares(balance, "compiled", ("weights", "provisional")) is True

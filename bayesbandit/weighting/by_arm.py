@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.history import History
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import measured
+
+
+@runtime_checkable
+class WeighingByArm(Protocol):
+    """A balance with `of_arm`."""
+
+    def of_arm(self, mine: np.ndarray, history: History) -> np.ndarray: ...
 
 
 class ByArm:

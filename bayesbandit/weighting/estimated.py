@@ -10,9 +10,9 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
-from bayesbandit.inference.base import one_thread
 from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
+from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.schema import NAME, check, demand
 from bayesbandit.weighting.base import measured
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
-from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised

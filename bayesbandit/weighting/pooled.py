@@ -11,8 +11,10 @@ from bayesbandit.beliefs.base import Belief, Snapshot, below
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import ridge_state
-from bayesbandit.kernels.rules import TABULATED
+from bayesbandit.kernels.propensities import chances
+from bayesbandit.kernels.rules import FLOOR, KIND, PARAM, TABULATED, TAIL, put_moments, row_width
 from bayesbandit.policies import Policy, numbers, rule
+from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
 
 FORM = {
@@ -84,7 +86,7 @@ class Pooled:
         for s in range(start, end) if len(x) else ():
             if arm in self.arms[s]:
                 k = self.arms[s].index(arm)
-                p += self.periods[s] * self.beliefs[s].chances(x, k, *self.rules[s])
+                p += self.periods[s] * chances_then(self.beliefs[s], x, k, *self.rules[s])
 
     def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
         beliefs: list[Any] = self.beliefs
@@ -98,9 +100,8 @@ class Pooled:
 
     def fork(self) -> Pooled:
         twin = copy(self)
-        for name in ("periods", "beliefs", "rules", "arms"):
-            setattr(twin, name, list(getattr(self, name)))
-        twin.summed = dict(self.summed)
+        twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
+        twin.rules, twin.arms, twin.summed = list(self.rules), list(self.arms), dict(self.summed)
         return twin
 
     def state(self) -> dict[str, Any]:
@@ -129,3 +130,20 @@ class Pooled:
             demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
             demand(0 <= param < np.inf, f"snapshot {i} has no rule")
             demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
+
+
+def chances_then(
+    belief: Snapshot, x: np.ndarray, k: int, kind: int, param: float, floor: float
+) -> np.ndarray:
+    """P(arm k) at contexts x (n, d) under a past belief and a rule with this number and floor:
+    (n,)."""
+    prediction, new = belief.predict(np.ascontiguousarray(x)), belief.new
+    entries = prediction.entries(kind)
+    assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
+    scale, last = entries
+    rows, out = np.empty((len(x), interpreted(row_width)(0, new.size))), np.empty(len(x))
+    put_moments(rows, 0, np.ones_like(new), prediction.mean, scale, np.where(new, -last, last))
+    tail = rows[:, -TAIL:]
+    tail[:, KIND], tail[:, PARAM], tail[:, FLOOR] = kind, param, floor
+    chances(rows, k, 0, new.size, out)
+    return out

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesbandit.checks import finite, number
 from bayesbandit.history import History
-from bayesbandit.inference.base import one_thread
+from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised

@@ -18,7 +18,7 @@ from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.schema import NAME, Row, Whole, check
 from bayesbandit.schedule import Schedule
-from bayesbandit.weighting.base import Balance, is_known, schedule_of
+from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
 COMMON = ""  # a name for all arms that share a posterior
@@ -144,12 +144,11 @@ class Weighed:
         self.past: History | None = None
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
-        provisional = getattr(self.balance, "provisional", None)
-        if provisional is None:
+        if not isinstance(self.balance, Provisional):
             return np.ones(len(rows))
         new = History(layout, None)
         new.restore(rows.copy(), len(rows), [])
-        return self._checked(provisional(new, belief.fork()), len(rows), "provisional")
+        return self._checked(self.balance.provisional(new, belief.fork()), len(rows), "provisional")
 
     def learn(self, history: History, belief: Belief) -> None:
         past = history.fork()

@@ -15,6 +15,7 @@ from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.machine import known
 from tests.attack.strikes import Struck
 from tests.attack.tally import count
+from tests.cases import moments_of
 
 RACED = "unknown arm", "contexts must have a row of", "rewards must be"  # of arms that have gone
 
@@ -70,7 +71,7 @@ def share(folder, seed, name, rounds=60):
             assert len(history.arm) <= bandit.history.total
             bandit.posterior(bandit.arms[0]) if kind.changes else None
             x = contexts(bandit, np.random.default_rng(seed), 2)
-            bandit.belief.moments(x) if kind.changes else None
+            moments_of(bandit.belief, x) if kind.changes else None
             with unless_raced():
                 p = bandit.probabilities(x)
                 assert p.shape[0] == len(bandit.greedy(x)) == 2

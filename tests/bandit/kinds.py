@@ -11,6 +11,7 @@ from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
+from tests.cases import moments_of
 from tests.players import world
 
 D, ARMS = 3, ("a", "b", 3)
@@ -111,7 +112,7 @@ def fitted(bandit, arm, weight=None):
 def agree(bandit):
     """An exact belief is what `bb.fit` finds in the history."""
     x = probe(d=bandit.n_features)
-    mean, sd = bandit.belief.moments(x)
+    mean, sd = moments_of(bandit.belief, x)
     for k, arm in enumerate(bandit.arms):
         fit, at = fitted(bandit, arm), slice(None)
         if bandit.model.takes_arm:

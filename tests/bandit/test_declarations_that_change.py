@@ -6,7 +6,7 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ARMS = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -37,7 +37,7 @@ def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, inte
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
     x = rng.normal(size=(30, 2))
     bandit.update(x, np.arange(30) % 2, x @ [1.0, 2.0], np.full(30, 0.5))
-    known = bandit.belief.moments(x[:3])
+    known = moments_of(bandit.belief, x[:3])
     noise.set_value(3.0)
     with pytest.warns(UserWarning, match="builds another model now"):
         bandit.save(tmp_path / "bandit")
@@ -48,7 +48,7 @@ def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, inte
             bandit.add_arm("new")
     noise.set_value(1.0)
     loaded = bb.Bandit.load(tmp_path / "bandit", model=model)
-    for one, other in zip(known, loaded.belief.moments(x[:3]), strict=True):
+    for one, other in zip(known, moments_of(loaded.belief, x[:3]), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -154,4 +154,4 @@ def test_rows_in_a_closure_are_rows_and_a_variable_of_their_name_is_not(own, rng
     bandit.update(x, np.zeros(30, int), y, np.ones(30))
     plain = np.ones(30) if own else np.full(30, 4.0)
     exact = np.linalg.solve((x.T * plain) @ x + np.eye(2), x.T @ (plain * y))
-    np.testing.assert_allclose(bandit.belief.mean(np.eye(2))[:, 0], exact, rtol=1e-8)
+    np.testing.assert_allclose(bandit.belief.predict(np.eye(2)).mean[:, 0], exact, rtol=1e-8)

@@ -16,7 +16,7 @@ from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandit.kinds import ARMS, D, agree, bandit_of, close, every, kinds, probe, trained
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 from tests.inference import linear
 from tests.players import anatomy, play, world
 
@@ -282,7 +282,7 @@ def test_a_posterior_as_an_arviz_tree(kind):
     assert tree["log_likelihood"]["reward"].shape[2:] == (() if together else (rows,))
     assert tree["posterior"].sizes["feature"] == D
     assert tree.attrs["engine"] == posterior.engine
-    mean, sd = bandit.belief.moments(probe())
+    mean, sd = moments_of(bandit.belief, probe())
     at = slice(None) if bandit.model.takes_arm else 1
     close(posterior.mean(probe()), mean[:, at])
     exact = not isinstance(bandit.belief, SampledBelief)

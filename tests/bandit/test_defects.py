@@ -22,7 +22,7 @@ def test_a_precision_is_not_used_as_a_covariance(rng):
     belief.update(x, np.zeros(201, int), np.zeros(201))
     often, seldom = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     for probe, variance in ((often, 1 / (1 + 200 * 100)), (seldom, 1 / (1 + 0.01))):
-        draws = belief.draw(probe, 20_000, rng)[:, 0, 0]
+        draws = belief.predict(probe).draw(20_000, rng)[:, 0, 0]
         assert stats.kstest(draws, stats.norm(0, np.sqrt(variance)).cdf).pvalue > 0.01
 
 

@@ -7,31 +7,31 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from tests.cases import few
+from tests.cases import few, moments_of
 
 
 class Cautious:
     """The best arm with probability 1 − 1/(1 + √t), else one of the others."""
 
-    def probabilities(self, belief, x, t):
-        mean, _ = belief.moments(x)
+    def probabilities(self, prediction, t):
+        mean = prediction.mean
         K, share = mean.shape[1], 1 / (1 + np.sqrt(t)[:, None])
         best = mean == mean.max(axis=1, keepdims=True)
-        return np.where(best, 1 - share, share / (K - 1)) if K > 1 else np.ones((len(x), 1))
+        return np.where(best, 1 - share, share / (K - 1)) if K > 1 else np.ones((len(mean), 1))
 
 
 class OwnThompson:
     """Thompson sampling, as a stranger would write it."""
 
-    def probabilities(self, belief, x, t):
-        return belief.best(x)
+    def probabilities(self, prediction, t):
+        return prediction.best()
 
 
 class Reversed(bb.Greedy):
     """The worst arm."""
 
-    def probabilities(self, belief, x, t=1):
-        mean, _ = belief.moments(x)
+    def probabilities(self, prediction, t=1):
+        mean = prediction.mean
         return (mean == mean.min(axis=1, keepdims=True)).astype(float)
 
 
@@ -86,12 +86,12 @@ def contexts(n=40):
 def test_probabilities_are_those_of_the_policy(policy, model):
     bandit, x = grown(model, policy), contexts()
     t = bandit.t + 1 + np.arange(len(x))
-    expected = policy.probabilities(bandit.belief, x, t)
+    expected = policy.probabilities(bandit.belief.predict(x), t)
     decision = bandit.choose(x)
     np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
     columns = [bandit.arms.index(arm) for arm in decision.arm]
     np.testing.assert_allclose(decision.propensity, expected[np.arange(len(x)), columns], atol=1e-6)
-    mean, sd = bandit.belief.moments(x)
+    mean, sd = moments_of(bandit.belief, x)
     np.testing.assert_allclose(decision.mean, mean)
     np.testing.assert_allclose(decision.sd, sd)
     for _ in range(3):  # one at a time, and rewards after
@@ -163,7 +163,7 @@ def test_it_is_balanced_by_its_own_propensities():
     x = contexts(5)
     before = bandit.copy()
     bandit.update(x, ["a"] * 5, np.zeros(5))
-    expected = Cautious().probabilities(before.belief, x, np.full(5, before.t + 1))[:, 0]
+    expected = Cautious().probabilities(before.belief.predict(x), np.full(5, before.t + 1))[:, 0]
     np.testing.assert_allclose(bandit.history.weight[-5:], 1 / np.maximum(0.05, expected))
     with pytest.raises(ValueError, match="pooled propensities ask past policies again"):
         grown(balance=bb.InversePropensity(propensity="pooled"))
@@ -188,7 +188,7 @@ def test_a_whole_run_is_played():
 
 def test_a_subclass_is_obeyed():
     bandit, x = grown(policy=Reversed()), contexts()
-    worst = bandit.belief.moments(x)[0].argmin(axis=1)
+    worst = bandit.belief.predict(x).mean.argmin(axis=1)
     assert [bandit.arms[k] for k in worst] == list(bandit.choose(x).arm)
     slower, half = grown(policy=Slower(1.0)), grown(policy=bb.Thompson(0.5))
     assert slower.rule is not None
@@ -211,8 +211,8 @@ class Wrong:
     def __init__(self, p):
         self.p = p
 
-    def probabilities(self, belief, x, t):
-        return self.p(len(x))
+    def probabilities(self, prediction, t):
+        return self.p(len(prediction.mean))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_a_least_probability_of_ones_own_is_asked_for_in_every_round(policy):
     for asked in (x[1], x[1:]):
         decision = bandit.choose(asked)
         least = 0.3 / bandit.t if isinstance(policy, Falling) else 0.15
-        p = policy.probabilities(bandit.belief, x[1:], np.array([bandit.t]))[0]
+        p = policy.probabilities(bandit.belief.predict(x[1:]), np.array([bandit.t]))[0]
         wanted = least + (1 - 3 * least) * p
         np.testing.assert_allclose(np.ravel(decision.probabilities), wanted, rtol=1e-12)
 
@@ -284,8 +284,8 @@ def test_a_rules_own_number_is_checked(number):
 @pytest.mark.parametrize("kind", ["softmax", 0, 3])
 def test_a_kind_of_ones_own_is_no_rule(kind):
     class Kind(Cautious):
-        def probabilities(self, belief, x, t):
-            return super().probabilities(belief, x, t)
+        def probabilities(self, prediction, t):
+            return super().probabilities(prediction, t)
 
     Kind.kind = kind
     x = contexts()
@@ -316,9 +316,9 @@ def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
 
 def test_contexts_are_not_a_policys_to_change():
     class Wiping(Cautious):
-        def probabilities(self, belief, x, t):
-            p = super().probabilities(belief, x, t)
-            x[:] = 0.0
+        def probabilities(self, prediction, t):
+            p = super().probabilities(prediction, t)
+            prediction.mean[:] = 0.0
             return p
 
     x, same = contexts(), []
@@ -330,5 +330,5 @@ def test_contexts_are_not_a_policys_to_change():
 
 @pytest.mark.parametrize("policy", [object(), Cautious, "greedy", None], ids=[*"1234"])
 def test_what_has_no_probabilities_is_no_policy(policy):
-    with pytest.raises(TypeError, match=r"have a method probabilities\(belief, x, t\)"):
+    with pytest.raises(TypeError, match=r"have a method probabilities\(prediction, t\)"):
         bb.Bandit(2, bb.Ridge(), policy, n_features=1)

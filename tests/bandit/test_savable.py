@@ -29,9 +29,8 @@ class Even:
     alpha: Any = None
     inner: Any = field(default_factory=Inner)
 
-    def probabilities(self, belief, x, t=1):
-        K = belief.moments(x)[0].shape[1]
-        return np.full((len(x), K), 1.0 / K)
+    def probabilities(self, prediction, t=1):
+        return np.full(prediction.mean.shape, 1.0 / prediction.mean.shape[1])
 
     def weights(self, history, belief):
         return np.ones(len(history))

@@ -322,8 +322,8 @@ def test_what_could_not_be_loaded_is_not_saved(path):
 class Deep:
     setting: tuple
 
-    def probabilities(self, belief, x, t=1):
-        return np.full((len(x), 2), 0.5)
+    def probabilities(self, prediction, t=1):
+        return np.full(prediction.mean.shape, 0.5)
 
 
 @pytest.fixture(autouse=True)

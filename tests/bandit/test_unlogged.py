@@ -7,7 +7,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.systems.forest.belief import Forest
-from tests.cases import few
+from tests.cases import few, moments_of
 
 KINDS = {
     "LinTS": lambda **s: bb.LinTS(["a", "b", "c"], 2, seed=0, **s),
@@ -95,7 +95,7 @@ def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
     other.update(all_arms, arm, reward)
     np.testing.assert_array_equal(one.history.x, other.history.x)
     for own, theirs in zip(
-        one.belief.moments(all_arms), other.belief.moments(all_arms), strict=True
+        moments_of(one.belief, all_arms), moments_of(other.belief, all_arms), strict=True
     ):
         np.testing.assert_array_equal(own, theirs)
     balance = bb.InversePropensity()

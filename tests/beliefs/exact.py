@@ -12,6 +12,7 @@ from bayesbandit.beliefs.gaussian import GaussianBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
+from tests.cases import moments_of
 from tests.inference import linear, unknown_noise
 
 D, K = 3, 3
@@ -100,7 +101,7 @@ def close(ours, theirs):
 def agree(belief, model, rows, n_arms=K):
     """A belief is what `bb.fit` says: all variables, and the mean rewards of every arm."""
     whole = fitted(model, rows, n_arms)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for k, fit in enumerate(whole):
         ours = belief.posterior(k, {role: rows[role][:0] for role in ("x", "reward", "weight")})
         assert ours.engine == fit.engine
@@ -112,5 +113,5 @@ def agree(belief, model, rows, n_arms=K):
         for a, b in ((mean[:, k], fit.mean(probe())[at]), (sd[:, k], fit.sd(probe())[at])):
             close(a, b)
         close(ours.sd(probe()), fit.sd(probe()))
-    close(belief.mean(probe()), mean)
+    close(belief.predict(probe()).mean, mean)
     np.testing.assert_array_equal(belief.n, np.bincount(rows["arm"], minlength=n_arms))

@@ -6,7 +6,7 @@ import pytest
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
 from tests.beliefs.exact import DECLARED, SLOW, K, agree, believed, close, every, probe
-from tests.cases import few
+from tests.cases import few, moments_of
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_the_order_of_rounds_does_not_matter(name, rng):
     order = rng.permutation(40)
     belief = learn(believed(model), rows)
     again = learn(believed(model), {role: v[order] for role, v in rows.items()})
-    for ours, theirs in zip(belief.moments(probe()), again.moments(probe()), strict=True):
+    for ours, theirs in zip(moments_of(belief, probe()), moments_of(again, probe()), strict=True):
         close(ours, theirs)
 
 
@@ -55,7 +55,7 @@ def test_without_weights_every_weight_is_one(name):
     plain, weighted = believed(model), believed(model)
     plain.update(rows["x"], rows["arm"], rows["reward"])
     weighted.update(rows["x"], rows["arm"], rows["reward"], np.ones(20))
-    for ours, theirs in zip(plain.moments(probe()), weighted.moments(probe()), strict=True):
+    for ours, theirs in zip(moments_of(plain, probe()), moments_of(weighted, probe()), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -88,7 +88,7 @@ def test_normalised_weights_have_mean_one(name):
     normalised = rows | {"weight": rows["weight"] / mean[groups]}
     agree(belief, model, normalised)
     scaled = learn(believed(model, normalize=True), rows | {"weight": 7.0 * rows["weight"]})
-    for ours, theirs in zip(belief.moments(probe()), scaled.moments(probe()), strict=True):
+    for ours, theirs in zip(moments_of(belief, probe()), moments_of(scaled, probe()), strict=True):
         close(ours, theirs)
 
 

@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
 ARMS = ("a", "b", "c")
@@ -72,7 +72,7 @@ def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
         known = made.posterior(arm)
         mean = a / (a + b) if name == "beta_bernoulli" else a / b
         np.testing.assert_allclose(known.mean(np.empty((1, 0))), mean, rtol=1e-12)
-        np.testing.assert_allclose(made.belief.moments(np.empty((1, 0)))[0][0, k], mean)
+        np.testing.assert_allclose(moments_of(made.belief, np.empty((1, 0)))[0][0, k], mean)
         if balance == "weights" and len(r):
             fitted = bb.fit(made.model, None, r, w)
             np.testing.assert_allclose(fitted.mean(np.empty((1, 0))), mean, rtol=1e-12)
@@ -123,12 +123,12 @@ def test_rewards_at_once_are_rewards_one_by_one(name):
 def test_probabilities_are_shares_of_draws(rng):
     made = played(bandit(), 60)
     x = np.empty((1, 0))
-    draws = made.belief.draw(x, 200_000, rng)[:, 0]
+    draws = made.belief.predict(x).draw(200_000, rng)[:, 0]
     share = np.bincount(draws.argmax(axis=1), minlength=3) / len(draws)
     p = made.choose().probabilities
     np.testing.assert_allclose(share, p, atol=0.006)
-    np.testing.assert_allclose(made.belief.best(x)[0], p, atol=1e-15)
-    two = made.belief.best(x, 1.0, np.array([True, False, True]))
+    np.testing.assert_allclose(made.belief.predict(x).best()[0], p, atol=1e-15)
+    two = made.belief.predict(x).among(np.array([True, False, True])).best()
     assert two.shape == (1, 2)
     np.testing.assert_allclose(two.sum(), 1.0)
     assert made.choose(arms=["a", "c"]).probabilities[1] == 0.0
@@ -223,9 +223,9 @@ def test_an_arm_whose_rounds_are_all_gone_is_as_before_any(name):
     belief.reweigh([0, 2, 1], x, np.where(arm == 1, -1, arm), reward, weight)  # that arm last
     fresh.update(x[arm != 1], arm[arm != 1], reward[arm != 1], weight[arm != 1])
     assert belief.n.tolist() == [4, 0, 4]
-    for one, other in zip(belief.moments(x), fresh.moments(x), strict=True):
+    for one, other in zip(moments_of(belief, x), moments_of(fresh, x), strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(belief.best(x), fresh.best(x))
+    np.testing.assert_array_equal(belief.predict(x).best(), fresh.predict(x).best())
     assert made.choose([1.0]).probabilities[1] == 1 / 3
 
 
@@ -265,7 +265,7 @@ def test_a_reward_of_any_size_is_answered(reward):
     np.testing.assert_allclose(made.choose().probabilities, [1, 0, 0], rtol=0, atol=1e-9)
     known, n = made.belief.known(0), 2 + before[2]
     np.testing.assert_allclose([known.a, known.b], [1 + before[1] + reward, n], rtol=1e-15)
-    np.testing.assert_allclose(known.sd, made.belief.moments(np.empty((1, 0)))[1][0, 0])
+    np.testing.assert_allclose(known.sd, moments_of(made.belief, np.empty((1, 0)))[1][0, 0])
 
 
 def guarded(guard):

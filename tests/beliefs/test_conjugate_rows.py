@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.kernels import rules
 from bayesbandit.kernels.rules import BETA, GAMMA, TABULATED, THOMPSON, UCB
 from tests.beliefs.test_conjugate import ARMS, TRUTH, bandit, models, played, rewards, sums
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 from tests.kernels.test_rounds import fits
 
 KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
@@ -29,7 +29,9 @@ def test_a_round_keeps_a_and_b_to_the_last_bit(name):
     assert decision.rows[made.layout.tail + rules.KIND] == KINDS[name]
     assert kept(decision.rows, made.layout, 2).tolist() == [k.a for k in known]
     assert kept(decision.rows, made.layout, 1).tolist() == [k.b for k in known]
-    for at, moment in zip((decision.mean, decision.sd), made.belief.moments(EMPTY), strict=True):
+    for at, moment in zip(
+        (decision.mean, decision.sd), moments_of(made.belief, EMPTY), strict=True
+    ):
         np.testing.assert_array_equal(at, moment[0])
 
 
@@ -38,7 +40,7 @@ def test_a_round_keeps_a_and_b_to_the_last_bit(name):
 def test_other_rules_keep_moments(name, policy):
     made = played(bandit(name, policy))
     decision = made.choose()
-    mean, sd = made.belief.moments(EMPTY)
+    mean, sd = moments_of(made.belief, EMPTY)
     np.testing.assert_array_equal(decision.mean, mean[0])
     np.testing.assert_array_equal(kept(decision.rows, made.layout, 1), sd[0])
     np.testing.assert_array_equal(decision.sd, sd[0])
@@ -64,7 +66,7 @@ def test_an_arm_is_chosen_as_often_as_it_says(name, d):
 def test_probabilities_asked_for_late_are_those_of_then(name, policy):
     made = played(bandit(name, policy))
     then, decision, some = made.probabilities()[0], made.choose(), made.choose(arms=["a", "c"])
-    best = made.belief.best(EMPTY, 1.0, np.array([True, False, True]))[0]
+    best = made.belief.predict(EMPTY).among(np.array([True, False, True])).best()[0]
     floor = 0.05 if policy == "floored" else 0.0
     played(made, 30, seed=8)
     np.testing.assert_array_equal(decision.probabilities, then)
@@ -172,10 +174,10 @@ def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):
 
 def test_what_the_kernels_play_and_in_which_rows():
     belief = bandit().belief
-    assert belief.played(THOMPSON, (1.0, 0.0)) == BETA
-    assert belief.played(THOMPSON, (1.5, 0.0)) is None
-    assert belief.played(THOMPSON, None) is None
-    assert belief.played(UCB, None) == UCB
+    assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA
+    assert belief.kernel.kind(THOMPSON, (1.5, 0.0)) is None
+    assert belief.kernel.kind(THOMPSON, None) is None
+    assert belief.kernel.kind(UCB, None) == UCB
 
 
 @models

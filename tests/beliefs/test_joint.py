@@ -11,7 +11,7 @@ from tests import oracle
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
 from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
-from tests.cases import few
+from tests.cases import few, moments_of
 
 # ---- arms that share a model ---------------------------------------------------------------------
 
@@ -27,12 +27,12 @@ def joint(name, n_arms, n=20, seed=0):
 @pytest.mark.parametrize("n_arms", [1, 3])
 def test_moments_in_closed_form(name, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms)
-    ours, root, ours_df = belief.together(probe())
-    close(ours, mean)
-    close(root @ root.transpose(0, 2, 1), spread)
-    assert ours_df == df
+    ours = belief.predict(probe())
+    close(ours.mean, mean)
+    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
+    assert ours.df == df
     variance = closed_form.variance(spread, df)
-    close(belief.moments(probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
+    close(moments_of(belief, probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
 
 
 @few("[0.3-hierarchical]")
@@ -44,7 +44,7 @@ def test_the_better_of_two_dependent_arms(name, alpha):
     c = np.array([1.0, -1.0])
     z = mean @ c / (alpha * np.sqrt(spread @ c @ c))
     p = stats.t.cdf(z, df) if np.isfinite(df) else stats.norm.cdf(z)
-    np.testing.assert_allclose(belief.best(probe(), alpha)[:, 0], p, atol=2e-3)
+    np.testing.assert_allclose(belief.predict(probe()).best(alpha)[:, 0], p, atol=2e-3)
 
 
 @shared
@@ -52,7 +52,7 @@ def test_the_better_of_two_dependent_arms(name, alpha):
 @pytest.mark.parametrize("n_arms", [3, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms, n=12)
-    p = belief.best(probe(), alpha)
+    p = belief.predict(probe()).best(alpha)
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
     for row in range(len(p)):
         expected = closed_form.orthants(mean[row], spread[row], df, alpha)
@@ -66,21 +66,23 @@ def test_it_is_not_what_independent_arms_would_give(name):
     sd = np.sqrt(np.einsum("nkk->nk", closed_form.variance(spread, df)))
     apart = bb.choice_probabilities(mean, sd)
     if name != "hierarchical, apart":
-        assert np.abs(belief.best(probe(), 1.0) - apart).max() > 0.02
+        assert np.abs(belief.predict(probe()).best() - apart).max() > 0.02
 
 
 @shared
 def test_before_any_reward_all_arms_are_alike(name):
-    np.testing.assert_allclose(believed(MODELS[name]).best(probe(), 1.0), 1 / 3, atol=3e-3)
+    np.testing.assert_allclose(believed(MODELS[name]).predict(probe()).best(), 1 / 3, atol=3e-3)
 
 
 @shared
 def test_alpha_zero_is_greedy(name):
     belief, (mean, _, _) = joint(name, 3)
-    greedy = bb.Greedy().probabilities(belief, probe())
+    greedy = bb.Greedy().probabilities(belief.predict(probe()))
     np.testing.assert_array_equal(greedy.argmax(axis=1), mean.argmax(axis=1))
     for policy in (bb.Thompson(0.0), bb.UCB(0.0)):
-        np.testing.assert_allclose(policy.probabilities(belief, probe()), greedy, atol=1e-12)
+        np.testing.assert_allclose(
+            policy.probabilities(belief.predict(probe())), greedy, atol=1e-12
+        )
 
 
 # ---- draws ---------------------------------------------------------------------------------------
@@ -99,19 +101,20 @@ def drawn_from(draws, mean, covariance, df):
 
 
 @shared
-def test_one_draw_spans_all_contexts_and_arms(name, rng):
-    """The covariance of two contexts' mean rewards, too: A Σ A' of both together."""
+def test_one_draw_spans_all_arms(name, rng):
+    """The covariance of their mean rewards is A Σ A'."""
     rows = data(n=20)
     belief = learn(believed(MODELS[name]), rows)
-    draws = belief.draw(probe()[:2], S, rng).reshape(S, -1)
+    draws = belief.predict(probe()[:2]).draw(S, rng)[:, 0]
     fit = fitted(MODELS[name], rows, K)[0]
     A, _ = fit.plan.method.linear_map(probe()[:2])
     A = A.reshape(-1, A.shape[-1])
     df = fit.known.df if hasattr(fit.known, "df") else np.inf
     mean, spread, _ = closed_form.mean_rewards(name, rows, K, probe()[:2])
     covariance = A @ fit.known.covariance @ A.T
-    close(covariance[:K, :K], closed_form.variance(spread, df)[0])
-    drawn_from(draws, mean.reshape(-1), covariance, df)
+    covariance = covariance[:K, :K]
+    close(covariance, closed_form.variance(spread, df)[0])
+    drawn_from(draws, mean[0], covariance, df)
 
 
 @own
@@ -120,14 +123,15 @@ def test_own_models_draw_arms_apart(name, rng):
     model, rows = DECLARED[name], data(n=40)
     belief = learn(believed(model), rows)
     x = probe()[:1]
-    mean, scale, df = belief.location_scale(x)
-    sd = belief.moments(x)[1]
+    found = belief.predict(x)
+    mean, sd, scale, df = found.mean, found.sd, found.scale, found.degrees
     nu = df.min()
-    drawn_from(belief.draw(x, S, rng)[:, 0], mean[0], np.diag(sd[0] ** 2), nu)
+    drawn_from(found.draw(S, rng)[:, 0], mean[0], np.diag(sd[0] ** 2), nu)
     some = np.arange(len(mean[0])) != 1
-    drawn_from(belief.draw(x, S, rng, some)[:, 0], mean[0][some], np.diag(sd[0][some] ** 2), nu)
+    values = found.among(some).draw(S, rng)[:, 0]
+    drawn_from(values, mean[0][some], np.diag(sd[0][some] ** 2), nu)
     for alpha in (1.0, 2.5):
-        p = belief.best(x, alpha)[0]
+        p = belief.predict(x).best(alpha)[0]
         np.testing.assert_allclose(p, oracle.best_arm(mean[0], alpha * scale[0], df[0]), atol=1e-6)
         if np.isinf(df).all():
             close(p, bb.choice_probabilities(mean[0], alpha * sd[0]))
@@ -137,9 +141,9 @@ def test_own_models_draw_arms_apart(name, rng):
 def test_upper_bounds_are_those_of_the_moments(name):
     model, rows = DECLARED[name], data(n=40)
     belief = learn(believed(model), rows)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for policy, score in ((bb.UCB(1.3), mean + 1.3 * sd), (bb.Greedy(), mean)):
-        p = policy.probabilities(belief, probe())
+        p = policy.probabilities(belief.predict(probe()))
         np.testing.assert_array_equal(p, np.eye(K)[score.argmax(axis=1)])
 
 
@@ -150,7 +154,7 @@ def test_any_rounds(seed, n_arms, n):
     rows = data(seed=seed, n=n, K=n_arms)
     belief = learn(believed(MODELS[name], n_arms), rows)
     mean, spread, _ = closed_form.mean_rewards(name, rows, n_arms, probe())
-    ours, root, _ = belief.together(probe())
-    close(ours, mean)
-    close(root @ root.transpose(0, 2, 1), spread)
-    np.testing.assert_allclose(belief.best(probe(), 1.0).sum(axis=1), 1.0, atol=1e-12)
+    ours = belief.predict(probe())
+    close(ours.mean, mean)
+    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
+    np.testing.assert_allclose(ours.best().sum(axis=1), 1.0, atol=1e-12)

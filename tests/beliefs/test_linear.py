@@ -11,7 +11,7 @@ from scipy import integrate, stats
 import bayesbandit as bb
 from bayesbandit import Ridge
 from tests import oracle
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 
 VARIANCES = ["empirical_bayes", "rss/n", "rss", "nig", 0.3]
 INTERCEPTS = [True, "unpenalised", False]
@@ -204,13 +204,13 @@ def test_before_any_data():
     """An unseen arm has variance x'x σ²/λ: the precision's inverse, not the precision."""
     x = np.array([[1.0, 2.0], [0.0, 0.0]])
     known = Ridge(4.0, 0.5, intercept=False).belief(2, 2)
-    mean, sd = known.moments(x)
+    mean, sd = moments_of(known, x)
     np.testing.assert_array_equal(mean, np.zeros((2, 2)))
     np.testing.assert_allclose(sd, np.sqrt(0.5 * np.array([[5.0, 5.0], [0.0, 0.0]]) / 4.0), **close)
     np.testing.assert_allclose(known.posterior(0).sd(x), sd[:, 0], **close)
     for model in (Ridge(), Ridge(variance="rss"), Ridge(variance=1.0, intercept="unpenalised")):
         belief = model.belief(1, 2)
-        np.testing.assert_array_equal(belief.moments(x)[1], np.inf)
+        np.testing.assert_array_equal(moments_of(belief, x)[1], np.inf)
         posterior = belief.posterior(0)
         np.testing.assert_array_equal(posterior.sd(x), np.inf)
         np.testing.assert_array_equal(posterior.mean(x), 0.0)
@@ -218,7 +218,7 @@ def test_before_any_data():
             posterior.draw(x, 1, np.random.default_rng(0))
     nig = Ridge(2.0, "nig", False, prior=(3.0, 6.0)).belief(1, 2)
     np.testing.assert_allclose(
-        nig.moments(x[:1])[1], stats.t(6, 0, np.sqrt(2 * 5 / 2)).std(), **close
+        moments_of(nig, x[:1])[1], stats.t(6, 0, np.sqrt(2 * 5 / 2)).std(), **close
     )
 
 
@@ -243,11 +243,11 @@ def test_draws_follow_the_posterior(variance, rng):
 def test_draws_of_all_arms(rng):
     x, arm, r, w = data(6, 60, K=3)
     belief = learned(Ridge(), x, arm, r, w, K=3)
-    draws = belief.draw(x[:4], 4000, rng)
+    draws = belief.predict(x[:4]).draw(4000, rng)
     assert draws.shape == (4000, 4, 3)
-    mean, sd = belief.moments(x[:4])
+    mean, sd = moments_of(belief, x[:4])
     assert (np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(4000)).all()
-    np.testing.assert_allclose(belief.mean(x), belief.moments(x)[0], **close)
+    np.testing.assert_allclose(belief.predict(x).mean, moments_of(belief, x)[0], **close)
 
 
 def test_no_noise_left_draws_the_point(rng):

@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 
 K, D = 3, 4
 LOGISTIC, PROBIT, POISSON = map(bb.load_model, ("logistic", "probit", "poisson"))
@@ -72,7 +72,7 @@ def test_settled_it_is_laplaces_approximation_of_all_rows(name):
     data = rows(name)
     belief = believed(MODELS[name], refit_every=1)
     belief.update(*data)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     if name == "shared":
         fit = fitted(name, *data)
         exact, spread = fit.mean(probe()), fit.sd(probe())
@@ -93,8 +93,8 @@ def test_between_modes_it_is_near(name):
     belief, exact = believed(MODELS[name]), believed(MODELS[name], refit_every=1)
     belief.update(*data), exact.update(*data)
     assert (belief.total[:, 1] > 0).all()
-    mean, sd = belief.inner.moments(probe())
-    settled, spread = exact.inner.moments(probe())
+    mean, sd = moments_of(belief.inner, probe())
+    settled, spread = moments_of(exact.inner, probe())
     assert (np.abs(mean - settled) < 0.1 * spread).all()
     np.testing.assert_allclose(sd, spread, rtol=0.15)
 
@@ -108,31 +108,32 @@ def test_a_batch_is_its_rows_in_sequence(name, normalize):
     one.update(x, arm, reward, weight)
     for i in range(60):
         other.update(*(v[i : i + 1] for v in (x, arm, reward, weight)))
-    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(one.best(probe()), other.best(probe()))
+    np.testing.assert_array_equal(one.predict(probe()).best(), other.predict(probe()).best())
 
 
 @every
 def test_probabilities_are_those_of_its_draws(name, rng):
     belief = believed(MODELS[name])
     belief.update(*rows(name, n=40))
-    best, n = belief.best(probe()), 40_000
+    best, n = belief.predict(probe()).best(), 40_000
     shares = np.stack(
-        [(belief.draw(probe(), n, rng).argmax(axis=2) == k).mean(axis=0) for k in range(K)], axis=1
+        [(belief.predict(probe()).draw(n, rng).argmax(axis=2) == k).mean(axis=0) for k in range(K)],
+        axis=1,
     )
     error = np.sqrt(np.maximum(best * (1 - best), 1e-6) / n) + 1 / 4096
     assert (np.abs(shares - best) < 5 * error).all()
     two = np.array([True, False, True])
-    np.testing.assert_allclose(belief.best(probe(), 1.0, two).sum(axis=1), 1.0)
+    np.testing.assert_allclose(belief.predict(probe()).among(two).best().sum(axis=1), 1.0)
 
 
 @every
 def test_moments_are_those_of_its_draws(name, rng):
     belief = believed(MODELS[name])
     belief.update(*rows(name))
-    mean, sd = belief.moments(probe())
-    values = belief.draw(probe(), 40_000, rng)
+    mean, sd = moments_of(belief, probe())
+    values = belief.predict(probe()).draw(40_000, rng)
     assert (np.abs(values.mean(axis=0) - mean) < 5 * sd / 200).all()
     np.testing.assert_allclose(values.std(axis=0), sd, rtol=0.25)  # of long tails
 
@@ -142,7 +143,7 @@ def test_a_weight_is_a_power_of_the_likelihood():
     twice, copied = (believed(LOGISTIC, refit_every=1) for _ in range(2))
     twice.update(x, arm, reward, np.full(60, 2.0))
     copied.update(*(np.repeat(v, 2, axis=0) for v in (x, arm, reward)), np.ones(120))
-    for a, b in zip(twice.moments(probe()), copied.moments(probe()), strict=True):
+    for a, b in zip(moments_of(twice, probe()), moments_of(copied, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7)
 
 
@@ -152,7 +153,7 @@ def test_normalised_weights_do_not_change_with_their_scale(name):
     x, arm, reward, weight = rows(name)
     one, other = (believed(MODELS[name], normalize=True, refit_every=1) for _ in range(2))
     one.update(x, arm, reward, weight), other.update(x, arm, reward, 1000.0 * weight)
-    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7)
 
 
@@ -162,7 +163,7 @@ def test_weights_anew_are_weights_from_the_first(name):
     one, other = (believed(MODELS[name], refit_every=1) for _ in range(2))
     one.update(x, arm, reward, np.ones(len(x))), other.update(x, arm, reward, weight)
     one.reweigh(range(K), x, arm, reward, weight)
-    for a, b in zip(one.moments(probe()), other.moments(probe()), strict=True):
+    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7)
 
 
@@ -174,11 +175,11 @@ def test_arms_come_and_go(name):
     belief.add_arm()
     assert belief.new.tolist() == [False, False, False, True]
     belief.remove_arm(1)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     kept = np.flatnonzero(arm != 1)
     other = believed(MODELS[name], refit_every=1)
     other.update(x[kept], arm[kept] // 2, reward[kept], weight[kept])
-    for a, b in zip((mean, sd), other.moments(probe()), strict=True):
+    for a, b in zip((mean, sd), moments_of(other, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
     belief.update(x[:3], np.array([2, 2, 0]), reward[:3], weight[:3])
     assert belief.n.tolist()[2] == 2
@@ -192,7 +193,7 @@ def test_it_goes_on_from_its_state(name):
     other.restore({k: v.copy() for k, v in belief.state().items()})
     for one in (belief, other):
         one.update(x[77:], arm[77:], reward[77:], weight[77:])
-    for a, b in zip(belief.moments(probe()), other.moments(probe()), strict=True):
+    for a, b in zip(moments_of(belief, probe()), moments_of(other, probe()), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -202,11 +203,11 @@ def test_an_impossible_reward_leaves_no_trace(name):
     made = bb.Bandit(3, MODELS[name], bb.Thompson(), n_features=D, engine="laplace")
     x, arm, reward, _ = rows(name, n=20)
     made.update(x, arm, reward, np.full(20, 1 / 3))
-    before = made.belief.moments(probe())
+    before = moments_of(made.belief, probe())
     with pytest.raises(ValueError, match=f"a reward of {bad:g}"):
         made.update(x[:2], arm[:2], [reward[0], bad], [1 / 3, 1 / 3])
     assert made.belief.n.sum() == 20
-    for a, b in zip(before, made.belief.moments(probe()), strict=True):
+    for a, b in zip(before, moments_of(made.belief, probe()), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -221,14 +222,14 @@ def test_surprises_do_not_throw_it(name, scale):
     reward = np.where(np.arange(60) < 50, side, 1.0 - side) * (9.0 if name == "poisson" else 1.0)
     for i in range(60):
         belief.update(x[i : i + 1], np.array([i % K]), reward[i : i + 1], None)
-        mean, sd = belief.moments(x[:5])
+        mean, sd = moments_of(belief, x[:5])
         assert np.isfinite(mean).all()
         assert (sd >= 0.0).all()
     if scale > 1.0:
         return  # so sure of each that ten rewards against all before move it by many sds
-    before = belief.inner.moments(probe() * scale)
+    before = moments_of(belief.inner, probe() * scale)
     belief._settle(range(K))
-    after, spread = belief.inner.moments(probe() * scale)
+    after, spread = moments_of(belief.inner, probe() * scale)
     assert (np.abs(before[0] - after) < 3.0 * spread).all()
 
 

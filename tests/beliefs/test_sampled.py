@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.beliefs import base
 from bayesbandit.kernels.prob_best import by_draws
 from tests.beliefs.by_draws import (
     EXACT,
@@ -21,7 +22,7 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import few, quick_but, slow_but
+from tests.cases import few, moments_of, quick_but, slow_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
@@ -35,7 +36,7 @@ def test_an_exact_posterior_that_does_not_stream(name):
     model, S = EXACT[name], 4000
     rows = data(n=40, K=2)
     belief = learn(believed(model, draws=S), rows)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for k in range(K):
         fit = bb.fit(model, **of(rows, k))
         assert fit.engine in ("exact_gaussian", "normal_inverse_gamma")
@@ -51,7 +52,7 @@ def test_gibbs_draws_are_those_of_a_long_fit(name):
     model, rows = bb.load_model(name), data(n=40, K=2)
     belief = learn(believed(model, 2, draws=2000), rows)
     assert belief.plan.engine == "gibbs"
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for k in range(2):
         fit = bb.fit(model, **of(rows, k), draws=4000, seed=1)
         near(mean[:, k], fit.mean(probe()), 2000, fit.sd(probe()), thin=4)
@@ -64,7 +65,7 @@ def test_an_approximation_on_request():
     S, rows = 4000, binary(data(n=40, K=2))
     belief = learn(believed(LOGISTIC, 2, engine="laplace", draws=S), rows)
     assert belief.plan.engine == "laplace"
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for k in range(2):
         fit = bb.fit(LOGISTIC, **of(rows, k), engine="laplace", draws=S, seed=5)
         near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()), thin=1.25)
@@ -81,11 +82,11 @@ def test_arms_that_share_the_model(model):
     belief = learn(believed(model, draws=2000), rows)
     fit = bb.fit(model, *(rows[r] for r in ("x", "reward", "weight")),
                  arm=rows["arm"], n_arms=K, draws=2000, seed=1)  # fmt: skip
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     near(mean, fit.mean(probe()), 2000, fit.sd(probe()), thin=6)
     np.testing.assert_allclose(sd, fit.sd(probe()), rtol=4.5 * np.sqrt(6 / 4000))
     rng = np.random.default_rng(0)
-    ours = np.corrcoef(belief.draw(probe()[:1], 4000, rng)[:, 0].T)
+    ours = np.corrcoef(belief.predict(probe()[:1]).draw(4000, rng)[:, 0].T)
     theirs = np.corrcoef(fit.draw(probe()[:1], 4000, rng)[:, 0].T)
     np.testing.assert_allclose(ours, theirs, atol=0.2)
     assert len(belief.chains) == 1
@@ -94,7 +95,7 @@ def test_arms_that_share_the_model(model):
 @pytest.mark.parametrize("name", slow_but(["laplace"], ["laplace", "bayesian_lasso"]))
 def test_before_any_reward_the_draws_are_the_priors(name):
     belief = believed(bb.load_model(name), draws=4000)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     near(mean, 0.0, 4000, sd)
     if name == "laplace":  # Var θ_j = 2
         expected = np.sqrt(2.0 * (probe() ** 2).sum(axis=1))
@@ -106,17 +107,17 @@ def test_every_quantity_is_of_the_same_draws(rng):
     belief = learn(believed(HETEROSCEDASTIC, draws=50), data(n=30))
     values = belief.values(probe())
     assert values.shape == (4, K, 50)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     np.testing.assert_allclose(mean, values.mean(axis=2), rtol=1e-12)
     np.testing.assert_allclose(sd, values.std(axis=2), rtol=1e-12)
-    np.testing.assert_allclose(belief.mean(probe()), mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(belief.predict(probe()).mean, mean, rtol=1e-9, atol=1e-12)
     for k in range(K):  # of the posterior by itself, too
         posterior = belief.posterior(k, {})
         np.testing.assert_allclose(posterior.mean(probe()), mean[:, k], rtol=1e-9, atol=1e-12)
     for alpha in (1.0, 0.4):
         wide = mean[:, :, None] + alpha * (values - mean[:, :, None])
-        np.testing.assert_allclose(belief.best(probe(), alpha), by_draws.independent(wide))
-    drawn = belief.draw(probe(), 300, rng)
+        np.testing.assert_allclose(belief.predict(probe()).best(alpha), by_draws.independent(wide))
+    drawn = belief.predict(probe()).draw(300, rng)
     for k in range(K):
         which = np.abs(drawn[:, 0, k, None] - values[0, k]).argmin(axis=1)
         np.testing.assert_allclose(drawn[:, :, k], values[:, k, which].T)  # one spans all contexts
@@ -127,21 +128,23 @@ def test_draws_of_arms_that_share_the_model_belong_together(rng):
     belief = learn(believed(SHARED, draws=50), data(n=30))
     values = belief.values(probe())
     np.testing.assert_allclose(
-        belief.best(probe(), 1.0), by_draws.joint(values.transpose(0, 2, 1)), atol=1e-12
+        belief.predict(probe()).best(), by_draws.joint(values.transpose(0, 2, 1)), atol=1e-12
     )
-    drawn = belief.draw(probe(), 200, rng)[:, 0]
+    drawn = belief.predict(probe()).draw(200, rng)[:, 0]
     which = np.abs(drawn[:, :1] - values[0, 0]).argmin(axis=1)
     np.testing.assert_allclose(drawn, values[0][:, which].T)
 
 
 def test_many_contexts_in_parts(monkeypatch):
     """However many contexts fit into memory at a time: the same numbers."""
-    belief = learn(believed(HETEROSCEDASTIC, draws=20), data(n=30))
+    made = bb.Bandit(K, HETEROSCEDASTIC, bb.Thompson(0.7), n_features=D, draws=20)
+    learn(made.belief, data(n=30))
     x = np.random.default_rng(0).normal(size=(17, D))
-    whole = *belief.moments(x), belief.best(x, 0.7)
+    whole = made.probabilities(x), made.greedy(x)
     monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.AT_ONCE", 3 * 20 * K)
-    assert len(belief.parts(x)) == 6
-    for ours, theirs in zip((*belief.moments(x), belief.best(x, 0.7)), whole, strict=True):
+    assert len(list(base.parts(made.belief, x))) == 6
+    monkeypatch.setattr(type(made.belief), "decided", lambda self, n: None)
+    for ours, theirs in zip((made.probabilities(x), made.greedy(x)), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
@@ -154,7 +157,7 @@ def test_logistic_regression_by_nuts():
     rows, S = binary(data(n=60, K=2)), 500
     belief = learn(believed(LOGISTIC, 2, draws=S), rows)
     assert belief.plan.engine == "nuts"
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     for k in range(2):
         fit = bb.fit(LOGISTIC, **of(rows, k), draws=1000, seed=1)
         near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()), thin=3)
@@ -174,9 +177,9 @@ def test_variables_with_a_value_for_each_row():
     belief = believed(model, 1, draws=S, refit_every=20)
     for part in np.split(np.arange(60), 3):
         learn(belief, {role: v[part] for role, v in rows.items()})
-        belief.moments(probe())
+        moments_of(belief, probe())
     assert belief.chains[0].values["q"].shape == (S, 60)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     fit = bb.fit(bb.load_model("student_t"), **of(rows, 0), draws=4000, seed=1)
     near(mean[:, 0], fit.mean(probe()), S, fit.sd(probe()), thin=6)
     np.testing.assert_allclose(sd[:, 0], fit.sd(probe()), rtol=4.5 * np.sqrt(6 / (2 * S)))

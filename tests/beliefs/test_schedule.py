@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.kernels.rules import row_width
 from bayesbandit.model import RewardModel
 from tests.beliefs.by_draws import (
     GIBBS,
@@ -24,7 +23,7 @@ from tests.beliefs.by_draws import (
     state_of,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import few, quick_but, slow_but
+from tests.cases import few, moments_of, quick_but, slow_but
 from tests.inference import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -46,7 +45,7 @@ def test_a_schedule_of_refits(refit_every, expected):
     belief, rows = believed(HETEROSCEDASTIC, 2, refit_every=refit_every, draws=4), data(n=40)
     seen = []
     for i in range(41):
-        belief.moments(probe())
+        moments_of(belief, probe())
         if not seen or belief.chains[0].fitted != seen[-1]:
             seen.append(belief.chains[0].fitted)
         assert runs(belief) == [len(seen), 1]
@@ -61,7 +60,7 @@ def test_the_rounds_of_all_arms_count_where_they_share_the_model():
     belief, rows = believed(SHARED, refit_every=10, draws=4), data(n=25)
     seen = []
     for i in range(25):
-        belief.moments(probe())
+        moments_of(belief, probe())
         seen.append(belief.chains[0].fitted)
         learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
     assert seen == [0] + [1] * 10 + [11] * 10 + [21] * 4
@@ -70,12 +69,11 @@ def test_the_rounds_of_all_arms_count_where_they_share_the_model():
 def test_draws_are_renewed_when_they_have_served():
     """As many decisions as there are draws; looking on does not wear them out."""
     belief = learn(believed(HETEROSCEDASTIC, draws=30), data(n=30))
-    rows = np.zeros((10, row_width(D, K)))
-    everything, alpha = np.ones(K, dtype=bool), np.ones(1)
+    rows = np.zeros((10, D))
     values = []
     for _ in range(8):
-        belief.describe(rows, everything, alpha)
-        belief.moments(probe()), belief.best(probe(), 1.0)
+        belief.predict(rows), belief.decided(len(rows))
+        moments_of(belief, probe()), belief.predict(probe()).best()
         values.append(belief.values(probe()))
     assert runs(belief) == [3] * K
     for i in range(1, 8):
@@ -86,15 +84,14 @@ def test_a_frozen_draw_stays_until_the_next_reward():
     """The paper's Appendix C: one draw for each arm, picked among the sampler's."""
     model, rows = bb.load_model("bayesian_lasso"), data(n=30)
     belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
-    table = np.zeros((50, row_width(D, K)))
-    table[:, :D] = np.random.default_rng(0).normal(size=(50, D))
-    belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    table = np.random.default_rng(0).normal(size=(50, D))
+    found = belief.predict(table)
+    belief.decided(len(table))
     before = belief.values(probe())
     assert before.shape == (4, K, 1)
-    np.testing.assert_array_equal(belief.moments(probe())[1], 0.0)
-    p = table[:, D + 2 * K : D + 3 * K]
-    np.testing.assert_array_equal(p, np.eye(K)[table[:, D : D + K].argmax(axis=1)])
-    belief.describe(table, np.ones(K, dtype=bool), np.ones(1))
+    np.testing.assert_array_equal(moments_of(belief, probe())[1], 0.0)
+    np.testing.assert_array_equal(found.best(), np.eye(K)[found.mean.argmax(axis=1)])
+    belief.predict(table), belief.decided(len(table))
     np.testing.assert_array_equal(belief.values(probe()), before)
     learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})
     changed = (belief.values(probe()) != before).all(axis=(0, 2))
@@ -113,7 +110,7 @@ def test_weights_are_powers_of_the_likelihood_where_the_model_says_so():
     twice = learn(believed(LOGISTIC, 1, **settings), rows)
     copied = learn(believed(LOGISTIC, 1, **settings, seed=1), doubled(rows))
     once = learn(believed(LOGISTIC, 1, **settings), rows | {"weight": np.ones(40)})
-    (mean, sd), (same, same_sd), (_, wide) = (b.moments(probe()) for b in (twice, copied, once))
+    (mean, sd), (same, same_sd), (_, wide) = (moments_of(b, probe()) for b in (twice, copied, once))
     near(mean, same, S, sd, thin=2)
     np.testing.assert_allclose(sd, same_sd, rtol=0.07)
     assert (wide > 1.15 * sd).all()
@@ -123,7 +120,7 @@ def test_weights_are_precisions_where_the_model_says_so():
     """With noise known, rows of weight 2 are rows twice; the posterior is a closed form."""
     rows = data(n=30, K=1) | {"weight": np.full(30, 2.0)}
     belief = learn(believed(HETEROSCEDASTIC, 1, draws=4000), rows)
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     x, w = rows["x"], 2.0 * np.exp(-rows["x"][:, 0])
     covariance = np.linalg.inv(np.eye(D) + (x.T * w) @ x)
     theta = covariance @ (x.T @ (w * rows["reward"]))
@@ -163,7 +160,7 @@ def test_weights_that_change_with_hindsight(model):
     np.testing.assert_array_equal(belief.n, np.bincount(rows["arm"]))
     before = runs(belief)
     belief.reweigh([1], *(rows[role] for role in ("x", "arm", "reward", "weight")))
-    belief.moments(probe())
+    moments_of(belief, probe())
     assert np.subtract(runs(belief), before).tolist() == ([1] if model.takes_arm else [0, 1, 0])
 
 
@@ -180,17 +177,14 @@ def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
     """Without draws: mean 0 with an infinite sd, and new."""
     rows = data(n=12, K=1)
     belief = believed(model, 2, draws=10)
-    table, every = np.zeros((2, row_width(D, 2))), np.ones(2, dtype=bool)
     for i in range(12):
         enough = i >= (D if model is IMPROPER else D + 1)
-        mean, sd = belief.moments(probe())
+        mean, sd = moments_of(belief, probe())
         assert np.isfinite(sd[:, 0]).all() == enough
         assert not np.isfinite(sd[:, 1]).any()
         assert (mean[:, 1] == 0).all()
         assert belief.new.tolist() == [not enough, True]
-        belief.describe(table, every, np.ones(1))
-        np.testing.assert_allclose(table[:, D + 4 : D + 6], 0.5)
-        np.testing.assert_array_equal(belief.best(probe(), 1.0), 0.5)
+        np.testing.assert_array_equal(belief.predict(probe()).best(), 0.5)
         learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
     learn(belief, rows | {"arm": np.ones(12, dtype=int)})
     assert not belief.new.any()
@@ -203,14 +197,14 @@ def test_own_models_of_arms_that_come_and_go():
     """The others' draws stay as they are; a new arm begins with the prior."""
     rows = data(n=30)
     belief = learn(believed(HETEROSCEDASTIC, draws=20), rows)
-    values, mean = belief.values(probe()), belief.moments(probe())[0]
+    values, mean = belief.values(probe()), moments_of(belief, probe())[0]
     belief.add_arm()
     grown = belief.values(probe())
     np.testing.assert_array_equal(grown[:, :K], values)
     fresh = learn(believed(HETEROSCEDASTIC, K + 1, draws=20), rows)
     np.testing.assert_array_equal(grown, fresh.values(probe()))
     belief.remove_arm(1)
-    np.testing.assert_array_equal(belief.moments(probe())[0][:, :2], mean[:, [0, 2]])
+    np.testing.assert_array_equal(moments_of(belief, probe())[0][:, :2], mean[:, [0, 2]])
     np.testing.assert_array_equal(belief.n, [*np.bincount(rows["arm"])[[0, 2]], 0])
     assert set(belief.rounds.arm.tolist()) == {0, 1}
     kept = of(rows, 2)
@@ -231,7 +225,7 @@ def test_a_shared_model_of_arms_that_come_and_go():
 
 
 def check(belief, rows, n_arms, S):
-    mean, sd = belief.moments(probe())
+    mean, sd = moments_of(belief, probe())
     fit = bb.fit(belief.spec.declared, *(rows[r] for r in ("x", "reward", "weight")),
                  arm=rows["arm"], n_arms=n_arms)  # fmt: skip
     near(mean, fit.mean(probe()), S, fit.sd(probe()))
@@ -260,7 +254,7 @@ def test_state_and_restore_go_on_bit_for_bit(model, settings):
     rows = binary(rows) if model is LOGISTIC else rows
     belief, other = (believed(model, draws=10, seed=3, **settings) for _ in range(2))
     first, more = ({role: v[s] for role, v in rows.items()} for s in (slice(14), slice(14, None)))
-    learn(belief, first), belief.moments(probe())
+    learn(belief, first), moments_of(belief, probe())
     other.restore({k: v.copy() if isinstance(v, np.ndarray) else v
                    for k, v in belief.state().items()})  # fmt: skip
     assert state_of(other) == state_of(belief)
@@ -288,7 +282,7 @@ def test_the_posterior_is_of_all_rows(model):
     """Also between two refits, where there are more rows than the draws know of."""
     rows = data(n=30, K=1)
     belief = learn(believed(model, 1, refit_every=20, draws=8, tune=20), rows)
-    belief.moments(probe())
+    moments_of(belief, probe())
     learn(belief, {role: v[:5] for role, v in rows.items()})
     tree = belief.posterior(0, {}).to_datatree()
     assert tree["log_likelihood"]["reward"].shape == (1, 8, 35)

@@ -12,14 +12,13 @@ import bayesbandit as bb
 from bayesbandit.bandit import arm_features
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.beliefs.shared import comparison
-from bayesbandit.kernels.prob_best import joint
+from bayesbandit.kernels.prob_best import joint, points
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
-from tests.cases import few
+from tests.cases import few, moments_of
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -126,7 +125,7 @@ def test_shares_of_decisions_are_right_on_average(variance, p):
 
 def test_points_are_uniform_whatever_the_shift(rng):
     """Each point of each shift: normal, its coordinates independent; and alone as among all."""
-    cells, normals = comparison._cells(3), comparison._normals()
+    cells, normals = points.cells(3), points.normals()
     noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
     found = []
     for seed in rng.normal(size=150):
@@ -141,7 +140,7 @@ def test_points_are_uniform_whatever_the_shift(rng):
 
 
 def test_quantiles_beside_scipy(rng):
-    normals = comparison._normals()
+    normals = points.normals()
     for cell in (0, 1, 3, 4, 5, 40, 2047, 4091, 4092, 4094, 4095):
         for f in (1e-12, 0.3, 1 - 1e-9):
             u = (cell + f) / 4096
@@ -150,7 +149,7 @@ def test_quantiles_beside_scipy(rng):
 
 @pytest.mark.parametrize("df", [0.3, 1.0, 2.5, 30.0, 1e6])
 def test_widths_beside_scipy(df, rng):
-    log_width = comparison._log_width(df)
+    log_width = points.log_width(df)
     for z in (-6.0, -3.0, -0.5, 0.1, 4.0):
         width = joint.width_at(z, log_width)
         assert chi2.logcdf(df / width**2, df) == pytest.approx(norm.logcdf(z), rel=1e-4, abs=1e-7)
@@ -311,7 +310,7 @@ class Surprised:
         self.at = at
 
     def weights(self, history, belief):
-        mean, sd = belief.moments(self.at(history.x))
+        mean, sd = moments_of(belief, self.at(history.x))
         assert mean.shape == sd.shape == (len(history), 1)
         return 1 / (1 + np.abs(history.reward - mean[:, 0]))
 
@@ -636,16 +635,16 @@ def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
     """One normal for all arms never told them apart: the larger mean won at any spread."""
     made = played(bandit(model, bb.Thompson(alpha)), 20)
     x = 0.3 * features(6, 4)
-    mean, sd = made.belief.moments(x)
+    mean, sd = moments_of(made.belief, x)
     p = made.probabilities(x)
     np.testing.assert_allclose(p, bb.choice_probabilities(mean, alpha * sd), atol=1e-9)
-    draws = made.belief.draw(x, 20_000, rng)
+    draws = made.belief.predict(x).draw(20_000, rng)
     share = np.stack([np.bincount(d, minlength=K) for d in draws.argmax(axis=2).T]) / len(draws)
     np.testing.assert_allclose(share, bb.choice_probabilities(mean, sd), atol=0.02)
     assert (p.max(axis=1) < 0.99).any()
     some = np.array([True, False, True, True, False])
     np.testing.assert_allclose(
-        made.belief.best(x, alpha, some),
+        made.belief.predict(x).among(some).best(alpha),
         bb.choice_probabilities(*(part[:, some] for part in (mean, alpha * sd))),
         atol=1e-9,
     )

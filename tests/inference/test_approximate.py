@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bayesbandit.inference.approximate import peak
 from bayesbandit.inference.plan import plan
+from bayesbandit.inference.target import peak
 from tests import declarations as declared
 from tests.cases import few
 
@@ -18,11 +18,11 @@ def data(n=40, seed=0):
 @pytest.mark.parametrize("model", [declared.known, declared.potential])
 @few("model1")
 def test_laplace_is_exact_for_a_gaussian_whatever_the_rows(model):
-    engine = plan(model, 3, engine="laplace").method
+    target = plan(model, 3, engine="laplace").method.target
     for rows in (data(40), data(7, seed=1)):
         mean, covariance = declared.ridge(**rows)
-        found = engine.approximate(rows)
-        np.testing.assert_allclose(found.mode, mean, rtol=1e-8)
+        found = target.on(rows).laplace()
+        np.testing.assert_allclose(found.mean, mean, rtol=1e-8)
         np.testing.assert_allclose(found.covariance, covariance, rtol=1e-7, atol=1e-10)
 
 
@@ -30,11 +30,10 @@ def test_laplace_of_a_logistic_regression_is_newtons():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2))
     reward = (rng.uniform(size=60) < expit(x[:, 0])).astype(float)
-    found = plan(declared.binary, 2, engine="laplace").method.approximate(
-        {"x": x, "reward": reward}
-    )
-    p = expit(x @ found.mode)
-    np.testing.assert_allclose(x.T @ (reward - p) - found.mode / 4, 0.0, atol=1e-8)
+    target = plan(declared.binary, 2, engine="laplace").method.target
+    found = target.on({"x": x, "reward": reward}).laplace()
+    p = expit(x @ found.mean)
+    np.testing.assert_allclose(x.T @ (reward - p) - found.mean / 4, 0.0, atol=1e-8)
     H = (x.T * p * (1 - p)) @ x + np.eye(2) / 4
     np.testing.assert_allclose(found.covariance, np.linalg.inv(H), rtol=1e-7)
 

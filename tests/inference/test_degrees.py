@@ -20,7 +20,7 @@ from pytensor.tensor.math import Dot
 from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.graph_analysis import degrees
-from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Mark, read
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
@@ -166,7 +166,7 @@ def test_analytic_on_the_positive_numbers(graph, fault, folded):
     if folded:
         graph = OpFromGraph([s], [graph])(s)
     [graph] = unfolded([graph])
-    assert Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1) == fault
+    assert Analytic([graph], {s: 1.0}).fault(graph, most=1) == fault
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_only_elementwise_operations_have_such_a_name():
 def test_within_a_function_only_what_is_positive_has_a_sign(function):
     u = pt.scalar("u")
     [graph] = unfolded([OpFromGraph([u], [function(u) + 1])(pt.log(s))])
-    assert "of 's'" in Degrees([graph], {s: 1.0}, analytic).fault(graph, most=1)
+    assert "of 's'" in Analytic([graph], {s: 1.0}).fault(graph, most=1)
 
 
 def test_a_graph_unfolded_is_the_same_function():

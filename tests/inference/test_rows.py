@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
-from bayesbandit.inference.graph_analysis.row_transfer import ALONG, CONSTANT, MIXED, SUM, Reach
-from bayesbandit.inference.graph_analysis.rows import Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, Rows
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 from tests.inference.declared import FAST
 
 x, r, w = pt.matrix("x", shape=(None, 3)), pt.vector("r"), pt.vector("w")
@@ -110,7 +110,7 @@ def test_values_depend_on_no_more_than_is_said(graph, names):
     ],
 )  # fmt: skip
 def test_degrees_of_homogeneity(graph, degree):
-    assert Scaling([graph], {w: 1.0}).of(graph) == degree
+    assert Scaling([graph], {w: 1.0}).degree(graph) == degree
 
 
 # ---- einsums, and functions with graphs of their own ---------------------------------------------

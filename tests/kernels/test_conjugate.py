@@ -5,8 +5,8 @@ import pytest
 from scipy.special import betainc, expit, gammainc, gammaln
 from scipy.stats import beta, gamma
 
-from bayesbandit.beliefs.conjugate.widened import widened_best
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape, stirling
+from bayesbandit.kernels.prob_best.widened import widened_best
 from bayesbandit.kernels.rules import BETA, GAMMA
 from tests.cases import few, slow_but
 

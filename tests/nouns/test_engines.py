@@ -64,7 +64,8 @@ def fitted(name):
 
 
 def test_a_strangers_is_among_them():
-    assert any(e.match is RECIPE["engine"].match for e in registry.engines)
+    assert RECIPE["engine"].independence is not None
+    assert "independence" in bb.engines.choices()
 
 
 @pytest.mark.slow
@@ -119,7 +120,7 @@ def test_engines_of_ones_own_take_their_place(monkeypatch):
         Engine("never", lambda built: Refusal("never", "it never fits"), "–"), "gibbs"
     )
     assert "not never: it never fits" in bb.load_model("laplace").explain(2)
-    first = Engine("independence", RECIPE["engine"].match, "one evaluation a draw")
+    [first] = [engine for engine in registry.engines if engine.name == "independence"]
     registry.register(first, before="exact_gaussian")
     assert bb.fit(known_noise, **rows(), seed=1, draws=500).engine == "independence"
     with pytest.raises(TypeError, match="an engine is an `Engine"):
@@ -205,3 +206,59 @@ def test_a_file_whose_engine_is_not_registered_says_what_to_do(monkeypatch, tmp_
     said = "engine is 'few', which is not registered; .*: import the module that registers it"
     with pytest.raises(ValueError, match=said):
         bb.Bandit.load(tmp_path / "bandit", model=known_noise)
+
+
+def scale():
+    """A model of two positive variables and a real one, and rows."""
+    model = known_noise.with_priors(
+        theta=bb.Prior("Normal", mu=0, sigma=bb.Prior("HalfNormal", sigma=1), dims="feature")
+    )
+    return model, rows()
+
+
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
+def test_a_target_is_the_posterior_without_bounds(monkeypatch):
+    """Its density, gradient, start, constraints and rows, as a stranger's engine gets them."""
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    seen = {}
+
+    @bb.engines.sampler("seen", "nothing", fits=lambda target: seen.update(dim=target.dim))
+    def look(target, run):
+        z, e = target.start + 0.3, 1e-6 * np.eye(target.dim)
+        slopes = [(target.log_density(z + h) - target.log_density(z - h)) / 2e-6 for h in e]
+        np.testing.assert_allclose(target.gradient(z), slopes, rtol=1e-5, atol=1e-5)
+        seen.update(rows=target.rows, constraints=target.constraints, shapes=target.shapes)
+        seen.update(declared=target.constrain(z[None]), run=run, z=z)
+        return np.broadcast_to(z, (run.chains, run.draws, target.dim))
+
+    model, data = scale()
+    posterior = bb.fit(model, **data, engine="seen", seed=1, draws=5, chains=2)
+    assert seen["dim"] == 3
+    assert seen["constraints"] == {"theta": (-np.inf, np.inf), "theta_sigma": (0.0, np.inf)}
+    assert seen["shapes"] == {"theta": (2,), "theta_sigma": ()}
+    np.testing.assert_array_equal(seen["rows"]["reward"], data["reward"])
+    assert (seen["run"].draws, seen["run"].chains) == (5, 2)
+    assert seen["declared"]["theta_sigma"] > 0
+    assert posterior.engine == "seen"
+
+
+def test_moments_are_an_answer(monkeypatch):
+    """A `Normal` is drawn from; it is exact where the posterior is normal."""
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+
+    @bb.engines.sampler("moments", "a mode")
+    def moments(target, run):
+        return bb.engines.Normal(target.laplace().mean, target.laplace().precision)
+
+    found = bb.fit(known_noise, **rows(), engine="moments", seed=1, draws=4000, chains=1)
+    exact = bb.fit(known_noise, **rows())
+    x = rows(5)["x"]
+    np.testing.assert_allclose(found.mean(x), exact.mean(x), atol=0.1 * exact.sd(x).max())
+    np.testing.assert_allclose(found.sd(x), exact.sd(x), rtol=0.05)
+
+
+def test_draws_of_another_shape_are_named(monkeypatch):
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+    bb.engines.sampler("short", "nothing")(lambda target, run: np.zeros(3))
+    with pytest.raises(ValueError, match=r"short: draws must be \(4, 1000, 2\); got \(3,\)"):
+        bb.fit(known_noise, **rows(), engine="short")

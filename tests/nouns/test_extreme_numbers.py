@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.beliefs.by_draws import summary
 from bayesbandit.kernels import ridge_state
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
-from tests.cases import few
+from tests.cases import few, moments_of
 
 K = 3
 POLICIES = {
@@ -287,7 +286,7 @@ def test_posteriors_are_exact_up_to_a_ratio_of_1e20(scale, n, copies, way):
     x = scale * np.repeat(rng.normal(size=(n // copies, 5)), copies, axis=0)
     r, w = rng.normal(size=n), rng.uniform(0.5, 10.0, n)
     at = np.vstack([x, scale * rng.normal(size=(2, 5)), rng.normal(size=(1, 5))])
-    mean, sd = learned(x, r, w, way=way).moments(at)
+    mean, sd = moments_of(learned(x, r, w, way=way), at)
     wanted, width = exactly(x, r, w, 1.0, at)
     tolerance = 1e-6 if scale <= 1e8 else 1e-4
     np.testing.assert_allclose(sd[:, 0] / width, 1.0, atol=tolerance)
@@ -304,7 +303,7 @@ def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
     x, r, w = contexts(shape, scale, n, d, rng), rng.normal(size=n), rng.uniform(1, 10, n)
     x = np.where(np.abs(x) < 1e-20, 0.0, x)  # whose squares stay where float64 is even
     one, other = learned(x, r, w), learned(c * x, r, w, ridge=c * c)
-    for ours, theirs in zip(one.moments(x), other.moments(c * x), strict=True):
+    for ours, theirs in zip(moments_of(one, x), moments_of(other, c * x), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -325,9 +324,9 @@ def test_a_covariance_by_a_root(n):
     assert belief.arms[0, ridge_state.ROOTED] == 1.0
     at = rng.normal(size=(5, 8))
     known = belief.posterior(0)
-    np.testing.assert_allclose(known.sd(at), belief.moments(at)[1][:, 0], rtol=1e-9)
-    one = [belief.moments(row[None])[1][0, 0] for row in at]
-    np.testing.assert_array_equal(one, belief.moments(at)[1][:, 0])
+    np.testing.assert_allclose(known.sd(at), moments_of(belief, at)[1][:, 0], rtol=1e-9)
+    one = [moments_of(belief, row[None])[1][0, 0] for row in at]
+    np.testing.assert_array_equal(one, moments_of(belief, at)[1][:, 0])
 
 
 # ---- what is refused ---------------------------------------------------------------------------
@@ -396,13 +395,13 @@ def test_an_alpha_below_all_digits_is_0(alpha):
     bandit = bb.Bandit(5, bb.Ridge(variance="nig"), bb.Thompson(alpha), n_features=1)
     bandit.update(x, np.arange(30) % 5, 1e-136 * rng.normal(size=30), np.full(30, 0.5))
     lawful(bandit, bandit.choose(x[:2]), 0.0)
-    np.testing.assert_allclose(bandit.belief.best(x[:1], bandit.policy.param(1)).sum(), 1.0)
+    np.testing.assert_allclose(bandit.belief.predict(x[:1]).best(bandit.policy.param(1)).sum(), 1.0)
 
 
 def test_draws_whose_squares_float64_cannot_hold():
     """Their standard deviation is in their units."""
     values = np.random.default_rng(0).normal(size=(1, 2, 9))
-    np.testing.assert_allclose(summary(1e200 * values)[1] / 1e200, summary(values)[1])
+    np.testing.assert_allclose(bb.Draws(1e200 * values).sd / 1e200, bb.Draws(values).sd)
 
 
 class Featherweight:

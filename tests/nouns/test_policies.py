@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.policies import Among
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.super_ucb.belief import SuperUCB
@@ -34,14 +33,14 @@ def test_probabilities(policy, model):
     """They are those of each context by itself, of its round, and sum to 1."""
     belief = played(bandit(model, policy), 15).belief
     x, t = world(5, 1)[0], np.arange(3, 8)
-    among = Among(belief, np.array([True, False, True]), x)
-    p = policy.probabilities(among, x, t)
+    two = np.array([True, False, True])
+    p = policy.probabilities(belief.predict(x).among(two), t)
     assert p.shape == (5, 2)
     assert (p >= 0).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
     for i in range(5):
         np.testing.assert_allclose(
-            policy.probabilities(among, x[i : i + 1], t[i])[0], p[i], atol=1e-12
+            policy.probabilities(belief.predict(x[i : i + 1]).among(two), t[i])[0], p[i], atol=1e-12
         )
 
 
@@ -129,21 +128,29 @@ class Odd:
     def __init__(self, answer):
         self.answer = answer
 
-    def probabilities(self, belief, x, t):
-        return self.answer(belief, np.full((len(x), len(belief.moments(x)[0].T)), 1 / 3))
+    def probabilities(self, prediction, t):
+        return self.answer(prediction, np.full(prediction.mean.shape, 1 / 3))
 
 
 @pytest.mark.parametrize(
     ("answer", "error", "match"),
     [
-        (lambda belief, p: None, ValueError, r"^<tests\S+Odd object> must give .* \(4, 3\); got"),
-        (lambda belief, p: p * np.nan, ValueError, r"^<tests\S+Odd object> must give .* sum to 1"),
-        (lambda belief, p: p + 0j, ValueError, "must be numbers"),
-        (lambda belief, p: np.ma.masked_array(p, p > 0), ValueError, "sum to 1; got .*nan"),
         (
-            lambda belief, p: p + belief.n,
+            lambda known, p: None,
+            ValueError,
+            r"^<tests\S+Odd object> must give .* \(4, 3\); got",
+        ),
+        (
+            lambda known, p: p * np.nan,
+            ValueError,
+            r"^<tests\S+Odd object> must give .* sum to 1",
+        ),
+        (lambda known, p: p + 0j, ValueError, "must be numbers"),
+        (lambda known, p: np.ma.masked_array(p, p > 0), ValueError, "sum to 1; got .*nan"),
+        (
+            lambda known, p: p + known.n,
             AttributeError,
-            "ask a belief for .*; `n` is none of them",
+            "object has no attribute 'n'",
         ),
     ],
 )
@@ -158,7 +165,7 @@ def test_what_are_no_probabilities(answer, error, match):
 
 def test_an_error_of_the_belief_is_its_own():
     """Also an `AttributeError`, of which Python would ask for the attribute another way."""
-    made = bandit(RECIPE["belief"].Trees(), Odd(lambda belief, p: p))
+    made = bandit(RECIPE["belief"].Trees(), Odd(lambda known, p: p))
     made.update(world(3)[0], list(ARMS), [1.0, 2.0, 3.0])
     made.belief.values = lambda x: x.no_such_thing
     with pytest.raises(AttributeError, match="no_such_thing"):
@@ -168,6 +175,6 @@ def test_an_error_of_the_belief_is_its_own():
 @pytest.mark.parametrize("kind", [list, np.float32, np.float64])
 def test_lists_and_numbers_of_less_precision(kind):
     as_kind = list if kind is list else lambda p: p.astype(kind)
-    made = bandit(policy=Odd(lambda belief, p: as_kind(p * (1 + 1e-7))))
+    made = bandit(policy=Odd(lambda known, p: as_kind(p * (1 + 1e-7))))
     made.update(world(3)[0], list(ARMS), [1.0, 2.0, 3.0])
     np.testing.assert_allclose(made.choose(world(4)[0]).probabilities.sum(axis=1), 1, rtol=1e-15)

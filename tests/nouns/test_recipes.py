@@ -1,6 +1,7 @@
 """The recipes of CONTRIBUTING: short, and run as they are."""
 
 import ast
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -10,7 +11,7 @@ from bayesbandit.declaring import gallery
 from bayesbandit.runtime import plugins
 from tests.nouns import RECIPE, RECIPES
 
-LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 120, "study": 40}
+LINES = {"policy": 15, "balance": 25, "belief": 40, "player": 40, "engine": 25, "study": 25}
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -29,10 +30,10 @@ def _is_said(node):
 
 
 def test_the_study_runs():
-    study = RECIPE["study"]
-    results = study.experiment(**study.QUICK | {"horizon": 50}).run(progress=False)
-    table = study.beside(study.table(results))
-    assert table["bandit"].tolist() == [f"γ = {floor}" for floor in study.FLOORS]
+    study = replace(RECIPE["study"].STUDY.small(), horizon=50)
+    results = study.experiment().run(progress=False)
+    table = study.printed(study.table(results))
+    assert table["bandit"].tolist() == list(study.players)
     assert set(study.figures(results)) == {"regret"}
 
 
@@ -48,7 +49,7 @@ def test_what_packages_offer_is_found(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     points = {
         "players": EntryPoint("Near", "offered:Neighbours", "bayesbandit.players"),
-        "studies": EntryPoint("floors", "recipes_study", "bayesbandit.studies"),
+        "studies": EntryPoint("floors", "recipes_study:STUDY", "bayesbandit.studies"),
         "models": EntryPoint("offered", "offered:offered", "bayesbandit.models"),
     }
     monkeypatch.setattr(plugins, "entry_points", lambda group: [points[group.split(".")[1]]])

@@ -15,14 +15,9 @@ class Mean(bb.Belief):
     def __init__(self, n_arms, n_features, normalize, seed):
         self.n, self.n_features, self.sum = np.zeros(n_arms), n_features, np.zeros(n_arms)
 
-    def moments(self, x):
+    def predict(self, x):
         sd = 1 / np.sqrt(self.n + 1)
-        return np.tile(self.sum * sd**2, (len(x), 1)), np.tile(sd, (len(x), 1))
-
-    def draw(self, x, size, rng, available=None):
-        mean, sd = Mean.moments(self, x)
-        values = mean + sd * rng.normal(size=(size, *mean.shape))
-        return values if available is None else values[:, :, available]
+        return bb.LocationScale(np.tile(self.sum * sd**2, (len(x), 1)), np.tile(sd, (len(x), 1)))
 
     def update(self, x, arm, reward, weight=None):
         np.add.at(self.n, arm, 1.0)
@@ -54,19 +49,36 @@ class Model:
         return self.kind(*shape)
 
 
+class Odd(bb.Prediction):
+    """Moments as they were given."""
+
+    mean = sd = None
+
+    def __init__(self, mean, sd=None, best=None):
+        self.mean, self.sd, self.p = mean, sd, best
+
+    def draw(self, size, rng):
+        return np.stack([self.mean] * size)
+
+    def best(self, alpha=1.0):
+        return self.p
+
+    def among(self, arms):
+        return self
+
+
 def wrong(change):
-    """A method that gives what the right one of `Drawn` or `Mean` does, changed."""
-    return lambda self, x: change(*np.broadcast_arrays(np.ones((len(x), len(self.n)))))
+    """A method that gives what the right one of `Mean` does, changed."""
+    return lambda self, x: change(np.ones((len(x), len(self.n))))
 
 
 MOMENTS = {
-    "nothing": (lambda m: None, "must give means and standard deviations; got None"),
-    "means alone": (lambda m: m, "must give"),
-    "one row": (lambda m: (m[0], m[0]), r"must give \(3, 3\) twice; got \(3,\) and \(3,\)"),
-    "unknown": (lambda m: (m * np.nan, m), "must be finite"),
-    "unknown sds": (lambda m: (m, m * np.nan), "standard deviations ≥ 0; got nan"),
-    "negative": (lambda m: (m, -m), "standard deviations ≥ 0; got -1"),
-    "words": (lambda m: (m.astype(str), m), "must be numbers"),
+    "nothing": (lambda m: None, "must give a prediction, as .*; got None"),
+    "means alone": (lambda m: m, "must give a prediction"),
+    "one row": (lambda m: Odd(m[0], m[0]), r"must be of \(3, 3\); got means \(3,\) and sds \(3,\)"),
+    "unknown": (lambda m: bb.LocationScale(m * np.nan, m), "must be finite"),
+    "unknown sds": (lambda m: bb.LocationScale(m, m * np.nan), "deviations ≥ 0; got nan"),
+    "negative": (lambda m: Odd(m, -m), "standard deviations ≥ 0; got -1"),
 }
 
 
@@ -74,13 +86,13 @@ MOMENTS = {
 @pytest.mark.parametrize("moments", MOMENTS)
 def test_wrong_moments(moments, policy):
     change, match = MOMENTS[moments]
-    made = bandit(Model(Mean, moments=wrong(change)), policy)
+    made = bandit(Model(Mean, predict=wrong(change)), policy)
     made.belief.n += 1.0
     before = made.stream.copy()
-    with pytest.raises((TypeError, ValueError), match=rf"Mean\.moments.*{match}"):
+    with pytest.raises((TypeError, ValueError), match=rf"Mean\.predict.*{match}"):
         made.choose(world(3)[0])
     np.testing.assert_array_equal(made.stream, before)
-    with pytest.raises((TypeError, ValueError), match=rf"Mean\.moments.*{match}"):
+    with pytest.raises((TypeError, ValueError), match=rf"Mean\.predict.*{match}"):
         made.greedy(world(3)[0])
 
 
@@ -112,12 +124,14 @@ def test_wrong_values(values, policy):
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_lists_and_contexts_that_it_writes_into(kind, policy):
     """An answer may be lists, and the contexts are a belief's own: the log has those that came."""
-    name = "moments" if kind is Mean else "values"
+    name = "predict" if kind is Mean else "values"
 
     def answer(self, x):
         found = getattr(kind, name)(self, x)
         x[:] = 99.0
-        return tuple(v.tolist() for v in found) if kind is Mean else found.tolist()
+        if kind is Mean:
+            return bb.LocationScale(found.mean.tolist(), found.sd.tolist())
+        return found.tolist()
 
     plain, odd = (bandit(Model(kind, **own), policy) for own in ({}, {name: answer}))
     x, reward = world(20)
@@ -139,7 +153,10 @@ def test_one_that_does_not_count_its_rounds():
 
 def test_what_it_is_saved_as_can_be_loaded(tmp_path):
     """Moments that are no numbers would be in the file, and the file be refused."""
-    model = Model(Mean, moments=wrong(lambda m: (m * np.nan, m)), state=lambda self: {"n": self.n})
+    model = Model(
+        Mean, predict=wrong(lambda m: bb.LocationScale(m * np.nan, m)),
+        state=lambda self: {"n": self.n},
+    )  # fmt: skip
     made = bandit(model)
     made.belief.n += 1.0
     with pytest.raises(ValueError, match="finite"):
@@ -158,18 +175,18 @@ BEST = {
 }
 
 
-@pytest.mark.parametrize("policy", [bb.Thompson(), bb.TopTwo()], ids=str)
 @pytest.mark.parametrize("best", BEST)
-def test_wrong_probabilities(best, policy):
+def test_wrong_probabilities(best):
     change, match = BEST[best]
 
-    def wrongly(self, x, alpha=1.0, available=None):
-        return change(np.full((len(x), 3), 1 / 3))
+    def wrongly(self, x):
+        third = np.full((len(x), 3), 1 / 3)
+        return Odd(third, third, change(third))
 
-    made = bandit(Model(Mean, best=wrongly), policy)
+    made = bandit(Model(Mean, predict=wrongly))
     made.belief.n += 1.0
     before = made.stream.copy()
-    with pytest.raises(ValueError, match=rf"Mean\.best must give.*{match}|Mean\.best {match}"):
+    with pytest.raises(ValueError, match=rf"Odd\.best must give.*{match}|Odd\.best {match}"):
         made.choose(world(4)[0])
     np.testing.assert_array_equal(made.stream, before)
 
@@ -177,7 +194,7 @@ def test_wrong_probabilities(best, policy):
 def test_probabilities_that_a_belief_keeps_stay_its_own():
     kept = np.array([[1, 0, 0]] * 4)
     kept.setflags(write=False)
-    made = bandit(Model(Mean, best=lambda self, x, alpha=1.0, available=None: kept), bb.TopTwo())
+    made = bandit(Model(Mean, predict=lambda self, x: Odd(kept, kept, kept)), bb.TopTwo())
     made.belief.n += 1.0
     np.testing.assert_array_equal(made.choose(world(4)[0]).probabilities, kept)
 
@@ -209,20 +226,3 @@ def test_a_state_that_a_file_would_change_is_not_saved(tmp_path):
     with pytest.raises(TypeError, match=r"belief\.seen has the key 0; .* keys of text alone"):
         made.save(tmp_path / "bandit")
     assert not (tmp_path / "bandit").exists()
-
-
-def test_draws_of_any_size_are_compared_or_refused():
-    made = bandit(Model(Mean, draw=lambda self, x, size, rng, available=None: np.full(
-        (size, len(x), 3), 1.7e308)))  # fmt: skip
-    made.belief.n += 1.0
-    with pytest.raises(ValueError, match=r"Mean\.draw must be finite"):
-        made.choose(world(1)[0])
-
-
-def test_draws_beyond_the_largest_context_are_compared():
-    """Contexts of 1e50, which are accepted, times coefficients that are drawn."""
-    made = bandit(Model(Mean, draw=lambda self, x, size, rng, available=None: 1e60 * Mean.draw(
-        self, x, size, rng)))  # fmt: skip
-    made.belief.n += 1.0
-    p = made.choose(world(1)[0]).probabilities
-    np.testing.assert_allclose(p, 1 / 3, atol=0.05)

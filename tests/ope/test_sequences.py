@@ -7,7 +7,7 @@ import bayesbandit as bb
 from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
 from bayesbandit.ope.sequences import BETS, Wealth, always_valid_p, asymptotic, bet_scores, log_e
-from tests.ope.designs import bernoulli, linear, logs
+from bayesbandit.studies.evidence.designs import bernoulli, linear
 
 
 def test_asymptotic_by_hand():
@@ -61,7 +61,7 @@ def test_wealth_by_hand():
 
 
 def test_exact_sequences_turn_with_the_rewards():
-    log = next(logs(bernoulli(1, seed=3, T=400)))
+    log = next(bernoulli(1, seed=3, T=400).logs())
     m = np.full((400, 3), 0.4)
     s = estimate(log, 0, mean=m, sequence=(0, 1), force=True).sequence
     assert (np.diff(s.low) >= 0).all()
@@ -140,7 +140,7 @@ def test_the_propensity_test_is_a_martingale():
 
 
 def test_calibration_and_placebo_of_a_true_log():
-    log = next(logs(linear(1, seed=4)))
+    log = next(linear(1, seed=4).logs())
     found = check(log)
     assert not found.refuted
     assert found.calibration.taken.sum() == len(log)
@@ -163,18 +163,19 @@ def lies(e):
 
 def test_lies_are_found():
     """Within 500 rounds."""
-    x, arm, reward, e = (part[0] for part in linear(1, seed=5, T=500))
-    for said in lies(e):
-        assert check(Log(x, arm, reward, said)).refuted
+    log = next(linear(1, seed=5, T=500).logs())
+    for said in lies(log.probabilities):
+        assert check(Log(log.x, log.played, log.reward, said)).refuted
 
 
 @pytest.mark.slow
 def test_detection():
     """Lies in at least 65 % of 300 logs of 500 rounds; the truth in at most 1 %, ± .6."""
     found, true = [], []
-    for x, arm, reward, e in zip(*linear(300, 8, T=500), strict=True):
-        true.append(check(Log(x, arm, reward, e)).refuted)
-        found.append([check(Log(x, arm, reward, said)).refuted for said in lies(e)])
+    for log in linear(300, 8, T=500).logs():
+        true.append(check(log).refuted)
+        said = lies(log.probabilities)
+        found.append([check(Log(log.x, log.played, log.reward, e)).refuted for e in said])
     assert (np.mean(found, axis=0) >= 0.65).all()
     assert np.mean(true) <= 0.01 + 3 * 0.006
 
@@ -183,7 +184,7 @@ def test_detection():
 def test_peeking():
     """Of 200 runs the exact sequence covers always in at least 97 %, at width .24."""
     hit, width = [], []
-    for log in logs(bernoulli(200, seed=9)):
+    for log in bernoulli(200, seed=9).logs():
         s = estimate(log, 0, sequence=(0, 1), force=True).sequence
         hit.append((s.low <= 0.3).all() and (s.high >= 0.3).all())
         width.append(s.high[-1] - s.low[-1])

@@ -9,7 +9,7 @@ from bayesbandit.studies import balancing
 
 
 def test_settings_are_those_stated():
-    described = balancing.experiment().describe()["bandits"]
+    described = balancing.STUDY.experiment().describe()["bandits"]
     assert list(described) == list(balancing.players())
     for name, text in described.items():
         assert "Ridge(ridge=1.0, variance='rss/n'" in text

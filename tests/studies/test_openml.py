@@ -16,7 +16,7 @@ def test_settings_are_the_papers_grids():
         sizes = {name: len(cells[name]) for name in ("LinTS", "BLTS", "LinUCB", "BLUCB")}
         assert sizes == {"LinTS": 3, "BLTS": 12, "LinUCB": 3, "BLUCB": 12}
         assert len(openml.members(noise)[openml.NULL]) == 9
-    described = openml.experiment(data=False).describe()["bandits"]
+    described = openml.STUDY.small().experiment().describe()["bandits"]
     assert "variance='rss'" in described["BLUCB, α = 4, γ = 0.01, rss"]
     assert "refresh='all'" in described["BLUCB, α = 4, γ = 0.01, rss"]
     everybody = {
@@ -89,7 +89,7 @@ def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets()
     )
     assert pair.loc[("rss/n", "best of the grid"), "smaller"] == 3
     assert pair.loc[("rss", "best of the grid"), "smaller"] == 0
-    shown = openml.beside(table).set_index("pair")
+    shown = openml.printed(table).set_index("pair")
     assert shown.loc["BLTS – LinTS", "paper (of 300)"] == "233–58"
     assert shown.loc["BLTS – LinTS", "best of the grid, rss/n (of 3)"] == "0–3 (0–0)"
 
@@ -103,7 +103,7 @@ def test_the_bundled_sets_are_told_of_wherever_the_data_are(tmp_path, monkeypatc
 
 @pytest.mark.slow
 def test_reproduce_shows_all_protocols(tmp_path, monkeypatch):
-    monkeypatch.setitem(openml.QUICK, "horizon", 12)
+    monkeypatch.setitem(openml.STUDY.quick, "horizon", 12)
     result = CliRunner().invoke(app, ["reproduce", "openml", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "openml-quick" / "table.md").read_text()

@@ -13,7 +13,7 @@ STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balan
 @pytest.mark.parametrize("name", STUDIES)
 def test_pairs_are_of_players(name):
     study = importlib.import_module(f"bayesbandit.studies.{name}")
-    players = set(study.experiment().bandits)
+    players = set(study.STUDY.players)
     for one, other in getattr(study, "PAIRS", []):
         assert {one, other} <= players
 
@@ -22,10 +22,14 @@ def test_pairs_are_of_players(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
     study = importlib.import_module(f"bayesbandit.studies.{name}")
-    monkeypatch.setitem(study.QUICK, "horizon", 40)
+    monkeypatch.setitem(study.STUDY.quick, "horizon", 40)
     for small, value in (("SIGMAS", (0.1,)), ("LAMS", (1.0,)), ("SIZES", (50,)), ("FIRST", 20)):
         if hasattr(study, small):
             monkeypatch.setattr(study, small, value)
+    if name == "lasso_ridge":
+        monkeypatch.setitem(study.STUDY.quick, "environments", study.STUDY.environments[:1])
+    if name == "bayesian_lasso":
+        monkeypatch.setitem(study.STUDY.quick, "players", study.players())
     result = CliRunner().invoke(app, ["reproduce", name, "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "a second." in " ".join(result.output.split())
@@ -34,6 +38,6 @@ def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
     assert "2 simulations of 40 rounds" in text
     if hasattr(study, "estimates"):  # which rest on replications of their own
         assert "± SE, 3 replications" in text
-    for player in study.experiment().bandits:
+    for player in study.STUDY.small().players:
         assert player in (folder / "table.csv").read_text()
     assert (folder / "regret.png").stat().st_size > 10_000

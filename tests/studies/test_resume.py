@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import joblib
 import pandas as pd
@@ -54,8 +55,8 @@ def test_processes_and_a_cluster_give_the_table_of_one_process(study):
     from distributed import Client, LocalCluster
 
     def table(jobs):
-        small = study.QUICK | {"replications": 2, "horizon": 120}
-        return study.table(study.experiment(**small).run(jobs, progress=False))
+        small = replace(study.STUDY.small(), horizon=120)
+        return small.table(small.experiment(replications=2).run(jobs, progress=False))
 
     one = table(1)
     assert_frame_equal(table(2), one)

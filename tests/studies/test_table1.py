@@ -11,7 +11,7 @@ from bayesbandit.studies import table1
 
 
 def test_settings_are_those_stated():
-    described = table1.experiment().describe()["bandits"]
+    described = table1.STUDY.experiment().describe()["bandits"]
     for name in ("LinTS", "LinUCB", "BLTS", "BLUCB"):
         assert "ridge='cv'" in described[name]
         assert "grid=(0.1, 1.0, 10.0)" in described[name]
@@ -42,7 +42,7 @@ def test_shares_by_hand():
     assert table["paper"] == 84
     assert table["first_round"] == 10
     assert table["regret"] == pytest.approx(100.0)
-    assert table1.beside(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
+    assert table1.printed(table1.table(pd.DataFrame(rows)))["well (%)"].tolist() == ["75 ± 22"]
 
 
 def runs(optimal):
@@ -61,7 +61,7 @@ def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
     })  # fmt: skip
     best = table1.table(found).set_index("bandit").loc["LinTS, best of 3 (half)"]
     assert (best["setting"], best["optimal"], best["simulations"]) == ("LinTS, α = 0.25", 0.0, 3)
-    shown = table1.beside(table1.table(found))
+    shown = table1.printed(table1.table(found))
     assert shown["bandit"].tolist() == ["LinTS", "LinTS, best of 3 (half)"]
     assert shown["mis (%)"].iloc[1] == "0 (≤ 56)"  # Wilson's limit for 0 of 3
 
@@ -71,7 +71,7 @@ def test_one_simulation_has_no_halves(replications):
     found = runs({"LinTS, α = 0.25": [1, 0], "LinTS, α = 0.5": [0, 1], "LinTS": [1, 1]})
     table = table1.table(found[found["replication"] < replications])
     assert ("LinTS, best of 3 (half)" in set(table["bandit"])) == (replications > 1)
-    assert len(table1.beside(table)) == replications
+    assert len(table1.printed(table)) == replications
 
 
 def test_differences_are_paired():
@@ -84,10 +84,11 @@ def test_differences_are_paired():
 @pytest.mark.slow
 @pytest.mark.parametrize("some", [True, False], ids=["two", "all"])
 def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
-    monkeypatch.setitem(table1.QUICK, "horizon", 100)
+    monkeypatch.setitem(table1.STUDY.quick, "horizon", 100)
     if some:
         two = {name: table1.bandits()[name] for name in ("BLTS", "BLTS, mean 1")}
         monkeypatch.setattr(table1, "bandits", lambda: two)
+        monkeypatch.setitem(table1.STUDY.quick, "players", two)
         monkeypatch.setattr(table1, "FOUR", {"BLTS": bb.BLTS})
     arguments = ["reproduce", "table1", "--quick", "--replications", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)

@@ -8,6 +8,7 @@ import bayesbandit as bb
 from bayesbandit.systems.bootstrap import kernels as lasso
 from bayesbandit.systems.bootstrap import replicates
 from bayesbandit.systems.bootstrap.belief import Bootstrap
+from tests.cases import moments_of
 
 
 def rows(n=120, d=8, seed=0):
@@ -110,7 +111,7 @@ def test_replicates_are_fits_of_rows_that_are_drawn_again():
 @pytest.mark.parametrize("degree", [1, 2])
 def test_they_are_near_the_truth_and_spread_as_an_estimate_does(penalty, degree):
     belief, x, *_ = learned(400, penalty=penalty, degree=degree)
-    mean, sd = belief.moments(x[:50])
+    mean, sd = moments_of(belief, x[:50])
     truth = np.stack([x[:50, 0], -x[:50, 1]], axis=1)
     assert np.abs(mean - truth).max() < 0.15
     assert 0.1 < (np.abs(mean - truth) / sd).mean() < 3
@@ -118,10 +119,12 @@ def test_they_are_near_the_truth_and_spread_as_an_estimate_does(penalty, degree)
 
 def test_a_normal_draw_has_the_replicates_moments():
     belief, x, *_ = learned(draw="normal")
-    mean, sd = belief.moments(x[:4])
-    draws = belief.draw(x[:4], 20_000, np.random.default_rng(0))
+    mean, sd = moments_of(belief, x[:4])
+    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
-    np.testing.assert_allclose(belief.best(x[:4]), bb.choice_probabilities(mean, sd), atol=1e-6)
+    np.testing.assert_allclose(
+        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
+    )
     bandit = bb.BootstrapLassoTS(2, 3, draw="normal", alpha=2.0)
     bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
     decision = bandit.choose(x[:4])
@@ -169,9 +172,9 @@ def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
     bandit = preset(2, 3)
     bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
     with pytest.raises(
-        TypeError, match=r"no posterior of coefficients: bandit.belief.moments\(x\) and"
+        TypeError, match=r"no posterior of coefficients: bandit.belief.predict\(x\) tells"
     ):
         bandit.posterior(0)
-    assert bandit.belief.moments(np.eye(3))[0].shape == (3, 2)
-    assert bandit.belief.draw(np.eye(3), 5, np.random.default_rng(0)).shape == (5, 3, 2)
+    assert moments_of(bandit.belief, np.eye(3))[0].shape == (3, 2)
+    assert bandit.belief.predict(np.eye(3)).draw(5, np.random.default_rng(0)).shape == (5, 3, 2)
     assert bandit.belief.coef.shape == (2, 100, 4)

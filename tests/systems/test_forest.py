@@ -11,7 +11,7 @@ from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.forest.trees import Growth, Trees
-from tests.cases import few, slow_but
+from tests.cases import few, moments_of, slow_but
 from tests.nouns.stage import ARMS, D, played, same
 
 FEW = {"trees": 12, "bag": 3}
@@ -162,7 +162,7 @@ def test_the_propensity_as_a_covariate_takes_its_bias_away():
         spec = Forest(**FEW, refit_every=1, weights="covariate" if weights == "plain" else weights)
         belief = spec.belief(1, 1)
         belief.update(x[taken], np.zeros(n, int), reward[taken], weight[taken])
-        means[weights] = belief.moments(np.zeros((1, 1)))[0].item()
+        means[weights] = moments_of(belief, np.zeros((1, 1)))[0].item()
     assert means["plain"] == pytest.approx(0.4, abs=0.25)
     assert means["covariate"] == pytest.approx(1.0, abs=0.15)
     assert means["sample_weight"] == pytest.approx(1.0, abs=0.4)
@@ -215,7 +215,7 @@ def test_mean_and_variance_are_near_econmls(weighted):
     spec = Forest(400, share=0.45, min_node=9, min_leaf=5, floor=0.0, refit_every=1)
     belief = spec.belief(1, 10, seed=np.random.SeedSequence(0))
     belief.update(x, np.zeros(1000, int), reward, weight)
-    mean, sd = (array[:, 0] for array in belief.moments(x_asked))
+    mean, sd = (array[:, 0] for array in moments_of(belief, x_asked))
     theirs, error = point[:, 0], np.sqrt(variance[:, 0, 0])
 
     def rms(values):
@@ -236,7 +236,7 @@ def test_intervals_of_the_papers_design_hold_the_truth():
         belief = Forest(refit_every=1).belief(3, 10, seed=np.random.SeedSequence(seed))
         for k in range(3):
             belief.update(drawn.x[:1000], np.full(1000, k), drawn.reward[:1000, k])
-        mean, sd = belief.moments(drawn.x[1000:])
+        mean, sd = moments_of(belief, drawn.x[1000:])
         right[seed] = (np.abs(mean - drawn.mean[1000:]) < 1.96 * sd).mean(axis=0)
     assert (right.mean(axis=0) > 0.9).all()
 
@@ -251,7 +251,7 @@ def test_units_change_nothing():
     for factor in (1.0, 2.0**-60, 2.0**100):
         belief = Forest(**FEW, refit_every=1).belief(1, 3)
         belief.update(x * factor, np.zeros(60, int), reward * factor, weight)
-        found.append(np.stack(belief.moments(x * factor)) / factor)
+        found.append(np.stack(moments_of(belief, x * factor)) / factor)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-12)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-12)
 
@@ -279,8 +279,10 @@ def test_rounds_one_by_one_or_together(refit_every):
         one = slice(i, i + 1)
         apart.update(x[one], arm[one], reward[one], weight[one])
     assert bytes_of(together) == bytes_of(apart)
-    whole = together.moments(x)
-    single = np.concatenate([np.stack(together.moments(x[i : i + 1])) for i in range(61)], axis=1)
+    whole = moments_of(together, x)
+    single = np.concatenate(
+        [np.stack(moments_of(together, x[i : i + 1])) for i in range(61)], axis=1
+    )
     np.testing.assert_array_equal(np.stack(whole), single)
 
 
@@ -295,12 +297,12 @@ def test_forests_wait_for_growth():
     fresh = Forest(**FEW, least=12).belief(2, 3)
     fresh.update(x[:23], arm[:23], reward[:23])
     assert fresh.new.tolist() == [False, True]
-    mean, sd = fresh.moments(x[:1])
+    mean, sd = moments_of(fresh, x[:1])
     assert np.isinf(sd[0, 1])
     assert mean[0, 1] == pytest.approx(reward[1:23:2].mean())  # what `greedy` goes by so far
     with pytest.raises(ValueError, match="not proper before there are more rewards"):
-        fresh.draw(x, 5, np.random.default_rng(0))
-    assert fresh.draw(x, 5, np.random.default_rng(0), ~fresh.new).shape == (5, 60, 1)
+        fresh.predict(x).draw(5, np.random.default_rng(0))
+    assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
 
 
 @pytest.mark.parametrize("n", [4, 5, 10])
@@ -308,7 +310,7 @@ def test_the_smallest_forests(n):
     belief = Forest(**FEW, least=4).belief(1, 3)
     x, reward, weight, _ = rows(n)
     belief.update(x, np.zeros(n, int), reward, weight)
-    mean, sd = belief.moments(x)
+    mean, sd = moments_of(belief, x)
     assert ((reward.min() <= mean) & (mean <= reward.max())).all()
     assert (np.isfinite(sd) & (sd > 0)).all()
 
@@ -328,14 +330,14 @@ def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
     x, arm = np.linspace(-1, 1, 30)[:, None], np.repeat([0, 1], [10, 20])
     reward = np.where(arm == 1, np.arange(30) % 2, 0.0)
     belief.update(x, arm, reward)
-    mean, sd = belief.moments(np.zeros((1, 1)))
+    mean, sd = moments_of(belief, np.zeros((1, 1)))
     assert mean[0, 0] == 0.0
     assert sd[0, 0] == pytest.approx(np.sqrt(2.0 * reward.var() / 10))
     assert sd[0, 1] >= np.sqrt(2.0 * reward[10:].var() / 20) * (1 - 1e-9)
     flat = Forest(**FEW).belief(2, 1)
     flat.update(x, arm, np.zeros(30))
-    np.testing.assert_array_equal(np.stack(flat.moments(x)), 0.0)
-    np.testing.assert_allclose(flat.best(x), 0.5)
+    np.testing.assert_array_equal(np.stack(moments_of(flat, x)), 0.0)
+    np.testing.assert_allclose(flat.predict(x).best(), 0.5)
 
 
 def test_normalised_weights_have_no_scale():
@@ -345,17 +347,19 @@ def test_normalised_weights_have_no_scale():
     for factor in (1.0, 64.0):
         belief = Forest(**FEW, weights="replicate").belief(1, 3, normalize=True)
         belief.update(x, np.zeros(60, int), reward, weight * factor)
-        found.append(np.stack(belief.moments(x)))
+        found.append(np.stack(moments_of(belief, x)))
     np.testing.assert_array_equal(*found)
 
 
 def test_a_draw_is_normal_and_its_propensity_exact():
     belief, x, *_ = learned()
-    mean, sd = belief.moments(x[:4])
-    draws = belief.draw(x[:4], 20_000, np.random.default_rng(0))
+    mean, sd = moments_of(belief, x[:4])
+    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
-    np.testing.assert_allclose(belief.best(x[:4]), bb.choice_probabilities(mean, sd), atol=1e-6)
+    np.testing.assert_allclose(
+        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
+    )
     posterior = belief.posterior(1, {})
     np.testing.assert_array_equal(posterior.mean(x[:4]), mean[:, 1])
     np.testing.assert_array_equal(posterior.sd(x[:4]), sd[:, 1])
@@ -370,26 +374,26 @@ def test_a_draw_is_normal_and_its_propensity_exact():
 
 def test_bags_spread_about_the_mean():
     belief, x, *_ = learned(weights="replicate")
-    bags, (mean, _) = belief.values(x[:5]), belief.moments(x[:5])
+    bags, (mean, _) = belief.values(x[:5]), moments_of(belief, x[:5])
     assert bags.shape == (5, 2, 4)
     np.testing.assert_allclose(bags.mean(axis=2), mean)
 
 
 def test_arms_keep_their_forests_when_others_come_and_go():
     belief, x, *_ = learned()
-    before = belief.moments(x)[0][:, 1]
+    before = moments_of(belief, x)[0][:, 1]
     belief.add_arm()
     assert belief.new.tolist() == [False, False, True]
     belief.remove_arm(0)
     assert belief.new.tolist() == [False, True]
-    np.testing.assert_array_equal(belief.moments(x)[0][:, 0], before)
+    np.testing.assert_array_equal(moments_of(belief, x)[0][:, 0], before)
 
 
 def test_weights_that_change_grow_a_forest_anew():
     belief, x, arm, reward = learned()
-    before, weight = belief.moments(x)[0], np.where(x[:, 0] > 0, 50.0, 0.01)
+    before, weight = moments_of(belief, x)[0], np.where(x[:, 0] > 0, 50.0, 0.01)
     belief.reweigh([0], x, arm, reward, weight)
-    after = belief.moments(x)[0]
+    after = moments_of(belief, x)[0]
     assert not np.array_equal(after[:, 0], before[:, 0])
     np.testing.assert_array_equal(after[:, 1], before[:, 1])
     assert belief.fitted[0] == 30

@@ -133,7 +133,9 @@ def test_epochs_are_those_of_rounds_one_by_one():
     history = bandit.history
     batch = bb.ILTCB(["a", "b", "c"], 2, refit_every=1.0)
     batch.update(history.x, history.arm, history.reward, history.propensity)
-    np.testing.assert_allclose(batch.belief.best(history.x), bandit.belief.best(history.x))
+    np.testing.assert_allclose(
+        batch.belief.predict(history.x).best(), bandit.belief.predict(history.x).best()
+    )
 
 
 @pytest.mark.slow
@@ -155,7 +157,7 @@ def test_rewards_of_another_range():
         decision = wide.choose(np.ones(1))
         wide.observe(decision, 5.0 if decision.arm == 1 else -5.0)
     assert wide.greedy(np.ones((1, 1))).tolist() == [1]
-    assert wide.belief.mean(np.ones((1, 1)))[0] == pytest.approx([-5.0, 5.0], abs=1.5)
+    assert wide.belief.predict(np.ones((1, 1))).mean[0] == pytest.approx([-5.0, 5.0], abs=1.5)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import bayesbandit as bb
 from bayesbandit.bandit import bandit as module_of_bandits
 from bayesbandit.bandit import simulation
 from bayesbandit.bandit.player import step
-from bayesbandit.beliefs import linear_posterior as module
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
+from bayesbandit.weighting import pooled as module
 from tests import oracle
 from tests.cases import few, slow_but
 from tests.players import play, world
@@ -198,9 +198,9 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
 def counted(bandit, T, monkeypatch):
     """Probabilities that pooling evaluates within T rounds."""
     calls = []
-    kernel = module.pooled_chances
+    asked = module.chances_then
     monkeypatch.setattr(
-        module, "pooled_chances", lambda z, *rest: calls.append(len(z)) or kernel(z, *rest)
+        module, "chances_then", lambda then, x, *rule: calls.append(len(x)) or asked(then, x, *rule)
     )
     x, reward = world(np.random.default_rng(0), T)
     bandit.play(x, reward, every=T)
@@ -383,7 +383,7 @@ def test_a_period_counts_by_the_rule_of_its_own_round(rng):
     greedy = [0.5, 0.5]
     for t in range(1, 9):
         bandit.observe(bandit.choose([1.0]), 2.5)  # 0 < θ < 5 of either arm
-        mean = bandit.belief.mean(np.ones((1, 1)))[0]
+        mean = bandit.belief.predict(np.ones((1, 1))).mean[0]
         assert mean[1] > mean[0]
         greedy.append(1 - 0.5 / t)
         arm = bandit.history.arm[-1]

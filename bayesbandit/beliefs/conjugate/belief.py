@@ -7,29 +7,28 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.conjugate.widened import widened_best
+from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import arms as kernel
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best
-from bayesbandit.kernels.rounds import NUMBERS
+from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import Conjugate as ConjugatePrediction
+
+Array = np.ndarray
 
 
-class ConjugateBelief(Belief):
+class ConjugateBelief(Belief, Kernel):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
 
     `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
     (`kernels/conjugate/arms.py`).
     """
 
-    compiled = True  # the kernels play it by `arms` and `settings`
-    streams = True
-    kernels: ClassVar[Any] = NUMBERS
+    functions: ClassVar[Kernels] = NUMBERS
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         method: Conjugate = plan.method
@@ -48,74 +47,39 @@ class ConjugateBelief(Belief):
         return f"ConjugateBelief({self.plan.model.name}, n_arms={len(self.arms)})"
 
     @property
-    def n(self) -> np.ndarray:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 
-    def played(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """See `beliefs.base.played`: Thompson sampling where a draw is as far from its mean as it
-        is; any other rule."""
+    @property
+    def kernel(self) -> Kernel:
+        return self
+
+    def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
+        """Thompson sampling where a draw is as far from its mean as it is; any other rule."""
         if rule != THOMPSON:
             return rule
         return self.family if param is not None and param[0] == 1.0 else None
 
-    def describe_parameters(self, rows: np.ndarray, available: np.ndarray) -> None:
-        """Fill the available arms' means and parameters into rows (n, width), from which Thompson
-        sampling draws."""
-        NUMBERS.describe_many(rows, self.arms, available, self.settings, self.family)
-
-    # ---- mean rewards ----------------------------------------------------------------------------
-
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of the mean rewards at x (n, d): (n, K) each."""
-        n = len(x)
-        return np.tile(self.arms[:, kernel.MEAN], (n, 1)), np.tile(
-            self.arms[:, kernel.SPREAD], (n, 1)
-        )
-
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        which = range(len(self.arms)) if available is None else np.flatnonzero(available)
-        values = np.stack([self.known(int(k)).draw(size, rng) for k in which], axis=1)
-        return np.repeat(values[:, None], len(x), axis=1)
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest such draw) at x (n, d), α a number or (n,): (n, K), or (n, A) among
-        the `available`."""
-        which = np.ones(len(self.arms), np.bool_) if available is None else np.asarray(available)
-        alphas, of = np.unique(np.broadcast_to(np.ravel(alpha), len(x)), return_inverse=True)
-        found = np.array([self._best(float(a), which) for a in alphas])
-        return found.reshape(len(alphas), -1)[of]
-
-    def _best(self, alpha: float, which: np.ndarray) -> np.ndarray:
-        """P(arm is best) among these arms: (A,)."""
-        arms = np.ascontiguousarray(self.arms[which])
-        if alpha != 1.0:
-            return widened_best(arms[:, :SHAPE], arms[:, kernel.MEAN], self.family, alpha)
-        out = np.empty(len(self.arms))
-        best(self.arms, which, self.family, out)
-        return out[which]
+    def predict(self, x: Array) -> ConjugatePrediction:
+        shape = len(x), len(self.arms)
+        a, b = (np.broadcast_to(self.arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
+        return ConjugatePrediction("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
         self.check_rewards(x, reward)
         weight = np.ones(len(x)) if weight is None else weight
         x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
         NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
-    def regression(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """What the kernel takes for these rounds: contexts and rewards, arms and settings."""
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         self.check_rewards(x, reward)
-        return x, np.ascontiguousarray(reward), self.arms, self.settings
+        return x, np.ascontiguousarray(reward)
 
-    def check_rewards(self, x: np.ndarray, reward: np.ndarray) -> None:
+    def check_rewards(self, x: Array, reward: Array) -> None:
         """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""
         door = self.plan.method.door
         broken = np.flatnonzero(door.broken(np.asarray(reward)))
@@ -128,9 +92,8 @@ class ConjugateBelief(Belief):
             )
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """The arms that are due afresh, from all rows: see `update`."""
         for k in due:
             mine = arm == k
@@ -144,7 +107,7 @@ class ConjugateBelief(Belief):
         method: Conjugate = self.plan.method
         return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Posterior:
         """What is known of arm k. rows: what `History` keeps of it, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
@@ -174,6 +137,6 @@ class ConjugateBelief(Belief):
         """Forget arm k; those behind it move up."""
         self._rearrange(np.delete(self.arms, k, axis=0))
 
-    def _rearrange(self, arms: np.ndarray) -> None:
+    def _rearrange(self, arms: Array) -> None:
         kernel.renew_all(arms, self.settings)
         self.arms = arms

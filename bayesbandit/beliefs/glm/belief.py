@@ -10,24 +10,60 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
-from bayesbandit.beliefs.base import Belief, shared
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import linear, ridge_state
 from bayesbandit.kernels.glm import newton
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import Alpha, Joint, Prediction
+
+Array = np.ndarray
+
+
+class Increasing(Prediction):
+    """Mean rewards that increase with η, which is predicted: arms are ordered as their η are."""
+
+    def __init__(self, eta: Prediction, family: Family) -> None:
+        self.eta, self.family = eta, family
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Means and standard deviations (n, K), η being normal."""
+        return self.family.moments(self.eta.mean, self.eta.sd)
+
+    @property
+    def mean(self) -> Array:
+        return self.moments[0]
+
+    @property
+    def sd(self) -> Array:
+        return self.moments[1]
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.family.mean(self.eta.draw(size, rng))
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        """Of η, α times as far from its mean."""
+        return self.eta.best(alpha)
+
+    def among(self, arms: Array) -> Increasing:
+        return Increasing(self.eta.among(arms), self.family)
+
+    def ranking(self) -> Joint | None:
+        return self.eta.ranking()
 
 
 class LinearizedBelief(Belief):
@@ -37,8 +73,6 @@ class LinearizedBelief(Belief):
     group g has a posterior: an arm, or all arms together. total (G, 2): the weights and rows of a
     group; due (G,): the number of rows at which its mode is settled next.
     """
-
-    orders_by_coordinates = True  # the mean reward rises with η, which is linear in them
 
     def __init__(
         self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
@@ -61,47 +95,15 @@ class LinearizedBelief(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def coordinates(self, x: np.ndarray) -> tuple[np.ndarray, Any, Any]:
-        """Arm 0's η, with which the mean reward rises, at x (n, d): see `AffineBelief`."""
-        return self.inner.coordinates(x)
+    def predict(self, x: Array) -> Prediction:
+        return Increasing(self.inner.predict(x), self.glm.family)
 
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the mean rewards, η being normal."""
-        return self.glm.family.moments(*self.inner.moments(x))
-
-    def describe(
-        self, rows: np.ndarray, available: np.ndarray, alpha: np.ndarray | None = None
-    ) -> None:
-        if self.joint:
-            super().describe(rows, available, alpha)
-            return
-        eta, scale, df = self.inner.location_scale(rows[:, : self.n_features])
-        new = self.n == 0.0
-        mean, sd = self.glm.family.moments(eta, scale)
-        last = np.where(new, -df, df)
-        if alpha is not None:
-            wide = np.minimum(scale, HUGE) * np.reshape(alpha, (-1, 1))
-            last = shared(
-                new,
-                available,
-                lambda old: best_of_location_scale(eta[:, old], wide[:, old], df[:, old]),
-            )
-        put_moments(rows, self.n_features, available, mean, sd, last)
-
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        return self.glm.family.mean(self.inner.draw(x, size, rng, available))
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        """P(arm has the largest η, α times as far from its mean): the mean reward rises with η."""
-        return self.inner.best(x, alpha, available)
+    def predict_together(self, x: Array) -> Prediction:
+        return Increasing(self.inner.predict_together(x), self.glm.family)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
         1); nothing of them where a reward has likelihood 0, whatever the variables are."""
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
@@ -147,9 +149,8 @@ class LinearizedBelief(Belief):
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         self.rounds.replace(x, arm, reward, weight)
         self._settle([0] if self.joint else due)
 
@@ -188,7 +189,7 @@ class LinearizedBelief(Belief):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Draws of arm k's variables; of arms that share the model, of all of them."""
         g, rng = 0 if self.joint else k, np.random.default_rng(0)
         _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
@@ -207,8 +208,8 @@ class LinearizedBelief(Belief):
         self.inner.inner.restore({"arms": state["arms"]})
         self.rounds.restore(state["rounds"], len(self.n))
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        for name in ("total", "due"):
-            own, found = getattr(self, name), state[name]
+        for name, own in {"total": self.total, "due": self.due}.items():
+            found = state[name]
             if found.shape != own.shape or not (np.isfinite(found) & (found >= 0.0)).all():
                 raise ValueError(f"{name} must be {own.shape}, ≥ 0; got {found}")
             own[:] = found

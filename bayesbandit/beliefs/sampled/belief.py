@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.by_draws import IMPROPER, ByDraws
+from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.chains import (
     Chain,
     Draws,
@@ -24,13 +24,16 @@ from bayesbandit.beliefs.sampled.chains import (
 )
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import Improper, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
-from bayesbandit.inference.proper import check_possible, check_proper, in_closed_form
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
+from bayesbandit.runtime.one_thread import one_thread
+
+Array = np.ndarray
 
 
 class SampledBelief(ByDraws):
@@ -83,21 +86,16 @@ class SampledBelief(ByDraws):
             chain.served += n
 
     def _run(self, g: int, n: int) -> None:
-        """New draws from all rounds, by the next engine where one refuses these."""
+        """Draw again from all rounds, by the next engine where one refuses these."""
         with one_thread():
-            while True:
-                try:
-                    return self._sample(g, n)
-                except NotThisEngine as error:
-                    if self.spec.engine not in ("auto", "exact"):
-                        raise
-                    self._without(error.refusal)
-                    self.chains = [replace(chain, state=None) for chain in self.chains]
+            self.plan.answered(lambda _: self._sample(g, n), self._without)
 
-    def _without(self, refusal: Refusal) -> None:
+    def _without(self, refusal: Refusal) -> Plan:
         self.plan = self.plan.without(refusal)
         self.refused = (*self.refused, refusal)
         self.plan.prepare()
+        self.chains = [replace(chain, state=None) for chain in self.chains]
+        return self.plan
 
     def _sample(self, g: int, n: int) -> None:
         chain, spec = self.chains[g], self.spec
@@ -112,10 +110,10 @@ class SampledBelief(ByDraws):
             if n == 0:
                 values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
-                known = in_closed_form(self.plan, rows)
+                known = self.plan.posterior(rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
-                check_proper(self.plan, rows)
+                self.plan.check_proper(rows)
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
                 self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
@@ -127,20 +125,20 @@ class SampledBelief(ByDraws):
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         self.chains[g] = Chain(values, state, n, 0, chain.runs + 1)
 
-    def _rows(self, g: int) -> dict[str, np.ndarray]:
+    def _rows(self, g: int) -> dict[str, Array]:
         """Posterior g's rounds by role."""
         return self.rows(None if self.joint else g)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     @property
-    def new(self) -> np.ndarray:
+    def new(self) -> Array:
         """Arms of which there is no reward, or no proper posterior (K,); a frozen draw needs
         none."""
         without = np.array([not self.current(g) for g in range(len(self.chains))])
         return without | ((self.n == 0) & (not self.spec.frozen))
 
-    def values(self, x: np.ndarray) -> np.ndarray:
+    def values(self, x: Array) -> Array:
         """Of arms that share the model, the s-th draws of each arm belong together."""
         n, K, S = len(x), len(self.n), 1 if self.spec.frozen else self.spec.draws
         if self.joint:
@@ -154,7 +152,7 @@ class SampledBelief(ByDraws):
                 out[:, k] = self._rewards(draws, x).T
         return out
 
-    def _rewards(self, draws: Draws, x: np.ndarray) -> np.ndarray:
+    def _rewards(self, draws: Draws, x: Array) -> Array:
         """Mean rewards at x (n, d) under draws, (S, n) or (S, n, K), checked."""
         found = self.plan.mean_reward(draws, x)
         if not np.isfinite(found).all():
@@ -165,42 +163,28 @@ class SampledBelief(ByDraws):
             )
         return found
 
-    def parts(self, x: np.ndarray) -> list[slice]:
-        step = max(1, AT_ONCE // (self.spec.draws * len(self.n)))
-        return [slice(i, i + step) for i in range(0, len(x), step)]
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        """Means of the mean rewards at x (n, d): (n, K); where these are affine in the variables,
-        those of the variables' means."""
-        draws = [self.current(g) for g in range(len(self.chains))]
-        if not (all(draws) and getattr(self.plan.method, "affine", False)):
-            return self.moments(x)[0]
-        centres = [{k: v.mean(axis=0, keepdims=True) for k, v in d.items()} for d in draws]
-        means = [self.plan.mean_reward(centre, x)[0] for centre in centres]
-        return means[0] if self.joint else np.stack(means, axis=1)
+    def at_once(self, x: Array) -> int:
+        return AT_ONCE // (self.spec.draws * len(self.n))
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1); nothing of them
         where a reward has likelihood 0, whatever the variables are."""
         self.admit(x, arm, reward)
         super().update(x, arm, reward, weight)
 
-    def admit(self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray) -> None:
+    def admit(self, x: Array, arm: Array, reward: Array) -> None:
         """Refuse rewards that are impossible under the model: there would be no posterior."""
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-        check_possible(self.plan, rows, [chain.values for chain in self.chains])
+        self.plan.check_possible(rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
         """Nothing yet: draws are renewed when they are asked for."""
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         super().reweigh(due, x, arm, reward, weight)
         for k in due:
             self.chains[0 if self.joint else k].fitted = -1
@@ -229,7 +213,7 @@ class SampledBelief(ByDraws):
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Posterior:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Arm k's variables, of all rounds so far; of arms that share the model, all of them.
 
         Decisions go on from their own draws, which may be of older rounds: those that are computed
@@ -271,9 +255,9 @@ class SampledBelief(ByDraws):
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
-        self.chains = restored(state, len(self.chains))
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))
+        self.chains = restored(state, len(self.chains))
 
     def verify(self, total: int) -> None:
         super().verify(total)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bayesbandit.checks import MANY, integer, one_of
-from bayesbandit.inference.registry import choices
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
@@ -32,6 +31,8 @@ class Sampling:
     frozen: bool = False
 
     def __post_init__(self) -> None:
+        from bayesbandit.inference.registry import choices  # loads PyMC
+
         one_of(self.engine, "engine", choices())
         Schedule(self.refit_every)
         integer(self.draws, "draws", least=2, most=MANY)

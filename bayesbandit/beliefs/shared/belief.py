@@ -8,13 +8,22 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, below, moments_of, nbytes, shared
-from bayesbandit.beliefs.shared.comparison import Comparison
-from bayesbandit.checks import declares, integer, shown
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import HUGE, put_moments
+from bayesbandit.beliefs.base import (
+    Belief,
+    ComparingArms,
+    Declaring,
+    below,
+    nbytes,
+    refuses_weights,
+)
+from bayesbandit.checks import integer, shown
+from bayesbandit.model import RewardModel
+from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.schema import demand
+
+Array = np.ndarray
 
 
 @savable
@@ -35,12 +44,13 @@ class Shared:
     def __post_init__(self) -> None:
         if isinstance(self.model, Shared):
             raise TypeError(f"the arms share one model; got {shown(self.model)}")
-        if getattr(self.model, "compares_arms", False):
+        if isinstance(self.model, ComparingArms) and self.model.compares_arms:
             raise TypeError(
                 f"{shown(self.model)} says which arm is best in a context, and not what a row of "
                 "features is worth: bb.Shared takes models of rewards, as bb.Ridge()"
             )
-        if getattr(getattr(self.model, "declared", self.model), "takes_arm", False):
+        model = self.model.declared if isinstance(self.model, Declaring) else self.model
+        if isinstance(model, RewardModel) and model.takes_arm:
             raise TypeError(
                 f"{shown(self.model)} takes `arm`, and is of all arms by itself: without bb.Shared "
                 "its contexts are (d,)"
@@ -48,13 +58,11 @@ class Shared:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why observations of the model cannot be weighted; "" if they can."""
-        refuses: Any = getattr(self.model, "refuses_weights", lambda n_arms, n_features: "")
-        return str(refuses(1, n_features))
+        return refuses_weights(self.model, 1, n_features)
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """What tells its declaration, where it has one, from another of the same name."""
-        own: Any = getattr(self.model, "fingerprint", lambda n_arms, n_features: "")
-        return str(own(1, n_features))
+        return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""
@@ -65,8 +73,8 @@ class Shared:
     ) -> SharedBelief:
         """The belief before any data."""
         integer(n_features, "n_features, of each arm,", least=1)
-        refuses: Any = getattr(self.model, "refuses_sharing", lambda n_features: "")
-        if why := refuses(n_features):
+        why = self.model.refuses_sharing(n_features) if isinstance(self.model, Declaring) else ""
+        if why:
             raise ValueError(f"{why}: to bb.Shared all arms would be alike")
         return SharedBelief(self.model.belief(1, n_features, normalize, seed), n_arms)
 
@@ -80,106 +88,45 @@ class SharedBelief(Belief):
 
     of_arms = True
 
-    def __init__(self, common: Any, n_arms: int) -> None:
+    def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
 
     def __repr__(self) -> str:
         return f"SharedBelief({shown(self.common)}, n_arms={len(self.n)})"
 
     @property
-    def new(self) -> np.ndarray:
+    def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
 
     @property
     def computes_when_asked(self) -> bool:
         """Whether it changes as it is asked."""
-        return getattr(self.common, "computes_when_asked", False)
+        return self.common.computes_when_asked
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def moments(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean, sd = moments_of(self.common, self._rows(x))
-        return mean.reshape(x.shape[:2]), sd.reshape(x.shape[:2])
-
-    def mean(self, x: np.ndarray) -> np.ndarray:
-        return np.reshape(self.common.mean(self._rows(x)), x.shape[:2])
-
-    def _rows(self, x: np.ndarray) -> np.ndarray:
-        """All rows of contexts (n, K, d), which a balance of one's own may ask of: (n K, d)."""
+    def predict(self, x: Array) -> Prediction:
+        """At contexts (n, K, d), or (n, m, d) of any m rows of features."""
         if x.ndim != 3 or x.shape[2] != self.n_features:
             d = self.n_features
             raise ValueError(
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
-        return x.reshape(-1, self.n_features)
+        tells = declares(self.common, "predict_together", ("predict",)) is not None
+        if tells and not self.new.any():
+            return self.common.predict_together(x)
+        return Belief.predict_together(self.common, x)
 
-    def draw(
-        self, x: np.ndarray, size: int, rng: np.random.Generator, available: Any = None
-    ) -> np.ndarray:
-        x = x if available is None else x[:, available]
-        if self._are_independent():
-            mean, sd = self.moments(x)
-            return mean + np.minimum(sd, HUGE) * rng.standard_normal((size, 1, x.shape[1]))
-        drawn = self.common.draw(self._rows(x), size, rng)
-        return np.reshape(drawn, (size, *x.shape[:2]))
-
-    def best(self, x: np.ndarray, alpha: Any = 1.0, available: Any = None) -> np.ndarray:
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        if self._are_independent():
-            mean, sd = self.moments(x[:, which])
-            scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)
-            return best_of_location_scale(mean, scale, np.full_like(scale, np.inf))
-        params = np.column_stack([np.ravel(alpha), np.zeros(np.size(alpha))])
-        if (comparison := self._compared(x, which, params)) is None:
-            return super().best(x, alpha, available)
-        return comparison.probabilities()
-
-    def _are_independent(self) -> bool:
-        """Whether a row's mean reward is drawn by itself, of a mean and a standard deviation: one
-        normal for all rows would never tell them apart."""
-        return declares(self.common, "independent", ("draw", "best")) is True
-
-    def compare(
-        self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, params: np.ndarray
-    ) -> Comparison | None:
-        """Thompson sampling with these α and least probabilities, whose probabilities are computed
-        when they are asked for: the moments go into rows (n, width). None: not by this belief."""
-        comparison = None if self.new.any() else self._compared(x, available, params)
-        if comparison is not None:
-            put_moments(rows, self.n_features, available, *self.moments(x), np.nan)
-        return comparison
-
-    def _compared(
-        self, x: np.ndarray, available: np.ndarray, params: np.ndarray
-    ) -> Comparison | None:
-        """The arms in coordinates whose posterior is normal or Student-t, if there are some."""
-        asked = ("moments", "draw", "best", "coordinates")
-        if declares(self.common, "orders_by_coordinates", asked) is not True:
-            return None
-        arms = np.flatnonzero(available)
-        z, offset, known = self.common.coordinates(x[:, arms].reshape(-1, self.n_features))
-        return Comparison(arms, z, offset, known, params)
-
-    def describe_arms(
-        self, rows: np.ndarray, x: np.ndarray, available: np.ndarray, alpha: np.ndarray | None
-    ) -> None:
-        """Fill the moments of the available arms at x (n, K, d) into rows (n, width), and for
-        Thompson sampling with spreads α (1,) or (n,) their probabilities."""
-        mean, sd = self.moments(x)
-        last: Any = np.where(self.new, -np.inf, np.inf)
-        if alpha is not None:
-            last = shared(self.new, available, lambda old: self.best(x, alpha, old))
-        put_moments(rows, self.n_features, available, mean, sd, last)
+    def at_once(self, x: Array) -> int:
+        return self.common.at_once(x.reshape(-1, x.shape[2])) // x.shape[1]
 
     def decided(self, n: int) -> None:
         self.common.decided(n)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: Any = None
-    ) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds by the features x (n, d) of the chosen arms: see `Belief.update`."""
         known = np.array(self.common.n)
         self.common.update(x, np.zeros_like(arm), reward, weight)
@@ -191,9 +138,8 @@ class SharedBelief(Belief):
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
-        self, due: Iterable[int], x: np.ndarray, arm: np.ndarray, reward: np.ndarray,
-        weight: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
         """All of them: those of arms that are gone are of the common posterior, too."""
         self.common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
 
@@ -204,7 +150,7 @@ class SharedBelief(Belief):
         """Forget arm k; what its rounds said of all arms stays."""
         self.n = np.delete(self.n, k)
 
-    def posterior(self, k: int, rows: dict[str, np.ndarray]) -> Any:
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         """What is known of all arms. rows: all that the history keeps."""
         return self.common.posterior(0, rows)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.inference.algebra.monomials import Sum, Wall, constant
-from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Wall, constant
 
 SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NEQ": "NEQ"}
 
@@ -28,26 +27,26 @@ class Inside:
     single: bool = False
 
     def negated(self) -> Inside:
-        """That they are not."""
+        """Return that they are not."""
         if not self.single:
             raise Leaves("branch")
-        walls = ((i, high, np.inf) if low == -np.inf else (i, -np.inf, low)
-                 for i, low, high in self.walls)  # fmt: skip
-        return Inside(self.shape, tuple(walls), True)
+        above = [(i, high, np.inf) for i, low, high in self.walls if low == -np.inf]
+        below = [(i, -np.inf, low) for i, low, _ in self.walls if low > -np.inf]
+        return Inside(self.shape, (*above, *below), True)
 
 
 Value = Any  # an array, a Sum, or an Inside
 
 
 def lifted(value: Value) -> Sum:
-    """A value as a sum."""
+    """Return a value as a sum."""
     if isinstance(value, Inside):
         raise Leaves("arithmetic with a condition")
     return value if isinstance(value, Sum) else constant(value)
 
 
 def switch(condition: Value, yes: Value, no: Value) -> Value:
-    """One or the other; −∞ where a condition on variables does not hold makes a wall."""
+    """Return one or the other; −∞ where a condition on variables does not hold makes a wall."""
     yes, no = lifted(yes), lifted(no)
     if isinstance(condition, Inside):
         if not nowhere(no):
@@ -76,13 +75,13 @@ def switch(condition: Value, yes: Value, no: Value) -> Value:
 
 
 def nowhere(value: Sum) -> bool:
-    """Whether it is −∞."""
+    """Return whether it is −∞."""
     numbers = value.constant
     return numbers is not None and bool((numbers == -np.inf).all())
 
 
 def both(values: Sequence[Value]) -> Value:
-    """Conditions together."""
+    """Return whether all conditions hold."""
     shape = np.broadcast_shapes(*(v.shape for v in values))
     walls: tuple[Wall, ...] = ()
     whole = np.ones(shape, dtype=bool)
@@ -101,7 +100,8 @@ def both(values: Sequence[Value]) -> Value:
 
 
 def comparison(name: str, a: Value, b: Value) -> Value:
-    """Decided where a sum is positive or finite whatever its variables are; else a wall."""
+    """Decide a comparison where a sum is positive or finite whatever its variables are; else a
+    wall."""
     a, b = lifted(a), lifted(b)
     shape = np.broadcast_shapes(a.shape, b.shape)
     if a.constant is not None:

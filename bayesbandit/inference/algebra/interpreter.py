@@ -1,8 +1,8 @@
 """Computes a graph in the algebra of `monomials`, on the rows at hand.
 
 Nodes that do not depend on a variable are numbers, which PyTensor computes as it always would; the
-others are sums of monomials. An operation that is not in the tables here raises `Leaves`: nothing
-is concluded from trial.
+others are sums of monomials. An operation without a rule here raises `Leaves`: nothing is concluded
+from trial.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import toposort
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.inference.algebra.branches import (
     SWAPPED,
@@ -25,104 +23,99 @@ from bayesbandit.inference.algebra.branches import (
     lifted,
     switch,
 )
-from bayesbandit.inference.algebra.monomials import Sum
-from bayesbandit.inference.algebra.places import joined, moves, put, solved
-from bayesbandit.inference.algebra.terms import Leaves
-from bayesbandit.inference.graph_analysis.operations import elementwise_name, operation
-
-MOVES = {  # one tensor's elements, elsewhere; further inputs are shapes and indices
-    *("Alloc", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "JoinDims", "Repeat"),
-    *("Reshape", "ScalarFromTensor", "SpecifyAssumptions", "SpecifyShape", "Split", "SplitDims"),
-    *("Squeeze", "Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "TensorFromScalar"),
-    *("TensorFromXTensor", "Unbroadcast", "ViewOp", "XTensorFromTensor", "Rename"),
-}
-JOINS = {"Join", "MakeVector"}  # several tensors' elements
-PRODUCTS = {"Dot", "Dot22", "Matmul", "BatchedDot"}
+from bayesbandit.inference.algebra.monomials import Leaves, Sum
+from bayesbandit.inference.algebra.places import joined, moves, performed, put, solved
+from bayesbandit.inference.graph_analysis.operations import operation, reduced_by
+from bayesbandit.inference.graph_analysis.walk import Walk
 
 
-class Algebra:
+class Algebra(Walk[Value, Sequence[Value]]):
     """Graphs whose values are computed in the algebra; what does not depend on any of their inputs
     is computed once."""
 
     def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
-        self.outputs, given = list(outputs), list(inputs)
-        self.nodes = list(toposort(self.outputs, blockers=given))
-        self._fixed: dict[Variable, Value] = {}
-        depend = set(given)
+        super().__init__(outputs, dict.fromkeys(inputs))
+        self.outputs, depend = list(outputs), set(inputs)
         for node in self.nodes:
-            if depend.isdisjoint(node.inputs):
-                compute(node, self._fixed)
-            else:
+            if not depend.isdisjoint(node.inputs):
                 depend.update(node.outputs)
+        self._fixed: dict[Variable, Value] = {}
+        self.walk([node for node in self.nodes if depend.isdisjoint(node.inputs)], self._fixed)
         self.nodes = [node for node in self.nodes if not depend.isdisjoint(node.inputs)]
 
     def __call__(self, values: Mapping[Variable, Value]) -> list[Value]:
-        """The outputs, given sums for the inputs that are variables and arrays for the data."""
-        known = dict(self._fixed)
-        known.update(values)
+        """Return the outputs, given sums for the inputs that are variables and arrays for data."""
+        known = {**self._fixed, **values}
         with np.errstate(all="ignore"):
-            for node in self.nodes:
-                compute(node, known)
-        return [lookup(v, known) for v in self.outputs]
+            self.walk(self.nodes, known)
+        return [known[v] if v in known else self.root(v) for v in self.outputs]
 
+    def root(self, variable: Variable) -> Value:
+        if isinstance(variable, Constant):
+            return variable.data
+        raise Leaves(f"'{variable}' has no value")
 
-def lookup(variable: Variable, known: Mapping[Variable, Value]) -> Value:
-    """A node's value, or a constant's."""
-    if variable in known:
-        return known[variable]
-    if isinstance(variable, Constant):
-        return variable.data
-    raise Leaves(f"'{variable}' has no value")
+    def visit(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        if not any(isinstance(v, Sum | Inside) for v in given):
+            op: Any = node.op
+            if isinstance(op, CheckAndRaise) and not all(np.all(v) for v in given[1:]):
+                raise Leaves(f"the parameters break '{op.msg}'")
+            return performed(node, given)
+        return [
+            numbers.astype(variable.type.dtype)
+            if isinstance(value, Sum) and (numbers := value.constant) is not None
+            else value
+            for variable, value in zip(node.outputs, self.rule(node, given), strict=True)
+        ]
 
+    # ---- operations, of which some inputs are sums or conditions ---------------------------------
 
-def compute(node: Apply, known: dict[Variable, Value]) -> None:
-    """Adds the values of a node's outputs."""
-    values = [lookup(v, known) for v in node.inputs]
-    if not any(isinstance(v, Sum | Inside) for v in values):
-        storage: list[list[Any]] = [[None] for _ in node.outputs]
-        op: Any = node.op
-        if isinstance(op, CheckAndRaise) and not all(np.all(v) for v in values[1:]):
-            raise Leaves(f"the parameters break '{op.msg}'")
-        op.perform(node, values, storage)
-        known.update(zip(node.outputs, (s[0] for s in storage), strict=True))
-        return
-    results = apply(node, values)
-    for variable, value in zip(node.outputs, results, strict=True):
-        if isinstance(value, Sum) and (numbers := value.constant) is not None:
-            value = numbers.astype(variable.type.dtype)
-        known[variable] = value
+    def elementwise(self, node: Apply, name: str, given: Sequence[Value]) -> Sequence[Value]:
+        return [elementwise(node, name, given)]
 
-
-def apply(node: Apply, values: list[Value]) -> list[Value]:
-    """The values of a node's outputs, some of whose inputs are sums or conditions."""
-    op, name = operation(node)
-    if isinstance(node.op, Elemwise):
-        return [elementwise(node, values)]
-    if isinstance(op, CheckAndRaise):
-        if not all(isinstance(v, np.ndarray | np.bool_) and np.all(v) for v in values[1:]):
+    def check(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        if not all(isinstance(v, np.ndarray | np.bool_) and np.all(v) for v in given[1:]):
             raise Leaves("parameter check")
-        return [values[0]]
-    if name in ("Shape", "Shape_i"):
-        shape = np.array(values[0].shape, dtype=np.int64)
+        return [given[0]]
+
+    def reduction(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        """Interpret a sum over axes, or whether all conditions hold."""
+        (op, name), [value], by = operation(node), given, reduced_by(node)
+        if isinstance(value, Inside) and by == "AND" and op.axis is None:
+            return [Inside((), value.walls)]
+        if not isinstance(value, Sum) or by != "Add":
+            raise Leaves(f"reduction {name.lower()}")
+        return [value.over(range(len(value.shape)) if op.axis is None else op.axis)]
+
+    def shape(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        shape, (op, name) = np.array(given[0].shape, dtype=np.int64), operation(node)
         return [shape if name == "Shape" else np.asarray(shape[op.i])]
-    if isinstance(op, CAReduce):
-        return [reduction(op, values[0], name)]
-    if name in MOVES:
-        return moves(node, values, name)
-    if name in JOINS:
-        return [joined(node, values)]
-    if name in PRODUCTS:
-        return [lifted(values[0]).dot(lifted(values[1]))]
-    if name in ("Solve", "SolveTriangular") and isinstance(values[0], np.ndarray):
-        return [solved(op, values)]
-    if name in ("IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"):
-        return [put(node, op, values)]
-    raise Leaves(f"unrecognised operation {name}")
+
+    def move(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        name = operation(node)[1]
+        if name in ("Join", "MakeVector"):
+            return [joined(node, given)]
+        return self.other(node, given) if name == "AllocDiag" else moves(node, given, name)
+
+    def take(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        return moves(node, given, operation(node)[1])
+
+    def put(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        return [put(node, operation(node)[0], given)]
+
+    def product(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        return [lifted(given[0]).dot(lifted(given[1]))]
+
+    def solve(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        numbers = isinstance(given[0], np.ndarray)
+        return [solved(operation(node)[0], given)] if numbers else self.other(node, given)
+
+    def other(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        raise Leaves(f"unrecognised operation {operation(node)[1]}")
 
 
-def elementwise(node: Apply, values: list[Value]) -> Value:
-    """An elementwise operation."""
-    name = elementwise_name(node.outputs[0])
+def elementwise(node: Apply, name: str, values: Sequence[Value]) -> Value:
+    """Return the value of an elementwise operation."""
     if name == "Switch":
         return switch(*values)
     if name == "AND":
@@ -173,13 +166,3 @@ def elementwise(node: Apply, values: list[Value]) -> Value:
         case _:
             raise Leaves(f"function {name.lower()}")
     return a
-
-
-def reduction(op: Any, value: Value, name: str) -> Value:
-    """A sum over axes, or whether all conditions hold."""
-    kind = type(op.scalar_op).__name__
-    if isinstance(value, Inside) and kind == "AND" and op.axis is None:
-        return Inside((), value.walls)
-    if not isinstance(value, Sum) or kind != "Add":
-        raise Leaves(f"reduction {name.lower()}")
-    return value.over(range(len(value.shape)) if op.axis is None else op.axis)

@@ -5,19 +5,27 @@ What an operation does with numbers of places says where each element goes: PyTe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply
 
 from bayesbandit.inference.algebra.branches import Inside, Value, lifted
-from bayesbandit.inference.algebra.monomials import Sum, Wall, constant
-from bayesbandit.inference.algebra.terms import Leaves, Term
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term, Wall, constant
 
 
-def moves(node: Apply, values: list[Value], name: str) -> list[Value]:
-    """Elements of the first input, moved about."""
+def performed(node: Apply, values: Sequence[Value]) -> list[Value]:
+    """Return what PyTensor computes: the outputs of a node, whose inputs are numbers."""
+    storage: list[list[Any]] = [[None] for _ in node.outputs]
+    op: Any = node.op
+    op.perform(node, list(values), storage)
+    return [value for [value] in storage]
+
+
+def moves(node: Apply, values: Sequence[Value], name: str) -> list[Value]:
+    """Return the elements of the first input, moved about."""
     index = 1 if name == "Split" and not isinstance(values[0], Sum) else 0
     first, rest = values[index], values[index + 1 :]
     if any(isinstance(v, Sum | Inside) for v in rest):
@@ -26,35 +34,26 @@ def moves(node: Apply, values: list[Value], name: str) -> list[Value]:
         if name not in ("DimShuffle", "ExpandDims", "ViewOp", "ScalarFromTensor", "Squeeze"):
             raise Leaves("condition")
         return [Inside((), first.walls) if first.shape == () else first]
-    op: Any = node.op
 
-    def one(which: int) -> Callable[[np.ndarray], np.ndarray]:
-        def move(places: np.ndarray) -> np.ndarray:
-            storage: list[list[Any]] = [[None] for _ in node.outputs]
-            op.perform(node, [places, *rest], storage)
-            return np.asarray(storage[which][0])
+    def move(which: int, places: np.ndarray) -> np.ndarray:
+        return np.asarray(performed(node, [places, *rest])[which])
 
-        return move
-
-    return [first.moved(one(k)) for k in range(len(node.outputs))]
+    return [first.moved(partial(move, k)) for k in range(len(node.outputs))]
 
 
-def joined(node: Apply, values: list[Value]) -> Sum:
-    """Elements of several inputs, one behind the other."""
+def joined(node: Apply, values: Sequence[Value]) -> Sum:
+    """Return the elements of several inputs, one behind the other."""
     parts = [lifted(v) for v in values]
     ends = np.cumsum([p.size for p in parts])
     places = [
         np.arange(end - p.size, end, dtype=np.float64).reshape(p.shape)
         for p, end in zip(parts, ends, strict=True)
     ]
-    storage: list[list[Any]] = [[None]]
-    op: Any = node.op
-    op.perform(node, places, storage)
-    return placed(np.asarray(storage[0][0]), parts)
+    return placed(np.asarray(performed(node, places)[0]), parts)
 
 
 def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
-    """The tensor whose elements are those at `where` of all parts' elements in a row."""
+    """Return the tensor whose elements are those at `where` of all parts' elements in a row."""
     flat, start = where.ravel().astype(np.intp), 0
     terms: list[Term] = []
     walls: tuple[Wall, ...] = ()
@@ -68,8 +67,8 @@ def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
     return Sum(where.shape, tuple(terms), walls)
 
 
-def put(node: Apply, op: Any, values: list[Value]) -> Sum:
-    """x with some of its elements replaced by y."""
+def put(node: Apply, op: Any, values: Sequence[Value]) -> Sum:
+    """Return x with some of its elements replaced by y."""
     if any(isinstance(v, Sum | Inside) for v in values[2:]):
         raise Leaves("index")
     if not op.set_instead_of_inc:
@@ -77,20 +76,16 @@ def put(node: Apply, op: Any, values: list[Value]) -> Sum:
     x, y = lifted(values[0]), lifted(values[1])
     places = np.arange(x.size, dtype=np.float64).reshape(x.shape)
     other = (x.size + np.arange(y.size, dtype=np.float64)).reshape(y.shape)
-    storage: list[list[Any]] = [[None]]
-    op.perform(node, [places, other, *values[2:]], storage)
-    return placed(np.asarray(storage[0][0]), [x, y])
+    return placed(np.asarray(performed(node, [places, other, *values[2:]])[0]), [x, y])
 
 
-def solved(op: Any, values: list[Value]) -> Sum:
-    """A⁻¹b for numbers A, one matrix; b may be many vectors, or one matrix."""
+def solved(op: Any, values: Sequence[Value]) -> Sum:
+    """Return A⁻¹b for numbers A, one matrix; b may be many vectors, or one matrix."""
     A, b = np.asarray(values[0]), lifted(values[1])
     A = A.reshape(A.shape[-2:]) if A.size == A.shape[-1] * A.shape[-2] else A
     if A.ndim != 2 or (op.b_ndim == 2 and len(b.shape) != 2):
         raise Leaves("solution of many systems")
     properties = {k: getattr(op, k) for k in op.__props__} | {"b_ndim": 2}
     whole, unit = type(op)(**properties), np.eye(len(A))
-    storage: list[list[Any]] = [[None]]
-    whole.perform(whole.make_node(A, unit), [A, unit], storage)
-    inverse = np.asarray(storage[0][0])
+    inverse = np.asarray(performed(whole.make_node(A, unit), [A, unit])[0])
     return constant(inverse).dot(b) if op.b_ndim == 2 else b.dot(constant(inverse.T))

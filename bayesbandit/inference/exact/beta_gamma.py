@@ -1,23 +1,22 @@
-"""The posteriors of one number: a probability that is beta, a rate that is gamma."""
+"""The posterior of one number: a beta probability, or a gamma rate."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
 from scipy.stats import beta, gamma
 
-from bayesbandit.inference.draws import Diagnostics, Moments, Planned, moments
-from bayesbandit.inference.posterior_protocol import DRAWS
+from bayesbandit.inference.draws import Moments, Planned
+from bayesbandit.inference.exact.distributions import Exact
 
 
 @dataclass(frozen=True)
-class OneNumber(ABC):
+class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
@@ -28,9 +27,6 @@ class OneNumber(ABC):
     a: float
     b: float
     log_evidence: float = math.nan
-
-    diagnostics: ClassVar[Diagnostics] = Diagnostics({}, {})
-    stats: ClassVar[Mapping[str, np.ndarray]] = {}
 
     @property
     @abstractmethod
@@ -52,49 +48,30 @@ class OneNumber(ABC):
 
     @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws (size,)."""
+        """Return draws (size,)."""
 
     @abstractmethod
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        """The log density without its constant."""
-
-    @property
-    def evidence(self) -> float | None:
-        """Log marginal likelihood of the rewards; None where these were streamed."""
-        return None if math.isnan(self.log_evidence) else self.log_evidence
+        """Return the log density without its constant."""
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Independent draws by name, (size,)."""
         return {self.name: self.draw(size, rng)}
-
-    def chains(
-        self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
-    ) -> dict[str, np.ndarray]:
-        """As many as are wanted: see `Known.chains`."""
-        return {self.name: self.draw(chains * draws, rng).reshape(chains, draws)}
 
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Mean rewards at x (n, d), all alike: (size, n)."""
         return np.repeat(self.draw(size, rng)[:, None], len(x), axis=1)
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation, the same at every context."""
         return np.full(len(x), self.mean), np.full(len(x), self.sd)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
-        """Of the variable in closed form; of deterministic quantities by draws."""
         found: dict[str, Moments] = {self.name: (self.mean, self.sd)}
-        if plan.outcomes.deterministic:
-            draws = plan.outcomes.rest(self.samples(plan, DRAWS, rng))
-            found |= {k: moments(v) for k, v in draws.items()}
-        return found
+        return found | self.others(plan, rng, found)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Beta or gamma."""
         return {self.name: self.distribution}
 
 

@@ -22,12 +22,13 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import (
-    COMPILE,
     Compiled,
     Improper,
     NotFinite,
     NotThisEngine,
-    Refusal,
+    improper,
+    matching,
+    refuse,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
 from bayesbandit.inference.exact.exponents import (
@@ -36,16 +37,67 @@ from bayesbandit.inference.exact.exponents import (
     possible,
     read_coefficients,
 )
-from bayesbandit.inference.exact.one_variable import ENGINE, check_mean_is, one_variable, refused
 from bayesbandit.inference.exact.reward_support import Door, telling, uncast
 from bayesbandit.inference.graph_analysis.degrees import Degrees
-from bayesbandit.inference.graph_analysis.density import Density, containers, read
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.density import Density, containers, distribution, read
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
-from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, not_additive, simplified
+from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, simplified
+from bayesbandit.inference.graph_analysis.scaling import Scaling
+from bayesbandit.inference.graph_analysis.transforms import ends
 
 if TYPE_CHECKING:
     import pymc as pm
+
+ENGINE = "conjugate"
+
+
+def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
+    """Return the refusal of a model that is not conjugate."""
+    return refuse(ENGINE, reason, of_rows)
+
+
+def one_variable(model: pm.Model) -> tuple[Any, float]:
+    """Return the one free variable, a number, and the upper bound of its support, whose lower one
+    is 0."""
+    if not model.free_RVs:
+        raise refused("the model has no free variable")
+    if len(model.free_RVs) > 1:
+        two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in model.free_RVs[:2])
+        raise refused(f"{two}: more than one variable")
+    [v] = model.free_RVs
+    if "arm" in containers(model):
+        raise refused(f"'{v.name}' ~ {distribution(v)}: the arms share the model")
+    label = f"'{v.name}' ~ {distribution(v)}"
+    if model.potentials:
+        raise refused(f"potential '{model.potentials[0].name}' beside the likelihood")
+    if not str(v.dtype).startswith("float"):
+        raise refused(f"{label}: discrete")
+    if v.type.ndim:
+        raise refused(f"{label}: not a scalar")
+    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
+        raise refused("missing rewards")
+    low, high = ends(v, model.rvs_to_transforms[v])
+    if low != 0.0 or high not in (1.0, math.inf):
+        raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")
+    return v, high
+
+
+def check_mean_is(density: Density, value: Any) -> None:
+    """Refuse a mean reward that is not the variable itself, whatever the row."""
+    names = {v: (role,) for role, v in density.inputs.items()}
+    if data := Influence([density.mean], names).of(density.mean):
+        raise refused(f"'mean_reward': depends on the {' and the '.join(sorted(data))}")
+    degrees = Degrees([density.mean], {value: 1.0})
+    if why := degrees.fault(density.mean, most=1):
+        raise refused(f"'mean_reward': {why}")
+    found = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
+    ones = np.ones(2)
+    rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
+    for v in (0.0, 1.0):
+        if not (found(np.array(v), *rows)[0] == v).all():
+            raise refused(f"'mean_reward': is not '{value.name}' itself")
+
 
 FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
@@ -59,7 +111,6 @@ class Conjugate:
     """
 
     engine = ENGINE
-    judges = True  # rewards have likelihood 0, which the model's terms say
 
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density, self.name, self.family = density, name, FAMILIES[upper]
@@ -81,7 +132,7 @@ class Conjugate:
         self.door = self._door(whole)
 
     def likelihood(self, data: Data) -> Coefficients:
-        """What rows add to the log density."""
+        """Return what rows add to the log density."""
         return read_coefficients(self._coefficients, self.density.arguments(data))[0]
 
     @property
@@ -103,7 +154,7 @@ class Conjugate:
             return None
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> OneNumber:
-        """The posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
+        """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
         n = len(x)
         data = (
             np.ascontiguousarray(x, dtype=np.float64),
@@ -120,8 +171,8 @@ class Conjugate:
         return replace(known, log_evidence=constant + rows.constant + known.log_volume)
 
     def checked(self, known: OneNumber, data: Data) -> None:
-        """The identity test: at some v from the middle and the tails, the model's own log density
-        of these rows is that of `known`, to rounding or to 1e-5."""
+        """Run the identity test: at some v from the middle and the tails, the model's own log
+        density of these rows is that of `known`, to rounding or to 1e-5."""
         points = known.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
         points = np.array([0.3, *points, 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
@@ -130,16 +181,11 @@ class Conjugate:
         if not np.isfinite(values).all():
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         closed = known.log_kernel(points)
-        gap = (values - values[0]) - (closed - closed[0])
-        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
-        if not (np.abs(gap) <= least).all():
-            by = f"{np.abs(gap).max():.2g}"
-            raise refused(
-                f"on these rows the log density differs from its closed form by {by}", True
-            )
+        if why := differs(values, closed):
+            raise refused(why, True)
 
     def distribution(self, found: Coefficients) -> OneNumber:
-        """The distribution that has these coefficients; refused where there is none."""
+        """Return the distribution that has these coefficients; refused where there is none."""
         if not math.isfinite(found.constant):
             raise NotFinite(f"the log density of the rows is not finite; got {found.constant}")
         a = found.log + 1.0
@@ -149,14 +195,12 @@ class Conjugate:
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()
-            raise Improper(
-                Refusal(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})", of_rows=True)
-            )
+            raise improper(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})")
         return self.family(self.name, a, b)
 
     def _door(self, whole: bool) -> Door | None:
-        """Which rewards have a likelihood, if it is proved that each adds w r to a, and w (1 − r)
-        or w to b."""
+        """Return which rewards have a likelihood, if it is proved that each adds w r to a, and w (1
+        − r) or w to b."""
         inputs, binary = self.density.inputs, self.family is Beta
         reward: Any = inputs["reward"]
         graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
@@ -169,7 +213,7 @@ class Conjugate:
             return None
         if "weight" in depends_on:
             scaling = Scaling(slopes, {inputs["weight"]: 1.0})
-            if not all(scaling.of(s) in (1.0, math.inf) for s in slopes):
+            if not all(scaling.degree(s) in (1.0, math.inf) for s in slopes):
                 return None
         degrees = Degrees(slopes, {reward: 1.0})
         if not binary and any(degrees.of(s) > 1 for s in slopes):
@@ -187,34 +231,17 @@ class Conjugate:
         return door if len(at) and (finite != door.broken(at)).all() else None
 
     def _at(self, r: float) -> Coefficients:
-        """What one row of this reward adds, of weight 1."""
+        """Return what one row of this reward adds, of weight 1."""
         x = np.ones((1, self.density.n_features))
         return self.likelihood((x, np.array([r]), np.ones(1), np.zeros(1, dtype=np.int64)))
 
 
-def match(model: pm.Model) -> Conjugate | Refusal:
-    """The conjugate engine for a built model, or why the model is not one.
+@matching
+def match(model: pm.Model) -> Conjugate:
+    """Return the conjugate engine of a built model.
 
     An improper prior is accepted where the model's own rows make the posterior proper.
     """
-    try:
-        with COMPILE:
-            engine = matched(model)
-        own = engine.density.own
-        try:
-            engine.posterior(own["x"], own["reward"], own.get("weight"))
-        except NotThisEngine:
-            raise
-        except ValueError as error:
-            if "finite" not in str(error):
-                raise refused(str(error).splitlines()[0], True) from error
-    except NotThisEngine as error:
-        return error.refusal
-    return engine
-
-
-def matched(model: pm.Model) -> Conjugate:
-    """The engine for a built model; raises the refusal of one that is not of its kind."""
     variable, upper = one_variable(model)
     density = read(model)
     if why := not_additive(density):
@@ -225,18 +252,26 @@ def matched(model: pm.Model) -> Conjugate:
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
         for v in model.observed_RVs
     )
-    return Conjugate(density, str(variable.name), upper, whole)
+    engine, own = Conjugate(density, str(variable.name), upper, whole), density.own
+    try:
+        engine.posterior(own["x"], own["reward"], own.get("weight"))
+    except NotThisEngine:
+        raise
+    except ValueError as error:
+        if "finite" not in str(error):
+            raise refused(str(error).splitlines()[0], True) from error
+    return engine
 
 
 def _on_points(totals: list[Any], value: Any, inputs: list[Any]) -> Compiled:
-    """The log density at several values v (S,), as a function of them and of rows."""
+    """Return the log density at several values v (S,), as a function of them and of rows."""
     many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
     found: Any = vectorize_graph([pt.add(*totals)], {value: many})
     return Compiled([many, *inputs], list(found), PYTHON)
 
 
 def _blamed(terms: list[Any], value: Any, upper: float) -> Any:
-    """The first of some terms that is not affine in the logarithms."""
+    """Return the first of some terms that is not affine in the logarithms."""
     for term in terms:
         alone = Exponents([term.graph], value, upper)
         if alone.fault(alone.graphs[0]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +15,90 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import gammaln
 
-from bayesbandit.inference.draws import Moments, Planned, described
-from bayesbandit.inference.exact.closed_form import ClosedForm
-from bayesbandit.inference.graph_analysis.quadratic import affine
+from bayesbandit.inference.draws import DRAWS, Known, Moments, Planned, described, moments
+from bayesbandit.inference.graph_analysis.quadratic import Additive, affine
+
+
+class Exact(Known):
+    """A posterior in closed form. log_evidence: NaN where the rewards were streamed."""
+
+    log_evidence: float
+
+    @property
+    def evidence(self) -> float | None:
+        return None if math.isnan(self.log_evidence) else self.log_evidence
+
+    def others(
+        self, plan: Planned, rng: np.random.Generator, known: Collection[str]
+    ) -> dict[str, Moments]:
+        """Return moments, by draws, of deterministic quantities that are not yet known."""
+        if not set(plan.outcomes.deterministic) - set(known):
+            return {}
+        draws = plan.outcomes.rest(self.samples(plan, DRAWS, rng))
+        return {k: moments(v) for k, v in draws.items() if k not in known}
+
+
+class ClosedForm(Exact):
+    """A distribution of θ (D,) around `mean`, with precision Λ = LL', L = `cholesky` (D, D)."""
+
+    mean: np.ndarray
+    cholesky: np.ndarray
+
+    @abstractmethod
+    def drawn(
+        self, method: Any, size: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return draws of θ (size, D), and of the variables by name."""
+
+    @property
+    @abstractmethod
+    def widening(self) -> float:
+        """What the sds of N(mean, Λ⁻¹) are multiplied by."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> np.ndarray:
+        """The covariance of θ (D, D)."""
+
+    @abstractmethod
+    def further(self, plan: Planned) -> dict[str, Moments]:
+        """Return moments, by name, of what is not in θ and has them in closed form."""
+
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Draw independently."""
+        found = self.drawn(plan.method, size, rng)[1]
+        return {k: found[k] for k in plan.outcomes.names}
+
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        method, theta = plan.method, self.drawn(plan.method, size, rng)[0]
+        if not method.affine:
+            return np.asarray(method.mean_reward(theta, x))
+        A, b = method.linear_map(x)
+        return np.asarray(np.tensordot(theta, A, axes=(1, -1)) + b)
+
+    def moments(
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of A θ + b, where mean rewards are that; else those of draws."""
+        if not plan.method.affine:
+            means = self.rewards(plan, x, DRAWS, rng)
+            return means.mean(axis=0), means.std(axis=0, ddof=1)
+        A, b = plan.method.linear_map(x)
+        half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
+        sd = np.sqrt((half**2).sum(axis=0)) * self.widening
+        return A @ self.mean + b, sd.reshape(b.shape)
+
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
+        """Return moments in closed form; of draws where there is none."""
+        inside = plan.method.moments(self.mean, self.covariance)
+        found = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
+        found |= self.further(plan)
+        found |= self.others(plan, rng, found)
+        order = [*plan.outcomes.names, *plan.outcomes.deterministic]
+        return {k: found[k] for k in order}
+
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -44,7 +127,7 @@ class Gaussian(ClosedForm):
         return float(len(self.mean) * HALF_LOG_2PI - np.log(np.diag(self.cholesky)).sum())
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ, (S, D)."""
+        """Return draws of θ, (S, D)."""
         noise = rng.standard_normal((len(self.mean), size))
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
@@ -55,7 +138,6 @@ class Gaussian(ClosedForm):
         return theta, method.split(theta)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Normal."""
         return {
             k: stats.norm(mean, scales(mean, covariance))
             for k, (mean, covariance) in plan.method.moments(self.mean, self.covariance).items()
@@ -66,7 +148,7 @@ class Gaussian(ClosedForm):
         return 1.0
 
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Of those deterministic quantities that are affine in θ."""
+        """Return the moments of those deterministic quantities that are affine in θ."""
         method, rest, found = plan.method, plan.outcomes.rest, {}
         if not plan.outcomes.deterministic:
             return {}
@@ -85,8 +167,8 @@ class Gaussian(ClosedForm):
 
 
 @dataclass(frozen=True)
-class NaturalGamma:
-    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)); those of independent parts add up.
+class NaturalGamma(Additive):
+    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)).
 
     precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c.
     """
@@ -96,15 +178,6 @@ class NaturalGamma:
     power: float
     rate: float
     constant: float = 0.0
-
-    def __add__(self, other: NaturalGamma) -> NaturalGamma:
-        return NaturalGamma(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.power + other.power,
-            self.rate + other.rate,
-            self.constant + other.constant,
-        )
 
 
 @dataclass(frozen=True)
@@ -142,7 +215,7 @@ class StudentT(ClosedForm):
         )
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draws of θ (S, D) and of σ² (S,)."""
+        """Return draws of θ (S, D) and of σ² (S,)."""
         sigma2 = self.scale / rng.standard_gamma(self.shape, size)
         noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
@@ -154,7 +227,7 @@ class StudentT(ClosedForm):
         return theta, method.split(theta) | {method.scale_name: method.scale(sigma2)}
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Student-t; of the scale q^(1/k), a generalised gamma, of σ² the inverse gamma."""
+        """Return Student-t ones; of the scale q^(1/k), a generalised gamma."""
         method, k = plan.method, float(plan.method.exponent)
         found: dict[str, Any] = {
             name: stats.t(self.df, mean, scales(mean, spread))
@@ -170,11 +243,11 @@ class StudentT(ClosedForm):
         return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
 
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Of the noise scale, as it is declared: a power of q."""
+        """Return the moments of the noise scale, as it is declared: a power of q."""
         return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
 
     def power(self, p: float) -> Moments:
-        """Mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
+        """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
 
         def moment(k: float) -> float:
             if self.shape + k <= 0.0:
@@ -187,12 +260,14 @@ class StudentT(ClosedForm):
 
 
 def scales(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Roots of the diagonal of a matrix (k, k), in the shape of the mean of these k elements."""
+    """Return roots of the diagonal of a matrix (k, k), in the shape of the mean of these k
+    elements."""
     return np.sqrt(np.maximum(np.diag(square), 0.0)).reshape(np.shape(mean))
 
 
 def factor(precision: np.ndarray) -> np.ndarray | int:
-    """L with Λ = LL', or the index of the first coordinate that the ones before it leave unknown.
+    """Return L with Λ = LL', or the index of the first coordinate that the ones before it leave
+    unknown.
 
     Rounding hides a singular matrix from Cholesky: a pivot counts as zero where rounding is all
     that is left of its diagonal.

@@ -1,7 +1,7 @@
 """A log density that is affine in v, log v and log(1 − v), for one variable v in (0, upper).
 
 In its place stand three inputs that nothing connects: v, ℓ = log v and ℓ₁ = log(1 − v). What is of
-degree 1 in them together (`structure`) is
+degree 1 in them together (`degrees`) is
 
     log p = c + s v + α ℓ + β ℓ₁,
 
@@ -32,28 +32,20 @@ from bayesbandit.inference.graph_analysis.operations import (
     number,
     operands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, gradient
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, gradient
 
 ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
 BELOW = {"LE", "LT", "NEQ"}
 
 
 @dataclass(frozen=True)
-class Coefficients:
-    """Of c + s v + α log v + β log(1 − v); those of independent parts add up."""
+class Coefficients(Additive):
+    """The numbers of c + s v + α log v + β log(1 − v)."""
 
     constant: float
     slope: float
     log: float
     log1m: float
-
-    def __add__(self, other: Coefficients) -> Coefficients:
-        return Coefficients(
-            self.constant + other.constant,
-            self.slope + other.slope,
-            self.log + other.log,
-            self.log1m + other.log1m,
-        )
 
 
 class Exponents:
@@ -76,18 +68,19 @@ class Exponents:
         self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
 
     def fault(self, graph: Any) -> str | None:
-        """Why one of the densities is not affine in the seeds, or None."""
+        """Return why one of the densities is not affine in the seeds, or None."""
         return self._degrees.fault(graph, most=1)
 
     def slopes(self, graph: Any) -> list[Any]:
-        """s, α and β of one of the densities, summed, as graphs of the rows alone."""
+        """Return s, α and β of one of the densities, summed, as graphs of the rows alone."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         slopes = [gradient(graph.sum(), seed) for seed in self.seeds]
         found: Any = clone_replace(slopes, zero, rebuild_strict=False)
         return list(found)
 
     def compiled(self, inputs: Sequence[Any], graphs: Sequence[Any]) -> Compiled:
-        """Constants and slopes of sums of densities, as functions of rows: four outputs each."""
+        """Return constants and slopes of sums of densities, as functions of rows: four outputs
+        each."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         outputs = []
         for graph in graphs:
@@ -96,7 +89,7 @@ class Exponents:
         return Compiled(list(inputs), outputs, PYTHON)
 
     def _logarithm(self, v: Any) -> Any | None:
-        """The seed that a node is: log v, or log(1 − v) as either is written."""
+        """Return the seed that a node is: log v, or log(1 − v) as either is written."""
         name = elementwise_name(v)
         if name not in ("Log", "Log1p"):
             return None
@@ -109,11 +102,11 @@ class Exponents:
         return self.seeds[2] if rest else None
 
     def _is_less(self, v: Variable) -> bool:
-        """Whether a node is −v."""
+        """Return whether a node is −v."""
         return elementwise_name(v) == "Neg" and bare(operands(v)[0]) is self.value
 
     def _is_less_from_one(self, v: Variable) -> bool:
-        """Whether a node is 1 − v."""
+        """Return whether a node is 1 − v."""
         name = elementwise_name(v)
         if name not in ("Sub", "Add") or len(operands(v)) != 2:
             return False
@@ -122,8 +115,8 @@ class Exponents:
         return inner and number(one) == 1.0
 
     def _on_support(self, v: Any) -> bool | None:
-        """What a comparison of v, or of log v, with a number is wherever v is in the support; None
-        where that depends on v."""
+        """Return what a comparison of v, or of log v, with a number is wherever v is in the
+        support; None where that depends on v."""
         name = elementwise_name(v)
         if name not in COMPARISONS or any(k != 1 for k in v.type.shape):
             return None
@@ -139,7 +132,7 @@ class Exponents:
         return None
 
     def _bounds(self, v: Any) -> tuple[float, float] | None:
-        """Between what v, log v or log(1 − v) lies."""
+        """Return the bounds of v, log v or log(1 − v)."""
         if v is self.value:
             return 0.0, self.upper
         if self._logarithm(v) is None:
@@ -148,13 +141,14 @@ class Exponents:
 
 
 def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:
-    """Of each density that was compiled, at these rows."""
+    """Return those of each density that was compiled, at these rows."""
     values = [float(v) for v in compiled(*rows)]
     return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
 
 
 def possible(graphs: Sequence[Any]) -> list[Any]:
-    """Some graphs where they are finite: of a switch between a density and −∞, the density."""
+    """Return some graphs where they are finite: of a switch between a density and −∞, the
+    density."""
     graphs = list(graphs)
     while True:
         swap = {}
@@ -170,7 +164,8 @@ def possible(graphs: Sequence[Any]) -> list[Any]:
 
 
 def _finite(inputs: Sequence[Any]) -> Any | None:
-    """The branch of a switch beside one that is −∞, or the one that a known condition takes."""
+    """Return the branch of a switch beside one that is −∞, or the one that a known condition
+    takes."""
     condition, yes, no = inputs
     if (known := number(condition)) is not None:
         return yes if known else no

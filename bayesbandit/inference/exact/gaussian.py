@@ -1,6 +1,6 @@
 """The exact engine for models whose log density is quadratic: the posterior is Gaussian.
 
-Recognised from the declaration's log density (`structure`), extracted from its gradient
+Recognised from the declaration's log density (`degrees`), extracted from its gradient
 (`quadratic`), whatever the declaration looks like: ridge, hierarchies of means, random walks, …
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, Improper, NotFinite, NotThisEngine, Refusal, sound
+from bayesbandit.inference.base import NotFinite, improper, matching, sound
 from bayesbandit.inference.exact.distributions import Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
@@ -38,11 +38,11 @@ class GaussianBlock:
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
 
     def _declared(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """A variable's own shape, where its value has this one."""
+        """Return a variable's own shape, where its value has this one."""
         return self.quadratic.density.shapes.get(name, shape)
 
     def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
-        """θ (…, D) by declared variable, each (…, *shape)."""
+        """Return θ (…, D) by declared variable, each (…, *shape)."""
         found = self.quadratic.split(theta)
         for k, T in self.linear.items():
             flat = theta[..., self.slices[k]] @ T.T
@@ -52,7 +52,7 @@ class GaussianBlock:
     def moments(
         self, mean: np.ndarray, covariance: np.ndarray
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
+        """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
         found = {}
         for k, centre in self.split(mean).items():
             T, s = self.linear.get(k), self.slices[k]
@@ -79,7 +79,8 @@ class GaussianBlock:
     def observations(
         self, x: Any, reward: Any, weight: Any = None, arm: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p (n,)."""
+        """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
+        (n,)."""
         data = self.data(x, reward, weight, arm)
         given = (1.0,) * len(self.quadratic.given)
         shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
@@ -106,7 +107,7 @@ class GaussianBlock:
         return np.array_equal(C, np.eye(self.dim)) and not a.any()
 
     def data(self, x: Any, reward: Any = None, weight: Any = None, arm: Any = None) -> Data:
-        """Rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
+        """Return rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         n = len(x)
         if self.n_arms is not None and arm is None:
@@ -119,7 +120,7 @@ class GaussianBlock:
         )
 
     def linear_map(self, x: Any, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
+        """Return the mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
 
         Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
         """
@@ -133,7 +134,7 @@ class GaussianBlock:
         return A, b
 
     def _features(self, x: np.ndarray, arm: Any) -> tuple[np.ndarray, np.ndarray]:
-        """`linear_map` by the map from contexts to features, without PyTensor."""
+        """Return `linear_map` by the map from contexts to features, without PyTensor."""
         assert self.form.features is not None
         C, a = self.form.features
         if self.n_arms is None:
@@ -146,21 +147,22 @@ class GaussianBlock:
         return A, np.zeros(len(x))
 
     def mean_reward(self, theta: np.ndarray, x: Any, arm: Any = None) -> np.ndarray:
-        """Mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
+        """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
         means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return means.reshape(len(theta), -1, self.n_arms)
         return means
 
     def _contexts(self, x: Any, arm: Any) -> Data:
-        """Rows of contexts, each repeated for every arm of a model over arms without `arm`."""
+        """Return rows of contexts, each repeated for every arm of a model over arms without
+        `arm`."""
         if arm is None and self.n_arms is not None:
             n, K = len(x), self.n_arms
             return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
         return self.data(x, arm=arm)
 
     def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
-        """θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
+        """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
         parts = []
         for k, s in self.slices.items():
             T, values = self.linear.get(k), np.asarray(draws[k])
@@ -170,7 +172,7 @@ class GaussianBlock:
         return np.concatenate(parts, axis=1)
 
     def statements(self, data: Data, given: Given = ()) -> Rows:
-        """What each row says of θ, only if `row_wise`."""
+        """Return what each row says of θ, only if `row_wise`."""
         A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
         slope, curvature, value = self.quadratic.curvature(b, data, given)
         return Rows(A, -curvature, slope, value)
@@ -178,7 +180,8 @@ class GaussianBlock:
     def solve(
         self, precision: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left unknown.
+        """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
+        unknown.
 
         Under a flat prior that is an improper posterior, under another one lost digits.
         """
@@ -187,7 +190,7 @@ class GaussianBlock:
             label = self.quadratic.density.label(self.quadratic.owner(L))
             if label.endswith("Flat"):
                 reason = f"{label}: improper, the posterior precision is singular"
-                raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+                raise improper(self.quadratic.engine, reason)
             reason = f"{label}: the posterior precision is singular to rounding"
             raise self.quadratic.refusal(reason, of_rows=True)
         half = solve_triangular(L, sound(shift, "the posterior shift"), lower=True)
@@ -219,34 +222,33 @@ class ExactGaussian(GaussianBlock):
         return None if self.noise is None or lam is None else self.noise * lam
 
     def prior(self) -> Natural:
-        """Natural parameters of the prior: Λ (D, D), η (D,)."""
+        """Return natural parameters of the prior: Λ (D, D), η (D,)."""
         return self._prior
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
-        """Natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they add up
-        if `form.not_additive` is empty."""
+        """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
+        add up if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 
     def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
-        """What each row says of θ; only if `row_wise`."""
+        """Return what each row says of θ; only if `row_wise`."""
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")
         return self.statements(self.data(x, reward, weight, arm))
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
-        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
+        `checked`."""
         known = self.distribution(self.prior() + self.likelihood(x, reward, weight, arm))
         at_mean = self.checked(known, self.data(x, reward, weight, arm))
         return replace(known, log_evidence=at_mean + known.log_volume)
 
     def checked(self, known: Gaussian, data: Data) -> float:
-        """The identity test: at the mean and up to four sds from it, the model's log density of
-        these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
+        """Run the identity test: at the mean and up to four sds from it, the model's log density
+        of these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
         Returns the log density at the mean."""
-        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
-            [[0.0], [1.0], [4.0]]
-        )
+        z = tried(self.dim)
         theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
         slopes, values = self.quadratic.at(theta, data)
         if not np.isfinite(values[0]):
@@ -258,8 +260,8 @@ class ExactGaussian(GaussianBlock):
         least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
         wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
-        wrong |= ~(np.abs(gap) <= np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)),
-                                             TOLERANCE * np.abs(values)))  # fmt: skip
+        most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), TOLERANCE * np.abs(values))
+        wrong |= ~(np.abs(gap) <= most)
         if wrong.any():
             reason = (
                 "on these rows the log density differs from its closed form: by "
@@ -269,31 +271,35 @@ class ExactGaussian(GaussianBlock):
         return float(values[0])
 
     def distribution(self, natural: Natural) -> Gaussian:
-        """The distribution that has these natural parameters; refused where it is improper."""
+        """Return the distribution that has these natural parameters; refused where it is
+        improper."""
         L, half, mean = self.solve(natural.precision, natural.shift)
         known = Gaussian(mean, natural.precision, L, 0.0)
         evidence = natural.constant + 0.5 * (half @ half) + known.log_volume
         return replace(known, log_evidence=float(evidence))
 
 
+def tried(dim: int) -> np.ndarray:
+    """Return points (3, D) at which a posterior is tested: its mean, one and four sds from it."""
+    z = np.random.default_rng(0).standard_normal((3, dim))
+    return z * np.array([[0.0], [1.0], [4.0]])
+
+
 def ridge(prior: Natural) -> float | None:
-    """c where the prior precision is c I about 0, else None."""
+    """Return c where the prior precision is c I about 0, else None."""
     c = prior.precision[0, 0]
     off = np.abs(prior.precision - c * np.eye(len(prior.shift))).max()
     return float(c) if c > 0 and off <= 1e-12 * c and not prior.shift.any() else None
 
 
-def match(model: pm.Model) -> ExactGaussian | Refusal:
-    """The exact Gaussian engine for a built model, or why the model is not Gaussian.
+@matching
+def match(model: pm.Model) -> ExactGaussian:
+    """Return the exact Gaussian engine of a built model.
 
     An improper prior is accepted where the model's own rows make the posterior proper.
     """
-    try:
-        with COMPILE:
-            eligible(model, ENGINE)
-            quadratic = Quadratic(read(model), ENGINE)
-            engine = ExactGaussian(quadratic, recognise(quadratic))
-        on_own_rows(engine)
-    except NotThisEngine as error:
-        return error.refusal
+    eligible(model, ENGINE)
+    quadratic = Quadratic(read(model), ENGINE)
+    engine = ExactGaussian(quadratic, recognise(quadratic))
+    on_own_rows(engine)
     return engine

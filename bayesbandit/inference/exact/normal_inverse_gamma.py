@@ -18,31 +18,103 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
-from bayesbandit.inference.base import COMPILE, Improper, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
-from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge
-from bayesbandit.inference.exact.noise_scale import (
-    CONDITIONAL,
-    ENGINE,
-    LIKELIHOOD,
-    conjugate,
-    exponent,
-    noise_scale,
-    not_conjugate,
-    unit_powers,
-)
-from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
-from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge, tried
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
+from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, Natural, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import (
-    TOLERANCE,
     Form,
+    close,
+    differs,
+    level_slope,
+    part,
     recognise,
 )
+from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
+
+ENGINE = "normal_inverse_gamma"
+CONDITIONAL = "so the posterior is only conditionally Gaussian"
+PRIOR, LIKELIHOOD = 0, 1
+AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
+
+
+def not_conjugate(reason: str) -> NotThisEngine:
+    """Return the refusal of a model that is not normal-inverse-gamma."""
+    return refuse(ENGINE, reason)
+
+
+def noise_scale(model: pm.Model) -> str:
+    """Return the name of the one positive variable."""
+    transforms = {v: transform_name(model.rvs_to_transforms[v]) for v in model.free_RVs}
+    positive = [v for v, name in transforms.items() if name == "log"]
+    if not positive:
+        eligible(model, ENGINE)
+        raise not_conjugate("no positive variable that could be the noise scale")
+    if len(positive) > 1:
+        two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in positive[:2])
+        raise not_conjugate(f"{two} are both positive, {CONDITIONAL}")
+    return str(positive[0].name)
+
+
+def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
+    """Return k, where all natural parameters are proportional to s^k."""
+    prior, likelihood = quadratic.prior((1.0,)), quadratic.natural(data, (1.0,))[LIKELIHOOD]
+    at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
+    largest = np.abs(likelihood.precision).argmax()
+    ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
+    k = round(math.log2(ratio), 6) if ratio > 0.0 else 0.0
+    rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
+    if k == 0.0:
+        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
+    for s in AGAIN:
+        prior_at_s = quadratic.prior((s,))
+        likelihood_at_s = quadratic.natural(data, (s,))[LIKELIHOOD]
+        for base, now in ((likelihood, likelihood_at_s), (prior, prior_at_s)):
+            precision, shift = now.precision / s**k, now.shift / s**k
+            if not (close(precision, base.precision) and close(shift, base.shift)):
+                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
+                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
+                label = owner if base is prior else rewards
+                why = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
+                raise not_conjugate(f"{label}: {why}")
+    return k
+
+
+def unit_powers(engine: Any, s: Any) -> bool:
+    """Return whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights:
+    a row adds ½ log q, whatever its weight."""
+    if not engine.row_wise or not engine.form.by_weight:
+        return False
+    slope = level_slope(engine.quadratic, s)
+    if slope is None:
+        return False
+    density = engine.quadratic.density
+    rows = density.arguments(part(engine.form.trial, slice(0, 1)))
+    [a] = Compiled([s, *density.inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
+    return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
+
+
+def conjugate(engine: Any, rng: np.random.Generator) -> None:
+    """Run the identity test: the density is what its statistics say, at random θ and s."""
+    theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
+    for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
+        shape = Natural(stats.precision, stats.shift)(theta)
+        for s in (*AGAIN, 1.0):
+            q = s**k
+            value = engine.quadratic.log_densities(theta, data, (s,))[which]
+            if which == PRIOR:
+                value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
+            closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
+            if not close(closed, value):
+                label = engine.quadratic.density.label(engine.scale_name)
+                raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONAL}")
+
 
 PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
 
@@ -86,20 +158,20 @@ class NormalInverseGamma(GaussianBlock):
         return self.form.noise if self.unit_powers else None
 
     def scale(self, sigma2: np.ndarray) -> np.ndarray:
-        """The declared scale variable where σ² = 1/q is given."""
+        """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)
 
     def prior(self) -> NaturalGamma:
-        """Statistics of the prior, as a density in θ and q."""
+        """Return statistics of the prior, as a density in θ and q."""
         return self._prior
 
     def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
-        """Statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
+        """Return statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
         `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
 
     def statistics(self, data: Data) -> NaturalGamma:
-        """Statistics of the likelihood of rows."""
+        """Return statistics of the likelihood of rows."""
         zero, natural = np.zeros((1, self.dim)), self._shape(data)
         if self.row_wise:
             means = self.quadratic.mean_reward(zero, data)[0]
@@ -112,7 +184,7 @@ class NormalInverseGamma(GaussianBlock):
         return NaturalGamma(natural.precision, natural.shift, *read_off(at))
 
     def _prior_statistics(self) -> NaturalGamma:
-        """Statistics of the prior: a density in s becomes one in q."""
+        """Return statistics of the prior: a density in s becomes one in q."""
         zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
         at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
         return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
@@ -123,15 +195,16 @@ class NormalInverseGamma(GaussianBlock):
         return [q ** (1.0 / self.exponent) for q in PRECISIONS]
 
     def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
-        """The posterior given rows x (n, d), reward, weight, arm (n,), if it is `checked`."""
+        """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
+        `checked`."""
         data = self.data(x, reward, weight, arm)
         known = self.distribution(*self.centred(data))
         self.checked(known, data)
         return known
 
     def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
-        """The statistics of all that is known about the mean of θ, where the shift is 0, and that
-        mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
+        """Return the statistics of all that is known about the mean of θ, where the shift is 0, and
+        that mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
         prior, rows = self._prior, self._shape(data)
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
@@ -140,24 +213,22 @@ class NormalInverseGamma(GaussianBlock):
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
 
     def _shape(self, data: Data) -> Natural:
-        """Precision and shift of rows, at s = 1."""
+        """Return precision and shift of rows, at s = 1."""
         if self.row_wise:
             return self.statements(data, (1.0,)).natural()
         return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
-        """h, β and c of a density in s as those of one in q."""
+        """Return h, β and c of a density in s as those of one in q."""
         k = self.exponent
         return power + 1.0 / k - 1.0, rate, constant - math.log(abs(k))
 
     def checked(self, known: StudentT, data: Data) -> None:
-        """The identity test: at some θ and s from the middle and the tails of the posterior, the
-        model's log density is that of `known`, to rounding or to 1e-5."""
+        """Run the identity test: at some θ and s from the middle and the tails of the posterior,
+        the model's log density is that of `known`, to rounding or to 1e-5."""
         quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
         q = gamma.ppf(quantiles, known.shape) / known.scale
-        z = np.random.default_rng(0).standard_normal((3, self.dim)) * np.array(
-            [[0.0], [1.0], [4.0]]
-        )
+        z = tried(self.dim)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
         values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
@@ -165,15 +236,11 @@ class NormalInverseGamma(GaussianBlock):
             raise self.quadratic.not_finite(values[0])
         power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
         closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
-        gap = (values - values[0]) - (closed - closed[0])
-        least = 1e-5 * (1.0 + np.abs(closed - closed[0])) + TOLERANCE * np.abs(values).max()
-        if not (np.abs(gap) <= least).all():
-            by = f"{np.abs(gap).max():.2g}"
-            reason = f"on these rows the log density differs from its closed form by {by}"
-            raise self.quadratic.refusal(reason, of_rows=True)
+        if why := differs(values, closed):
+            raise self.quadratic.refusal(why, of_rows=True)
 
     def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
-        """The distribution that has these statistics about a point (D,); refused where it is
+        """Return the distribution that has these statistics about a point (D,); refused where it is
         improper."""
         L, half, step = self.solve(natural.precision, natural.shift)
         a = natural.power + 1.0 - self.dim / 2
@@ -181,26 +248,16 @@ class NormalInverseGamma(GaussianBlock):
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
             reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
-            raise Improper(Refusal(ENGINE, reason, of_rows=True))
+            raise improper(ENGINE, reason)
         log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
         evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
         evidence += math.lgamma(a) - a * math.log(b)
         return StudentT(about + step, natural.precision, L, a, b, float(evidence))
 
 
-def match(model: pm.Model) -> NormalInverseGamma | Refusal:
-    """The normal-inverse-gamma engine for a built model, or why the model is not one."""
-    try:
-        with COMPILE:
-            engine = matched(model)
-        on_own_rows(engine)
-    except NotThisEngine as error:
-        return error.refusal
-    return engine
-
-
-def matched(model: pm.Model) -> NormalInverseGamma:
-    """The engine for a built model; raises the refusal of one that is not of its kind."""
+@matching
+def match(model: pm.Model) -> NormalInverseGamma:
+    """Return the normal-inverse-gamma engine of a built model."""
     name = noise_scale(model)
     eligible(model, ENGINE, positive=name)
     density = read(model)
@@ -208,7 +265,7 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     if s.type.ndim:
         raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
     for term in density.terms:
-        if why := Degrees([term.graph], {s: 1.0}, analytic).fault(term.graph, most=1):
+        if why := Analytic([term.graph], {s: 1.0}).fault(term.graph, most=1):
             raise not_conjugate(f"{term.label}: {why}")
     if Degrees([density.mean], {s: 1.0}).of(density.mean):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
@@ -219,11 +276,12 @@ def matched(model: pm.Model) -> NormalInverseGamma:
     engine = NormalInverseGamma(quadratic, form, name, k)
     conjugate(engine, rng)
     engine.unit_powers = unit_powers(engine, s)
+    on_own_rows(engine)
     return engine
 
 
 def read_off(values: list[float]) -> tuple[float, float, float]:
-    """h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
+    """Return h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
     (many, few, fewest), rate = PRECISIONS, 0.0
     at_many, at_few, at_fewest = values
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all

@@ -38,7 +38,7 @@ class Door:
     whole: bool
 
     def broken(self, reward: np.ndarray) -> np.ndarray:
-        """Which of some rewards (n,) have none."""
+        """Return which of some rewards (n,) have none."""
         if self.binary:
             return np.asarray((reward != 0.0) & (reward != 1.0))
         off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
@@ -46,7 +46,7 @@ class Door:
 
 
 def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
-    """Some graphs of whole rewards, which a cast to integers leaves as they are."""
+    """Return some graphs of whole rewards, which a cast to integers leaves as they are."""
     casts = {
         v: v.owner.inputs[0]
         for v in ancestors(graphs)
@@ -59,8 +59,8 @@ def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
 
 
 def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np.ndarray:
-    """Rewards (n,) that tell which have a likelihood, whole ones alone or others too; none where
-    that is also a matter of contexts or weights, or of other functions of the reward."""
+    """Return rewards (n,) that tell which have a likelihood, whole ones alone or others too; none
+    where that is also a matter of contexts or weights, or of other functions of the reward."""
     reward, at = inputs["reward"], {0.0, 1.0}
     influence = Influence(graphs, {v: (role,) for role, v in inputs.items()})
     for v in ancestors(graphs):
@@ -77,8 +77,8 @@ def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np
 
 
 def compared(v: Any, reward: Variable) -> list[float] | None:
-    """The numbers at which what a node says of the reward may change, at whole rewards or others;
-    None where that is not known."""
+    """Return the numbers at which what a node says of the reward may change, at whole rewards or
+    others; None where that is not known."""
     name, given = elementwise_name(v), [_plain(u) for u in operands(v)]
     if name == "Switch" and given[0].type.dtype != "bool":
         return [0.0] if given[0] is reward or number(given[0]) is not None else None
@@ -95,7 +95,7 @@ def compared(v: Any, reward: Variable) -> list[float] | None:
 
 
 def _affine(v: Any, reward: Variable) -> np.ndarray:
-    """s and c of a node that is s · reward + c by sums and differences; else NaN."""
+    """Return s and c of a node that is s · reward + c by sums and differences; else NaN."""
     v = _plain(v)
     if v is reward:
         return np.array([1.0, 0.0])
@@ -117,7 +117,7 @@ def _is_made_whole(v: Any, reward: Variable) -> bool:
 
 
 def _plain(v: Any) -> Any:
-    """The variable beneath changes of shape, copies and casts to floating point."""
+    """Return the variable beneath changes of shape, copies and casts to floating point."""
     v = bare(v)
     while elementwise_name(v) == "Cast" and v.type.dtype == "float64":
         v = bare(v.owner.inputs[0])

@@ -15,18 +15,18 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace
 
-from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.base import refuse
 from bayesbandit.inference.gibbs.rewrite_mixtures import mixed
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     Density,
     Term,
-    containers,
     distribution,
     read,
     row_dimension,
 )
-from bayesbandit.inference.graph_analysis.operations import number
+from bayesbandit.inference.graph_analysis.eligibility import eligible
+from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -51,8 +51,8 @@ class Blocks:
 
 
 def blocks(model: pm.Model) -> Blocks:
-    """The variables of a built model, apart; refused where one fits neither part."""
-    eligible(model)
+    """Return the variables of a built model, apart; refused where one fits neither part."""
+    eligible(model, ENGINE, unsuited=unsuited)
     rewritten, auxiliary = mixed(model)
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
     density, by_row = freed(rewritten)
@@ -60,52 +60,36 @@ def blocks(model: pm.Model) -> Blocks:
     density = replace(density, terms=terms)
     rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
     if len(rest) == len(density.values):
-        raise _refuse("no real variable that could be Gaussian given the rest")
+        raise refuse(ENGINE, "no real variable that could be Gaussian given the rest")
     seeds = {density.values[k]: 1.0 for k in rest}
     if Degrees([density.mean], seeds).of(density.mean):
         names = Degrees([density.mean], seeds).names([density.mean])
-        raise _refuse(f"'mean_reward': depends on {names}, not on Gaussian variables alone")
+        raise refuse(ENGINE, f"'mean_reward': depends on {names}, not on Gaussian variables alone")
     between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
     between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
     return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
 
 
-def eligible(model: pm.Model) -> None:
-    """Refuses variables that are discrete, imputed, bounded, or real and one for each row."""
-    if not model.free_RVs:
-        raise _refuse("the model has no free variable")
-    observed, row = {v.name for v in model.observed_RVs}, row_dimension(model)
-    for v in model.free_RVs:
-        label, transform = f"'{v.name}' ~ {distribution(v)}", model.rvs_to_transforms[v]
-        dims = model.named_vars_to_dims.get(v.name) or ()
-        if v.name.replace("_unobserved", "_observed") in observed:
-            raise _refuse(f"{label}: missing rewards are imputed")
-        if not str(v.dtype).startswith("float"):
-            raise _refuse(f"{label}: discrete")
-        if transform is not None and bounds(v, transform) is None:
-            raise _refuse(f"{label}: {transform.name} transform")
-        if row in dims and (transform is None or len(dims) > 1):
-            raise _refuse(f"{label}: one value for each row")
-    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
-        raise _refuse("'observed_reward': missing rewards")
+def unsuited(variable: Any, transform: Any, by_row: bool) -> str:
+    """Return why a variable can be drawn neither in the block nor beside it; "" where it can."""
+    if transform is not None and bounds(variable, transform) is None:
+        return f"{transform.name} transform"
+    alone = transform is not None and variable.ndim == 1
+    return "one value for each row" if by_row and not alone else ""
 
 
 def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
-    """Between what a transformed variable is: positive by a logarithm, or between constants of an
-    interval; None where it may be negative, or its bounds are no constants."""
-    if transform.name == "log":
-        return 0.0, np.inf
-    if transform.name != "interval":
+    """Return the bounds of a transformed variable: positive by a logarithm, or between constants
+    of an interval; None where it may be negative, or its bounds are no constants."""
+    low, high = ends(variable, transform)
+    if transform_name(transform) not in ("log", "interval") or low is None or high is None:
         return None
-    lower, upper = transform.args_fn(*variable.owner.inputs)
-    low = -np.inf if lower is None else number(lower)
-    high = np.inf if upper is None else number(upper)
-    return None if low is None or high is None or not low >= 0.0 else (low, high)
+    return (low, high) if low >= 0.0 else None
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:
-    """The density, with as many values of its variables by row as there are rows in the data, and
-    these variables."""
+    """Return the density, with as many values of its variables by row as there are rows in the
+    data, and these variables."""
     density, row = read(model), row_dimension(model)
     by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
     if not by_row:
@@ -123,14 +107,10 @@ def freed(model: pm.Model) -> tuple[Density, list[str]]:
 
 
 def _as_declared(term: Term, model: pm.Model, auxiliary: Mapping[str, str]) -> Term:
-    """A term that a refusal names by what was declared, not by what it was rewritten to."""
+    """Return a term that a refusal names by what was declared, not by what it was rewritten to."""
     if term.name in auxiliary:
         declared = distribution(model[auxiliary[term.name]])
         return replace(term, label=f"'{auxiliary[term.name]}' ~ {declared}, as a mixture")
     if term.label.startswith("potential"):
         return term
     return replace(term, label=f"'{term.name}' ~ {distribution(model[term.name])}")
-
-
-def _refuse(reason: str) -> NotThisEngine:
-    return NotThisEngine(Refusal(ENGINE, reason))

@@ -17,9 +17,8 @@ import pytensor.tensor as pt
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Sum, constant, positive, real
-from bayesbandit.inference.algebra.terms import Leaves
-from bayesbandit.inference.base import Compiled, Improper, NotThisEngine, Refusal, check_start
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, constant, positive, real
+from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves
 from bayesbandit.inference.gibbs.propriety import loses_digits, vanishing
@@ -38,9 +37,12 @@ class Reading:
     """
 
     def __init__(
-        self, density: Density, rest: Sequence[str], engine: str,
+        self,
+        density: Density,
+        rest: Sequence[str],
+        engine: str,
         between: Mapping[str, tuple[float, float]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.density, self.engine, self.between = density, engine, dict(between or {})
         self.rest = tuple(rest)
         self.block = tuple(k for k in density.values if k not in rest)
@@ -48,16 +50,12 @@ class Reading:
         inputs = density.inputs
         unknown = [*density.values.values(), density.given_mean]
         self._each: list[Algebra] = []
+        self._fixed: dict[int, Sum] = {}  # those of `_fixable` that are known
         for graph, name in zip(self.graphs, self.names, strict=True):
             try:
                 self._each.append(Algebra([graph], [*unknown, *inputs.values()]))
             except Leaves as error:
                 raise self.refusal(f"{name}: {error}") from None
-
-    @cached_property
-    def _fixed(self) -> dict[int, Sum]:
-        """Those of `_fixable` that are known."""
-        return {}
 
     @cached_property
     def _fixable(self) -> set[int]:
@@ -71,19 +69,19 @@ class Reading:
         return [t.given_mean for t in self.density.terms] + [self.density.mean]
 
     def refusal(self, reason: str) -> NotThisEngine:
-        return NotThisEngine(Refusal(self.engine, reason))
+        return refuse(self.engine, reason)
 
     def shapes(self, n: int) -> dict[str, tuple[int, ...]]:
-        """All variables' shapes with n rows."""
+        """Return all variables' shapes with n rows."""
         return {
             k: tuple(n if m is None else m for m in v.type.shape)
             for k, v in self.density.values.items()
         }
 
     def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
-        """Where each variable's elements are, the reals among reals and the others among theirs;
-        how many there are, D and P. Those that are as many as the rows come last, so that what is
-        known of the others (`_fixed`) stays."""
+        """Return where each variable's elements are, the reals among reals and the others among
+        theirs; how many there are, D and P. Those that are as many as the rows come last, so that
+        what is known of the others (`_fixed`) stays."""
         places, ends = {}, {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
         for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
@@ -93,8 +91,8 @@ class Reading:
         return places, ends[True], ends[False]
 
     def __call__(self, data: Data) -> tuple[list[Sum], np.ndarray, np.ndarray]:
-        """Every term of the log density as a sum of monomials, where mean rewards A θ + b are reals
-        behind θ; A (n, D), b (n,)."""
+        """Return every term of the log density as a sum of monomials, where mean rewards A θ + b
+        are reals behind θ; A (n, D), b (n,)."""
         n = len(data[0])
         places, D, P = self.places(n)
         values: dict[Any, Any] = {
@@ -169,15 +167,15 @@ class Problem:
         return moves(self.layout, self._candidates)
 
     def check_proper(self) -> None:
-        """Refuses rows for which the posterior is proved to be no distribution."""
+        """Refuse rows for which the posterior is proved to be no distribution."""
         labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
         if labels:
             label = min(labels, key=lambda text: ("as a mixture" in text, text))
             reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
-            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+            raise improper(self.reading.engine, reason)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """θ (D,) and u = log v (P,) of a state."""
+        """Return θ (D,) and u = log v (P,) of a state."""
         theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
         for k, where in self.places.items():
             if k in self.reading.block:
@@ -187,21 +185,21 @@ class Problem:
         return theta, u
 
     def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
-        """The state of θ and u."""
+        """Return the state of θ and u."""
         return {
             k: theta[where] if k in self.reading.block else np.exp(u[where])
             for k, where in self.places.items()
         }
 
     def inside(self, u: np.ndarray) -> np.ndarray:
-        """u, moved within its walls where it is not."""
+        """Return u, moved within its walls where it is not."""
         low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
         middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
         v = np.exp(u)
         return np.asarray(np.log(np.where((v > low) & (v < high), v, middle)))
 
     def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Precision (D, D) and shift (D,) of δ given u."""
+        """Return precision (D, D) and shift (D,) of δ given u."""
         D, work = self.layout.dim, kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)
@@ -209,10 +207,14 @@ class Problem:
         return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
 
     def sample(
-        self, state: Mapping[str, np.ndarray], draws: int, tune: int, rng: np.random.Generator,
+        self,
+        state: Mapping[str, np.ndarray],
+        draws: int,
+        tune: int,
+        rng: np.random.Generator,
         names: Sequence[str],
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
-        """A chain of these variables (draws, *shape), and where it ends."""
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return a chain of these variables (draws, *shape), and where it ends."""
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
@@ -228,7 +230,7 @@ class Problem:
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
         if loses_digits(layout, held.delta + layout.centre, held.u):
             reason = "means fit rewards to all their digits, and the noise is below these"
-            raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+            raise improper(self.reading.engine, reason)
         theta, out, at = delta + layout.centre, {}, 0
         positive = np.exp(logs)
         for k in names:
@@ -244,10 +246,10 @@ class Problem:
         if wrong >= self.size:
             wrong = int(self.moves.shifted[self.moves.shifted_at[wrong - self.size]])
         reason = f"{self._label(wrong)}: improper given the other variables"
-        raise Improper(Refusal(self.reading.engine, reason, of_rows=True))
+        raise improper(self.reading.engine, reason)
 
     def _label(self, element: int) -> str:
-        """The variable that an element belongs to."""
+        """Return the variable that an element belongs to."""
         name = next(
             k for k, where in self.places.items() if k in self.reading.rest and element in where
         )
@@ -256,8 +258,8 @@ class Problem:
     def check(
         self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
     ) -> None:
-        """The identity test: about a state, the model's log density differs from the layout's by a
-        constant; or else the refusal."""
+        """Run the identity test: about a state, the model's log density differs from the
+        layout's by a constant; or else the refusal."""
         theta, u = self.flat(state)
         rows = self.reading.density.arguments(self.data)
         gaps, largest = [], 1.0
@@ -279,7 +281,7 @@ class Problem:
 
 
 def problem(reading: Reading, data: Data) -> Problem:
-    """The reading of these rows, laid out; refused where they leave the algebra."""
+    """Return the reading of these rows, laid out; refused where they leave the algebra."""
     n = len(data[0])
     sums, A, b = reading(data)
     places, _, P = reading.places(n)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayesbandit.inference.algebra.monomials import Sum
-from bayesbandit.inference.algebra.terms import Leaves, Term
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
@@ -68,7 +67,7 @@ class Layout:
         return bool(np.isfinite([self.terms.low, self.terms.high]).any())
 
     def log_density(self, theta: Array, u: Array) -> float:
-        """At θ (D,) and u (P,), but for the Jacobian of the logarithm."""
+        """Return the log density at θ (D,) and u (P,), but for the Jacobian of the logarithm."""
         t, delta, P = self.terms, theta - self.centre, padded(self.dim)
         of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
         phi = t.coef * np.exp(np.bincount(of_term, t.exponent * u[t.element], len(t.coef)))
@@ -90,7 +89,7 @@ class Layout:
 
 
 def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
-    """The density whose logarithm is all that is in `sums`.
+    """Return the density whose logarithm is all that is in `sums`.
 
     Reals are θ (D,) and, behind them, the mean rewards A θ + b (n,). size: P. names: how a refusal
     names each sum.
@@ -138,7 +137,7 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
 
 
 def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
-    """Squares of forms that are dense, and of forms that are not."""
+    """Return squares of forms that are dense, and of forms that are not."""
     dense: list[Term] = []
     sparse: list[Term] = []
     for t in squares:
@@ -149,7 +148,7 @@ def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
 
 
 def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Array]:
-    """Forms (N, D) and offsets (N,) of squares (form − offset)²."""
+    """Return forms (N, D) and offsets (N,) of squares (form − offset)²."""
     whole, shifts = np.vstack([np.eye(D), A]), np.concatenate([np.zeros(D), b])
     forms, offsets = [np.zeros((0, D))], [np.zeros(0)]
     for t in dense:
@@ -167,7 +166,7 @@ def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Ar
 
 
 def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, Array]:
-    """Coordinates, coefficients, where each form begins, offsets of (form − offset)²."""
+    """Return coordinates, coefficients, where each form begins, offsets of (form − offset)²."""
     form, coef, counts, offsets = [np.zeros(0, np.int64)], [np.zeros(0)], [], [np.zeros(0)]
     for t in sparse:
         assert t.square is not None
@@ -184,7 +183,7 @@ def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, 
 
 
 def block(terms: Sequence[Term]) -> Block:
-    """Coefficients and powers of some terms, an element in each once."""
+    """Return coefficients and powers of some terms, an element in each once."""
     q = max((len(t.powers) for t in terms), default=0)
     coefs, elements, exponents = [np.zeros(0)], [np.zeros((q, 0), np.int64)], [np.zeros((q, 0))]
     for t in terms:
@@ -205,7 +204,7 @@ def block(terms: Sequence[Term]) -> Block:
 
 
 def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
-    """About where Σ |weight| (form − offset)² is least: δ is counted from there."""
+    """Return about where Σ |weight| (form − offset)² is least: δ is counted from there."""
     if not len(forms):
         return np.zeros(forms.shape[1])
     weight = np.abs(weight)
@@ -220,8 +219,8 @@ def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
 def grouped(
     forms: Array, offsets: Array, powers: Block, D: int
 ) -> tuple[Array, Array, Block, Block, Array]:
-    """Rows as the kernel takes them, or as statistics of those with the same φ where this is less
-    work: rows, groups, the powers of each, and Σ c offset² of groups."""
+    """Return rows as the kernel takes them, or as statistics of those with the same φ where this is
+    less work: rows, groups, the powers of each, and Σ c offset² of groups."""
     n, shape, P = len(forms), room(D), padded(D)
     q = len(powers.element)
     none = Block(np.zeros(0), np.zeros((q, 0), np.int64), np.zeros((q, 0)))
@@ -243,7 +242,7 @@ def grouped(
 
 
 def incidences(blocks: Sequence[Block], size: int) -> tuple[Array, ...]:
-    """Coefficients, elements and exponents by term, and terms and slots by element."""
+    """Return coefficients, elements and exponents by term, and terms and slots by element."""
     coef = np.concatenate([b.coef for b in blocks])
     term, element, exponent = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     start = 0
@@ -264,9 +263,8 @@ def incidences(blocks: Sequence[Block], size: int) -> tuple[Array, ...]:
     slot = which.ravel() - slot_at[by_element]
     slot_exponent = values[pairs % max(len(values), 1)] if len(values) else np.zeros(0)
     term_at = np.searchsorted(by_element, np.arange(size + 1))
-    integers = (np.ascontiguousarray(a, dtype=np.int64) for a in (element_, element_at))
-    by, at = integers
-    return (
-        coef, by, exponent_, at, term_[order].astype(np.int64), slot.astype(np.int64),
-        term_at.astype(np.int64), slot_exponent, slot_at.astype(np.int64),
-    )  # fmt: skip
+    by, at, terms, slots, first_term, first_slot = (
+        np.ascontiguousarray(a, dtype=np.int64)
+        for a in (element_, element_at, term_[order], slot, term_at, slot_at)
+    )
+    return coef, by, exponent_, at, terms, slots, first_term, slot_exponent, first_slot

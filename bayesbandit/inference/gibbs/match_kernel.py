@@ -48,15 +48,12 @@ class Roles:
 def recognised(
     quadratic: Quadratic, sigma2: Monomial, rows: Data, rng: np.random.Generator
 ) -> Shrinkage | None:
-    """The kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None."""
-    shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
-    search = Search(quadratic, sigma2, rows, shapes)
+    """Return the kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None."""
+    search = Search(quadratic, sigma2, rows)
     if not search.monomial():
         return None
-    points = [
-        {k: np.exp(rng.uniform(-width, width, s)) for k, s in shapes.items()}
-        for width in (1.0, FAR) for _ in range(POINTS)
-    ]  # fmt: skip
+    widths = [1.0] * POINTS + [FAR] * POINTS
+    points = [{k: np.exp(rng.uniform(-w, w, s)) for k, s in search.shapes.items()} for w in widths]
     logs = [search.log_density(point) for point in points]
     if any(log is None for log in logs):
         return None
@@ -69,17 +66,15 @@ def recognised(
 class Search:
     """A model's σ² and prior precisions as monomials, and its prior by regression."""
 
-    def __init__(
-        self, quadratic: Quadratic, sigma2: Monomial, rows: Data,
-        shapes: Mapping[str, tuple[int, ...]],
-    ) -> None:  # fmt: skip
-        self.quadratic, self.sigma2, self.shapes = quadratic, sigma2, shapes
+    def __init__(self, quadratic: Quadratic, sigma2: Monomial, rows: Data) -> None:
+        self.quadratic, self.sigma2 = quadratic, sigma2
+        self.shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
         self.row = part(rows, slice(0, 1))
         self.location: np.ndarray | None = None
 
     def diagonal(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, float] | None:
-        """Prior precisions (D,), and the log density at the prior's mean, `location`, which the
-        first call finds; None where they are not diagonal, or the mean is another."""
+        """Return prior precisions (D,), and the log density at the prior's mean, `location`, which
+        the first call finds; None where they are not diagonal, or the mean is another."""
         given: Any = tuple(values[k] for k in self.shapes)
         prior = self.quadratic.natural(self.row, given)[0]
         P, shift = np.diag(prior.precision), prior.shift
@@ -92,7 +87,7 @@ class Search:
         return P, prior.constant + 0.5 * float(shift @ self.location)
 
     def monomial(self) -> bool:
-        """Finds how the precisions depend on each variable, and which coordinates move."""
+        """Find how the precisions depend on each variable, and which coordinates move."""
         base = {k: np.ones(s) for k, s in self.shapes.items()}
         at = self.diagonal(base)
         if at is None:
@@ -117,7 +112,7 @@ class Search:
         return len(of_sigma2) < 2 and scalar and sizes <= {int(self.moving.sum())}
 
     def wide(self, values: Mapping[str, np.ndarray]) -> Values:
-        """Values in which a vector is spread over the moving coordinates, (D,)."""
+        """Return values in which a vector is spread over the moving coordinates, (D,)."""
         out = {}
         for k, v in values.items():
             out[k] = v
@@ -127,7 +122,7 @@ class Search:
         return out
 
     def log_density(self, point: Values) -> float | None:
-        """Of the logarithms of the variables; None where the monomials do not hold."""
+        """Return that of the variables' logarithms; None where the monomials do not hold."""
         at = self.diagonal(point)
         if at is None:
             return None
@@ -138,12 +133,12 @@ class Search:
         return constant - 0.5 * float(np.log(P[P > 0.0]).sum()) + jacobian
 
     def cancelled(self, point: Values) -> float:
-        """What cancels in the log density where the prior's mean is not 0."""
+        """Return what cancels in the log density where the prior's mean is not 0."""
         assert self.location is not None
         return float(self.precision(self.wide(point)) @ self.location**2)
 
     def roles(self) -> Iterator[Roles]:
-        """All assignments of roles to the variables that the precisions allow."""
+        """Yield all assignments of roles to the variables that the precisions allow."""
         D, follows = self.quadratic.dim, self.precision.powers
         local = [k for k in self.vectors if k in follows]
         mixing = [k for k in self.vectors if k not in follows]
@@ -166,19 +161,16 @@ class Search:
                 powers = {1.0, -1.0, 2.0, -2.0} if common else {1.0}
             if common not in follows and common and (mixing or not local):
                 continue  # only the Laplace's rate is apart from the precisions
-            for scaled, power, of_local, of_common in itertools.product(
-                choices, sorted(powers), signs if mixing else signs[:1],
-                signs if common_mixing else signs[:1],
-            ):  # fmt: skip
-                yield Roles(
-                    self.noise, (*local, "")[0], (*mixing, "")[0], common, common_mixing,
-                    scaled, power, of_local, of_common,
-                )  # fmt: skip
+            names = self.noise, (*local, "")[0], (*mixing, "")[0], common, common_mixing
+            of_local = signs if mixing else signs[:1]
+            of_common = signs if common_mixing else signs[:1]
+            for rest in itertools.product(choices, sorted(powers), of_local, of_common):
+                yield Roles(*names, *rest)
 
     def fitted(self, roles: Roles, points: list[Values], logs: np.ndarray) -> Shrinkage | None:
-        """The kernel's prior for these roles, or None where the regression on the first points
-        leaves something, or is wrong about the others: those find numbers that are too large or
-        too small next to the rest to be read off."""
+        """Return the kernel's prior for these roles, or None where the regression on the first
+        points leaves something, or is wrong about the others: those find numbers that are too large
+        or too small next to the rest to be read off."""
         rows = [self.functions(roles, point) for point in points]
         both = np.array([list(row.values()) for row in rows])
         X, y, far, there = both[:POINTS], logs[:POINTS], both[POINTS:], logs[POINTS:]
@@ -194,7 +186,7 @@ class Search:
         return self.prior(roles, dict(zip(rows[0], c, strict=True)))
 
     def levels(self, roles: Roles, point: Values) -> tuple[np.ndarray, np.ndarray, float]:
-        """P_j s_j and l_j of the moving coordinates, and ℓ."""
+        """Return P_j s_j and l_j of the moving coordinates, and ℓ."""
         wide, sigma2 = self.wide(point), float(self.sigma2(point))
         P = (self.precision(wide) * np.where(roles.scaled, sigma2, 1.0))[self.moving]
         level = np.ones(0)
@@ -204,7 +196,7 @@ class Search:
         return P, level, float(point[roles.common]) ** roles.power if roles.common else 1.0
 
     def functions(self, roles: Roles, point: Values) -> dict[str, float]:
-        """What the log density is a sum of, at a point."""
+        """Return what the log density is a sum of, at a point."""
         f, sigma2 = {"1": 1.0}, float(self.sigma2(point))
         if roles.noise:
             f |= {"shape": -math.log(sigma2), "scale": -1.0 / sigma2}
@@ -227,7 +219,7 @@ class Search:
         return f
 
     def prior(self, roles: Roles, c: dict[str, float]) -> Shrinkage | None:
-        """The kernel's prior of these coefficients, or None where it has none like that."""
+        """Return the kernel's prior of these coefficients, or None where it has none like that."""
 
         def is_(name: str, value: float) -> bool:
             return abs(c[name] - value) < 1e-6
@@ -271,11 +263,26 @@ class Search:
                 return None
         fixed = np.where(self.moving, np.nan, self.precision.factor)
         made = gibbs.declare(
-            self.quadratic.dim, kind, fixed=fixed, scaled=roles.scaled, gamma=gamma,
-            half_cauchy=half_cauchy, noise=inverse_gamma,
-        )  # fmt: skip
+            self.quadratic.dim,
+            kind,
+            fixed=fixed,
+            scaled=roles.scaled,
+            gamma=gamma,
+            half_cauchy=half_cauchy,
+            noise=inverse_gamma,
+        )
         assert self.location is not None
         return Shrinkage(
-            self.quadratic, made, self.location, self.sigma2, roles.noise, self.precision,
-            roles.local, local_mixed, roles.common, roles.power, lambda2, common_mixed,
-        )  # fmt: skip
+            self.quadratic,
+            made,
+            self.location,
+            self.sigma2,
+            roles.noise,
+            self.precision,
+            roles.local,
+            local_mixed,
+            roles.common,
+            roles.power,
+            lambda2,
+            common_mixed,
+        )

@@ -27,7 +27,7 @@ Candidate = tuple[Array, bool]
 
 
 def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
-    """tried: `candidates`, of which the first that can be made are taken."""
+    """Return the first moves that can be made of those that are tried: `candidates`."""
     parts: list[tuple[Array, ...]] = []
     exact = not loses_digits(layout)
     for speed, lifted in tried:
@@ -38,16 +38,27 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
     shifted, rate, term, along, slot, exponents, stretch, own, lift = columns
     linear = np.array([float(r) * len(o) for r, o in zip(stretch, own, strict=True)])
     return Moves(
-        joined(shifted, np.int64), joined(rate), ends(shifted), joined(term, np.int64),
-        joined(along), np.concatenate([np.zeros((0, 3), np.int64), *slot]), ends(term),
-        joined(exponents), ends(exponents), linear, np.array([float(r) for r in stretch]),
-        joined(own, np.int64), ends(own), joined(lift), ends(lift),
-    )  # fmt: skip
+        joined(shifted, np.int64),
+        joined(rate),
+        ends(shifted),
+        joined(term, np.int64),
+        joined(along),
+        np.concatenate([np.zeros((0, 3), np.int64), *slot]),
+        ends(term),
+        joined(exponents),
+        ends(exponents),
+        linear,
+        np.array([float(r) for r in stretch]),
+        joined(own, np.int64),
+        ends(own),
+        joined(lift),
+        ends(lift),
+    )
 
 
 def loses_digits(layout: Layout) -> bool:
-    """Whether means are so far from rewards, in sds of a known noise, that a change of the log
-    density along a stretch is less than its rounding."""
+    """Return whether means are so far from rewards, in sds of a known noise, that a change of the
+    log density along a stretch is less than its rounding."""
     dense = layout.dense
     known = (dense.powers.exponent == 0.0).all(axis=0)
     far = np.abs(dense.powers.coef[known]) @ dense.offsets[known] ** 2
@@ -59,12 +70,12 @@ def joined(parts: tuple[Array, ...], dtype: type = np.float64) -> Array:
 
 
 def ends(parts: tuple[Array, ...]) -> Array:
-    """Where each part begins when they stand one behind the other."""
+    """Return where each part begins when they stand one behind the other."""
     return np.cumsum([0, *(p.size for p in parts)], dtype=np.int64)
 
 
 def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
-    """Speeds (P,) of the elements, and whether coefficients are to be stretched.
+    """Return speeds (P,) of the elements, and whether coefficients are to be stretched.
 
     owner (P,): the number of the variable that each element belongs to.
     """
@@ -94,7 +105,7 @@ def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
 
 
 def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None:
-    """The parts of `Moves` that belong to one, None where there is nothing to lift."""
+    """Return the parts of `Moves` that belong to one, None where there is nothing to lift."""
     t, T = layout.terms, len(layout.terms.coef)
     of_term = np.repeat(np.arange(T), np.diff(t.element_at))
     along = np.bincount(of_term, t.exponent * speed[t.element], T)
@@ -122,13 +133,21 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
     distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
     shifted = np.flatnonzero(speed)
     return (
-        shifted, speed[shifted], term, along[term], slot.reshape(exponents.shape),
-        distinct, np.array(r), own, R,
-    )  # fmt: skip
+        shifted,
+        speed[shifted],
+        term,
+        along[term],
+        slot.reshape(exponents.shape),
+        distinct,
+        np.array(r),
+        own,
+        R,
+    )
 
 
 def right_inverse(L: Array) -> Array | None:
-    """R (D, p) with L R = I for forms L (p, D), by coordinates of their own where they have any."""
+    """Return R (D, p) with L R = I for forms L (p, D), by coordinates of their own where they have
+    any."""
     p, D = L.shape
     single = (L != 0.0) & ((L != 0.0).sum(axis=0) == 1)
     if single.any(axis=1).all():

@@ -27,7 +27,7 @@ Mixture = Callable[[list[Any], tuple[Any, ...]], tuple[Any, Callable[[Any], Any]
 
 
 def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Laplace: the variance is exponential."""
+    """Mix a Laplace distribution: the variance is exponential."""
     import pymc as pm
 
     mu, b = parameters
@@ -36,7 +36,7 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
 
 
 def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Student-t: the precision is gamma."""
+    """Mix a Student-t distribution: the precision is gamma."""
     import pymc as pm
 
     nu, mu, sigma = parameters
@@ -46,7 +46,7 @@ def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[
 
 
 def half_gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Half Student-t: the precision of a half-normal is gamma."""
+    """Mix a half Student-t distribution: the precision of a half-normal is gamma."""
     import pymc as pm
 
     nu, sigma = parameters
@@ -65,7 +65,8 @@ MIXTURES: dict[str, tuple[Mixture, str]] = {
 
 
 def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
-    """An equal model of mixtures, and its auxiliary variables: to each the one that it mixes.
+    """Return an equal model of mixtures, and its auxiliary variables: to each the one that it
+    mixes.
 
     Observed variables are rewritten where they have one value for each row.
     """
@@ -75,7 +76,7 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
         model_free_rv,
         model_from_fgraph,
         model_observed_rv,
-    )  # fmt: skip
+    )
 
     row = row_dimension(model)
     graph, _ = graph_of(model)

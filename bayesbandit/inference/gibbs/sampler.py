@@ -4,7 +4,7 @@ One block is Gaussian given the rest, by the degree of the log density (`quadrat
 variable is positive, and the log density a sum of monomials of these, alone or times squares of
 what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
 half-Cauchy and the like are mixtures of such (`rewrite_mixtures`). Scalar noise with a diagonal
-scale mixture as prior is left to a kernel of its own (`kernel_bridge`).
+scale mixture as prior is left to a kernel of its own (`shrinkage`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,61 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.blocks import ENGINE, Blocks, blocks
+from bayesbandit.inference.gibbs.blocks import ENGINE, blocks
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.gibbs.match_kernel import recognised
 from bayesbandit.inference.gibbs.scalar_noise import scalar_noise
 from bayesbandit.inference.gibbs.shrinkage import Shrinkage
-from bayesbandit.inference.gibbs.starting_point import better
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, close, features, trial
+from bayesbandit.kernels.gibbs import monomials as kernel
+from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
+
+SWEEPS = 5
+FAR = 50.0  # by so much, and ten sds of a log density, the other beginning must be better
+
+
+def better(
+    problem: Problem, state: Mapping[str, np.ndarray], seed: int = 0
+) -> Mapping[str, np.ndarray]:
+    """Return the state, or one that is reached from the same place in the other order, where its
+    density is so much larger that a chain would not come from here to there."""
+    theta, u = problem.flat(state)
+    ends = []
+    for positive_first in (False, True):
+        held = kernel.MonomialState(theta - problem.layout.centre, problem.inside(u))
+        rng = np.random.default_rng(seed)
+        ends.append((_after(problem, held, positive_first, rng), held))
+    (here, _), (there, held) = ends
+    if np.isfinite(there) and there > here + FAR + 10.0 * np.sqrt(len(theta) + len(u)):
+        return problem.named(held.delta + problem.layout.centre, held.u)
+    return state
+
+
+def _after(
+    problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
+) -> float:
+    """Return the log density of θ and log v after a few sweeps; −∞ if one fails."""
+    terms, D = problem.layout.terms, problem.layout.dim
+    work, none = kernel.workspace(terms, D), np.zeros(0, dtype=np.int64)
+    if positive_first:
+        kernel.weigh(terms, held.u, work.phi)
+        kernel.evaluate(terms, held.delta, work)
+        if kernel.draw_elements(terms, held.u, work, rng) >= 0:
+            return -np.inf
+    delta, logs = np.empty((1, D)), np.empty((1, 0))
+    if orbits.sweep(terms, problem.moves, held, work, delta, logs, none, SWEEPS, rng) >= 0:
+        return -np.inf
+    theta = held.delta + problem.layout.centre
+    return problem.layout.log_density(theta, held.u) + float(held.u.sum())
+
 
 TUNE, TUNE_WARM = 500, 50
 TESTED = "rows tested"  # in a state: how many there were when the identity was tested
@@ -70,11 +111,17 @@ class Gibbs(GaussianBlock):
     # ---- sampling --------------------------------------------------------------------------------
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
-        start: Sequence[Position] | None = None, generic: bool = False,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None,
+        generic: bool = False,
+    ) -> SampledDraws:
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
         whose number of chains may differ; without it, random ones. generic: whether to sweep as
@@ -116,16 +163,16 @@ class Gibbs(GaussianBlock):
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
 
     def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
-        """Refuses rows, by role, of which it is proved that they have no posterior."""
+        """Refuse rows, by role, of which it is proved that they have no posterior."""
         problem(self.reading, self.data(**data)).check_proper()
 
     def _special(self, data: Data) -> bool:
-        """Whether these rows are for the kernel of scalar noise."""
+        """Return whether these rows are for the kernel of scalar noise."""
         kernel = self.kernel
         return kernel is not None and not kernel.loses_digits(*self.mean_map(data), data)
 
     def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
-        """What draws a chain from the posterior given these rows."""
+        """Return what draws a chain from the posterior given these rows."""
         if special:
             assert self.kernel is not None
             own = self.kernel.problem(*self.mean_map(data), data)
@@ -134,7 +181,7 @@ class Gibbs(GaussianBlock):
         return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: Position) -> None:
-        """Refuses rows of which the kernel does not have what the log density says."""
+        """Refuse rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
         own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
         precision, shift = self.kernel.natural(own, state)
@@ -150,14 +197,15 @@ class Gibbs(GaussianBlock):
             raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
-        """Where a chain may begin: positive variables about 1, the block at 0."""
+        """Return where a chain may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
             for k, shape in self.shapes_at(len(data[0])).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
-        """A copy of a state for these data: variables of rows that were not there begin at 1."""
+        """Return a copy of a state for these data: variables of rows that were not there begin at
+        1."""
         state = {k: np.array(state[k], dtype=np.float64) for k in self.all_shapes}
         n = len(data[0])
         for k in self.by_row:
@@ -166,34 +214,27 @@ class Gibbs(GaussianBlock):
         return state
 
     def mean_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
-        """The mean rewards A θ + b of rows: A (n, D), b (n,)."""
+        """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
         return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
     def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
-        """All variables' shapes with n rows."""
+        """Return all variables' shapes with n rows."""
         return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
 
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
-    """A stream for each chain, the same ones however often they are asked for."""
+    """Return a stream for each chain, the same ones however often they are asked for."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return [
         np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i)) for i in range(chains)
     ]
 
 
-def match(model: pm.Model) -> Gibbs | Refusal:
-    """The Gibbs engine for a built model, or why it has a variable that it cannot draw."""
-    try:
-        with COMPILE:
-            return derived(blocks(model))
-    except NotThisEngine as error:
-        return error.refusal
-
-
-def derived(apart: Blocks) -> Gibbs:
-    """The engine of a density whose variables are a block and positive ones."""
-    density, rng = apart.density, np.random.default_rng(0)
+@matching
+def match(model: pm.Model) -> Gibbs:
+    """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
+    apart, rng = blocks(model), np.random.default_rng(0)
+    density = apart.density
     quadratic = Quadratic(density, ENGINE, given=apart.rest)
     if quadratic.not_affine:
         raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")
@@ -204,10 +245,8 @@ def derived(apart: Blocks) -> Gibbs:
         whole = problem(reading, (own["x"], own["reward"], weight, arm))
     except NotThisEngine as error:
         raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
-    form = Form(
-        "statistics of conditional posteriors do not add up", False, features(quadratic),
-        None, trial(density, ROWS),
-    )  # fmt: skip
+    why = "statistics of conditional posteriors do not add up"
+    form = Form(why, False, features(quadratic), None, trial(density, ROWS))
     kernel, sigma2 = None, None
     if not (apart.by_row or whole.layout.walled):
         sigma2 = scalar_noise(reading)

@@ -8,26 +8,26 @@ algebra finds for two rows, with rewards and weights as variables, holds for all
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors, toposort
-from pytensor.raise_op import CheckAndRaise
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.elemwise import Elemwise
 
 from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Sum, positive, real
-from bayesbandit.inference.algebra.terms import Leaves
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, positive, real
 from bayesbandit.inference.gibbs.generic import Reading
 from bayesbandit.inference.gibbs.shrinkage import Monomial
-from bayesbandit.inference.graph_analysis.operations import operation
+from bayesbandit.inference.graph_analysis.operations import kind, operation
+from bayesbandit.inference.graph_analysis.walk import Walk
 
 ROWS = 2
 
 
 def scalar_noise(reading: Reading) -> Monomial | None:
-    """σ², or None where rewards are not proved to be such."""
+    """Return σ², or None where rewards are not proved to be such."""
     terms = [t for t in reading.density.terms if t.on_data]
     inputs = reading.density.inputs
     if len(terms) != 1 or not elementwise(reading, terms[0].given_mean):
@@ -54,41 +54,44 @@ def scalar_noise(reading: Reading) -> Monomial | None:
     return variance(reading, found, D, P, places, weighted)
 
 
-def elementwise(reading: Reading, graph: Variable) -> bool:
-    """Whether each row's part depends on its own reward, weight and mean reward alone."""
-    density = reading.density
-    inputs = density.inputs
-    depends = {density.given_mean, *(inputs[k] for k in ("reward", "weight") if k in inputs)}
-    shapes = depends | {inputs[k] for k in ("x", "arm") if k in inputs}
+class RowByRow(Walk[int, bool]):
+    """What each node has of the rows: 0 nothing, 1 their number, or 2 rewards, weights and mean
+    rewards. proved: whether each row's part depends on its own alone."""
 
-    def plain(node: Apply) -> bool:
-        _, name = operation(node)
-        if name in ("Shape", "Shape_i"):
-            return True
-        if isinstance(node.op, CheckAndRaise):
-            return node.inputs[0] not in shapes or node.inputs[0] in depends
-        if not depends.isdisjoint(node.inputs[1:]) or node.inputs[0] in depends:
-            if not shapes.isdisjoint(set(node.inputs) - depends) and name != "Alloc":
-                return False
-            return isinstance(node.op, Elemwise) or name in ("DimShuffle", "ExpandDims", "Alloc")
-        return name in ("Alloc", "Second")  # of a shape that the rows give
+    def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, int]) -> None:
+        super().__init__(outputs, seeds)
+        self.proved = True
+        self.walk(self.nodes, self.values)
 
-    for node in toposort([graph], blockers=list(shapes)):
-        if shapes.isdisjoint(node.inputs):
-            continue
+    def root(self, variable: Variable) -> int:
+        return 0
+
+    def visit(self, node: Apply, given: Sequence[int]) -> Sequence[int]:
+        found = max(given, default=0)
+        if found:
+            self.proved &= self.rule(node, given)
+        return [found] * len(node.outputs)
+
+    def rule(self, node: Apply, given: Sequence[int]) -> bool:
+        name = operation(node)[1]
         if node.outputs[0].type.dtype == "bool":  # conditions, which the algebra decides
-            shapes.update(node.outputs)
-            if not depends.isdisjoint(node.inputs):
-                depends.update(node.outputs)
-            if not (isinstance(node.op, Elemwise) or operation(node)[1] in CONDITIONS):
-                return False
-            continue
-        if not plain(node):
+            return isinstance(node.op, Elemwise) or name in CONDITIONS
+        if kind(node) == "shape":
+            return True
+        if kind(node) == "check":
+            return given[0] != 1
+        if max(given) == 1:
+            return name in ("Alloc", "Second")  # of a shape that the rows give
+        if 1 in given and name != "Alloc":
             return False
-        shapes.update(node.outputs)
-        if not depends.isdisjoint(node.inputs):
-            depends.update(node.outputs)
-    return True
+        return isinstance(node.op, Elemwise) or name in ("DimShuffle", "ExpandDims", "Alloc")
+
+
+def elementwise(reading: Reading, graph: Variable) -> bool:
+    """Return whether each row's part depends on its own reward, weight and mean reward alone."""
+    inputs = reading.density.inputs
+    seeds = {v: 2 if role in ("reward", "weight") else 1 for role, v in inputs.items()}
+    return RowByRow([graph], {reading.density.given_mean: 2, **seeds}).proved
 
 
 CONDITIONS = ("All", "MakeVector", "ScalarFromTensor", "DimShuffle", "ExpandDims", "Alloc")
@@ -97,7 +100,7 @@ CONDITIONS = ("All", "MakeVector", "ScalarFromTensor", "DimShuffle", "ExpandDims
 def variance(
     reading: Reading, found: Any, D: int, P: int, places: dict[str, np.ndarray], weighted: bool
 ) -> Monomial | None:
-    """σ² where `found` is Σ ½ log(w/σ²) − w(r − m)²/2σ² and a constant, for all rows."""
+    """Return σ² where `found` is Σ ½ log(w/σ²) − w(r − m)²/2σ² and a constant, for all rows."""
     if not isinstance(found, Sum) or found.walls or found.shape != (ROWS,):
         return None
     squares = [t for t in found.terms if t.square is not None]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.inference.base import Improper, Refusal
+from bayesbandit.inference.base import improper
 from bayesbandit.inference.gibbs.propriety import fits
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.kernels.algebra.cholesky import padded
@@ -37,15 +37,15 @@ class Monomial:
     powers: Mapping[str, Any]
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Its value, (…, D) where there is a vector."""
+        """Return its value, (…, D) where there is a vector."""
         product = np.asarray(self.factor, dtype=np.float64)
         for name, e in self.powers.items():
             product = product * np.asarray(values[name]) ** e
         return product
 
     def at(self, which: np.ndarray, but: str) -> Monomial:
-        """Of some coordinates, (D,) true and false, without the variable `but`; a number where
-        all are the same, which NumPy is quicker with."""
+        """Return it at some coordinates, (D,) true and false, without the variable `but`; a
+        number where all are the same, which NumPy is quicker with."""
 
         def some(value: Any) -> Any:
             value = np.broadcast_to(value, which.shape)[which]
@@ -67,7 +67,7 @@ class HalfCauchy:
     c2: float
 
     def draw(self, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """n given l."""
+        """Return n given l."""
         rate = self.c1 * level**self.o + self.c2
         return np.asarray((rng.standard_exponential(level.shape) / rate) ** (1.0 / self.f))
 
@@ -100,13 +100,14 @@ class Shrinkage:
     common_mixed: HalfCauchy | None
 
     def loses_digits(self, A: np.ndarray, b: np.ndarray, data: Data) -> bool:
-        """Whether rewards are too far from their means under the prior for sums of squares."""
+        """Return whether rewards are too far from their means under the prior for sums of
+        squares."""
         reward = data[1] - b - A @ self.location
         level, spread = abs(reward.mean()) if len(reward) else 0.0, float(np.std(reward))
         return bool(SAME * level < spread < LEAST * level)
 
     def problem(self, A: np.ndarray, b: np.ndarray, data: Data) -> Problem:
-        """What the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
+        """Return what the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
         problem = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
@@ -116,15 +117,15 @@ class Shrinkage:
         return problem
 
     def _check_fit(self, A: np.ndarray, reward: np.ndarray) -> None:
-        """Refuses rewards that some means fit exactly, where the noise may vanish."""
+        """Refuse rewards that some means fit exactly, where the noise may vanish."""
         free = A[:, ~self.prior.scaled]  # what is scaled with the noise is 0 where it vanishes
         if self.prior.noise_scale == 0.0 and fits(free, reward, np.zeros(free.shape[1])):
             label = self.quadratic.density.label(self.noise)
             reason = f"{label}: no proper posterior, {len(reward)} rows that fit perfectly"
-            raise Improper(Refusal(self.quadratic.engine, reason, of_rows=True))
+            raise improper(self.quadratic.engine, reason)
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""
+        """Return precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""
         d, wide, sigma2 = len(self.location), dict(values), float(self.sigma2(values))
         if self.local:
             wide[self.local] = np.ones(d)
@@ -140,9 +141,14 @@ class Shrinkage:
         return precision, b / sigma2 + precision @ self.location
 
     def sample(
-        self, problem: Problem, state: Values, draws: int, tune: int, rng: np.random.Generator,
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:  # fmt: skip
-        """A chain of all variables (draws, *shape), and where it ends."""
+        self,
+        problem: Problem,
+        state: Values,
+        draws: int,
+        tune: int,
+        rng: np.random.Generator,
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return a chain of all variables (draws, *shape), and where it ends."""
         chain = self._begin(state, rng)
         if tune:
             gibbs.sample(problem, self.prior, chain, rng, 1, tune)
@@ -150,7 +156,7 @@ class Shrinkage:
         return values, {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
 
     def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.ScaleState:
-        """The kernel's state; auxiliaries are drawn given the rest."""
+        """Return the kernel's state; auxiliaries are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
         theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
         wide = dict(state)
@@ -171,7 +177,7 @@ class Shrinkage:
         return gibbs.ScaleState(theta, inv_tau2, inv_nu, lambda2 * one, rate * one, sigma2 * one)
 
     def _declared(self, drawn: gibbs.Draws, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """The kernel's draws as draws of the declared variables."""
+        """Return the kernel's draws as draws of the declared variables."""
         values = dict(self.quadratic.split(drawn.theta + self.location))
         if self.noise:
             power = self.sigma2.powers[self.noise]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.inference.base import NotThisEngine, Refusal, one_thread
+from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
 from bayesbandit.inference.glm.regression import Regression, regression
@@ -21,6 +21,7 @@ from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import factor, padded, room
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -44,11 +45,16 @@ class Augmented:
         self.names, self.shapes = glm.block.names, glm.block.shapes
 
     def sample(
-        self, data: Mapping[str, np.ndarray], draws: int = 1000, chains: int = 4,
-        tune: int | None = None, seed: int | np.random.SeedSequence = 0,
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
         start: Sequence[Position] | None = None,
-    ) -> SampledDraws:  # fmt: skip
-        """Draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by role.
+    ) -> SampledDraws:
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
         without it, chains begin at random about the mode.
@@ -77,7 +83,7 @@ class Augmented:
         return SampledDraws(self.block.split(np.stack(kept)), state=last)
 
     def _sweep(self, A: np.ndarray, b: np.ndarray, rows: Data) -> Sweep:
-        """What fills draws (S, D), from θ (D,) on, given these rows."""
+        """Return what fills draws (S, D), from θ (D,) on, given these rows."""
         _, reward, _, _ = rows
         prior, weight, family = self.block.prior(), self.glm.weights(rows), self.glm.family
         n, D = A.shape
@@ -108,12 +114,10 @@ class Augmented:
         return partial(sweeps.polya_gamma, wide, shape, joint, padding)
 
 
-def match(model: pm.Model) -> Augmented | Refusal:
-    """The sampler of a built model that is a generalised linear one, or why there is none."""
-    try:
-        glm = regression(model, ENGINE)
-    except NotThisEngine as error:
-        return error.refusal
+@matching
+def match(model: pm.Model) -> Augmented:
+    """Return the sampler of a built model that is a generalised linear one."""
+    glm = regression(model, ENGINE)
     if glm.family.kind == POISSON:
-        return Refusal(ENGINE, "a Poisson likelihood is no known mixture of normals")
+        raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     return Augmented(glm)

@@ -12,15 +12,16 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, Refusal
-from bayesbandit.inference.graph_analysis.degrees import Degrees, analytic
+from bayesbandit.inference.base import Compiled, refuse
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.operations import elementwise_name
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import Rows
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
 
@@ -40,7 +41,7 @@ class Cut:
         self._check(engine)
 
     def _check(self, engine: str) -> None:
-        """That rows are apart, that θ enters by η alone, and that all is analytic in it."""
+        """Check that rows are apart, that θ enters by η alone, and that all is analytic in it."""
         inputs = self.density.inputs
         names: dict[Any, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
         names[self.eta] = ("eta",)
@@ -57,12 +58,12 @@ class Cut:
                 what = " and ".join(sorted(more))
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
             if "weight" in inputs and graph is not self.mean:
-                power = Scaling([graph], {inputs["weight"]: 1.0}).of(graph)
+                power = Scaling([graph], {inputs["weight"]: 1.0}).degree(graph)
                 if power not in (0.0, 1.0):
                     raise refuse(engine, f"{label}: no power of a likelihood by its weight")
             if why := mixed(graph):
                 raise refuse(engine, f"{label}: rows are not apart: {why}")
-            if why := Degrees([graph], {self.eta: 1.0}, analytic, positive=()).fault(graph, most=1):
+            if why := Analytic([graph], {self.eta: 1.0}, positive=()).fault(graph, most=1):
                 raise refuse(engine, f"{label}: {why}")
 
     @property
@@ -72,19 +73,19 @@ class Cut:
         return weight is not None and weight in set(ancestors(self.terms))
 
     def total(self, eta: np.ndarray, data: Data) -> float:
-        """The log likelihood of rows at their η (n,)."""
+        """Return the log likelihood of rows at their η (n,)."""
         [value] = self._total(eta, *self.density.arguments(data))
         return float(value)
 
     def slope(self, eta: float, reward: float) -> float:
-        """The derivative of a row's log likelihood by its η."""
+        """Return the derivative of a row's log likelihood by its η."""
         d = self.density.n_features
         data = np.ones((1, d)), np.array([reward]), np.ones(1), np.zeros(1, dtype=np.int64)
         [slope] = self._slope(np.array([eta]), *self.density.arguments(data))
         return float(np.ravel(slope)[0])
 
     def means(self, eta: np.ndarray) -> np.ndarray:
-        """The mean rewards at η (n,)."""
+        """Return the mean rewards at η (n,)."""
         [mean] = self._mean(eta)
         return np.broadcast_to(mean, eta.shape)
 
@@ -109,14 +110,14 @@ class Cut:
 
 
 def with_shared_nodes(density: Density) -> Density:
-    """The same, with what the mean reward and the likelihood have in common as one node."""
+    """Return the same, with what the mean reward and the likelihood have in common as one node."""
     *terms, mean = merged([*(term.graph for term in density.terms), density.mean])
     whole = tuple(replace(t, graph=g) for t, g in zip(density.terms, terms, strict=True))
     return replace(density, terms=whole, mean=mean)
 
 
 def predictor(density: Density, engine: str) -> Variable:
-    """The node of the mean reward's graph by which θ enters it, affine in θ."""
+    """Return the node of the mean reward's graph by which θ enters it, affine in θ."""
     seeds = dict.fromkeys(density.values.values(), 1.0)
     degrees = Degrees([density.mean], seeds)
     if degrees.of(density.mean) <= 1:
@@ -141,7 +142,7 @@ def predictor(density: Density, engine: str) -> Variable:
 
 
 def _below(variable: Any) -> Variable:
-    """What an affine node multiplies by numbers alone."""
+    """Return what an affine node multiplies by numbers alone."""
     while elementwise_name(variable) in UNARY:
         rest = [v for v in variable.owner.inputs if not _fixed(v)]
         if len(rest) != 1 or rest[0].type.ndim != 1:
@@ -151,10 +152,6 @@ def _below(variable: Any) -> Variable:
 
 
 def _fixed(variable: Variable) -> bool:
-    """Whether a node is computed of constants alone."""
+    """Return whether a node is computed of constants alone."""
     roots = [v for v in ancestors([variable]) if v.owner is None]
     return all(isinstance(v, Constant) for v in roots)
-
-
-def refuse(engine: str, reason: str) -> NotThisEngine:
-    return NotThisEngine(Refusal(engine, reason))

@@ -50,18 +50,18 @@ class Family:
         return -30.0, 30.0 if self.kind == BINOMIAL else 8.0
 
     def possible(self, reward: np.ndarray) -> np.ndarray:
-        """Which rewards can be."""
+        """Return which rewards can be."""
         most = np.inf if self.kind in (POISSON, NEGATIVE_BINOMIAL) else self.number
         return (reward == np.floor(reward)) & (reward >= 0.0) & (reward <= most)
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
-        """The mean reward."""
+        """Return the mean reward."""
         if self.kind == BINOMIAL:
             return np.asarray(self.number * expit(eta))
         return np.asarray(ndtr(eta) if self.kind == PROBIT else np.exp(eta))
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
+        """Return mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
         mean, out = np.empty(eta.shape), np.empty(eta.shape)
         flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
         flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
@@ -74,12 +74,13 @@ class Family:
         return mean, out
 
     def total(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
-        """Σ w log p(r | η), but for what does not depend on η."""
+        """Return Σ w log p(r | η), but for what does not depend on η."""
         return float(kernel.totals(self.kind, self.number, eta, reward, weight))
 
 
 def family(means: np.ndarray, slope: Slope) -> Family | None:
-    """The family that has such mean rewards at η = 0 and 1, and such a slope; None: none has.
+    """Return the family that has such mean rewards at η = 0 and 1, and such a slope; None: none
+    has.
 
     It is a guess, which is to be held against the model.
     """
@@ -95,7 +96,8 @@ def family(means: np.ndarray, slope: Slope) -> Family | None:
 
 
 def _count(slope: Slope) -> Family:
-    """Of counts with mean e^η: at η = 0 the slope is r − 1, or (r − 1)α/(1 + α)."""
+    """Return the family of counts with mean e^η: at η = 0 the slope is r − 1, or (r − 1)α/(1 +
+    α)."""
     share = slope(0.0, 3.0) / 2.0
     if not 0.0 < share < 1.0 - 1e-12:
         return Family(POISSON)

@@ -1,9 +1,9 @@
 """Generalised linear models, read from a declaration: rewards of a likelihood p(r | η) by name,
 a linear predictor η = A(x, arm) θ + b, and a normal prior of θ.
 
-θ enters the mean reward by one node η that is affine in it (`structure`), and the likelihood
+θ enters the mean reward by one node η that is affine in it (`degrees`), and the likelihood
 through the same node. The likelihood is one of each row alone (`rows`), of its η, reward and weight
-(`influence`), and analytic in η: it is the family's if it is at some points, which is settled on
+(`dependence`), and analytic in η: it is the family's if it is at some points, which is settled on
 the user's own rows whenever these are fitted.
 
 The *working model* is the same with rows N(η, 1/weight) in the place of the likelihood, and η for
@@ -19,15 +19,16 @@ import numpy as np
 import pytensor.tensor as pt
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import COMPILE, NotThisEngine, one_thread
+from bayesbandit.inference.base import COMPILE, NotThisEngine, refuse
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from bayesbandit.inference.glm.cut import Cut, predictor, refuse, with_shared_nodes
+from bayesbandit.inference.glm.cut import Cut, predictor, with_shared_nodes
 from bayesbandit.inference.glm.families import Family, family
 from bayesbandit.inference.graph_analysis.density import Density, Term, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import recognise
 from bayesbandit.kernels.glm import newton
+from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -56,15 +57,19 @@ class Regression:
         self._tested: set[float] = set()
 
     def weights(self, data: Data) -> np.ndarray:
-        """The powers (n,) of rows' likelihoods."""
+        """Return the powers (n,) of rows' likelihoods."""
         return data[2] if self.weighted else np.ones(len(data[0]))
 
     def mode(
-        self, z: np.ndarray, offset: np.ndarray, reward: np.ndarray, power: np.ndarray,
+        self,
+        z: np.ndarray,
+        offset: np.ndarray,
+        reward: np.ndarray,
+        power: np.ndarray,
         start: np.ndarray | None = None,
-    ) -> np.ndarray:  # fmt: skip
-        """φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows with
-        η = z φ + offset, rewards and powers of their likelihoods (n,).
+    ) -> np.ndarray:
+        """Return φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows
+        with η = z φ + offset, rewards and powers of their likelihoods (n,).
 
         start: where it is looked for first; None: 0.
         """
@@ -79,8 +84,8 @@ class Regression:
     def pseudo_rows(
         self, eta: np.ndarray, reward: np.ndarray, power: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Normal observations of η and their precisions (n,), whose log densities have the slopes
-        and curvatures at η (n,) that those of the rewards have, by their powers."""
+        """Return normal observations of η and their precisions (n,), whose log densities have
+        the slopes and curvatures at η (n,) that those of the rewards have, by their powers."""
         y, v = np.empty(len(eta)), np.empty(len(eta))
         newton.pseudo_rows(eta, self.family.kind, self.family.number, reward, power, y, v)
         return y, v
@@ -88,7 +93,7 @@ class Regression:
     def near_mode(
         self, A: np.ndarray, b: np.ndarray, data: Data, rng: np.random.Generator
     ) -> np.ndarray:
-        """A draw of θ (D,) of Laplace's approximation, of rows with η = A θ + b."""
+        """Return a draw of θ (D,) of Laplace's approximation, of rows with η = A θ + b."""
         (m, R), reward, power = self.whitening, data[1], self.weights(data)
         theta = m + R @ self.mode(A @ R, b + A @ m, reward, power)
         _, v = self.pseudo_rows(A @ theta + b, reward, power)
@@ -98,13 +103,13 @@ class Regression:
         return np.asarray(theta + solve_triangular(L, noise, lower=True, trans=1))
 
     def impossible(self, reward: float) -> NotThisEngine:
-        """The refusal of a reward that the family has no probability for."""
+        """Return the refusal of a reward that the family has no probability for."""
         reason = f"a reward of {reward:g} is none of a {self.family.name} likelihood"
         return self.block.quadratic.refusal(reason, of_rows=True)
 
     def check(self, data: Data, eta: np.ndarray | None = None) -> None:
-        """The identity test: the model's log likelihood is the family's, but for a constant, for
-        each of these rewards, near and far; and of these rows together at their η (n,)."""
+        """Run the identity test: the model's log likelihood is the family's, but for a constant,
+        for each of these rewards, near and far; and of these rows together at their η (n,)."""
         new = np.array(sorted(set(data[1].tolist()) - self._tested))
         if not (possible := self.family.possible(new)).all():
             raise self.impossible(float(new[~possible][0]))
@@ -117,8 +122,8 @@ class Regression:
                 raise self._unlike(gap)
 
     def _check_rewards(self, reward: np.ndarray) -> None:
-        """The test of rewards (n,): by what is proved of the graph (`Cut`), it holds for all rows
-        that have them."""
+        """Test rewards (n,): by what is proved of the graph (`Cut`), it holds for all
+        rows that have them."""
         n = len(reward)
         x, one = np.ones((n, self.cut.density.n_features)), np.ones(n)
         data, rng = (x, reward, one, np.zeros(n, dtype=np.int64)), np.random.default_rng(0)
@@ -130,8 +135,8 @@ class Regression:
                 raise self._unlike(gap)
 
     def _gap(self, data: Data, eta: np.ndarray) -> tuple[float, float]:
-        """By how much the log likelihoods of rows differ between η and 0, in the model and in the
-        family; and of what size they are."""
+        """Return by how much the log likelihoods of rows differ between η and 0, in the model and
+        in the family; and of what size they are."""
         zero, weight = np.zeros(len(eta)), self.weights(data)
         here, there = (
             (self.family.total(at, data[1], weight), self.cut.total(at, data)) for at in (eta, zero)
@@ -147,8 +152,8 @@ class Regression:
 
 
 def regression(model: pm.Model, engine: str) -> Regression:
-    """The generalised linear model that a built model is; or else the refusal, in an engine's
-    name."""
+    """Return the generalised linear model that a built model is; or else the refusal, in an
+    engine's name."""
     with COMPILE:
         eligible(model, engine)
         density = with_shared_nodes(read(model))
@@ -167,7 +172,7 @@ def regression(model: pm.Model, engine: str) -> Regression:
 
 
 def _working(density: Density, cut: Cut, engine: str) -> ExactGaussian:
-    """The working model: rows N(η, 1/weight)."""
+    """Return the working model: rows N(η, 1/weight)."""
     inputs, own = dict(density.inputs), dict(density.own)
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
@@ -186,7 +191,7 @@ def _working(density: Density, cut: Cut, engine: str) -> ExactGaussian:
 
 
 def _examples(family: Family, density: Density) -> Data:
-    """Made-up rows of all rewards, with unlike weights."""
+    """Return made-up rows of all rewards, with unlike weights."""
     reward = np.repeat(family.rewards, 3)
     weight = np.tile([1.0, 0.3, 2.5], len(family.rewards))
     x, arm = np.ones((len(reward), density.n_features)), np.zeros(len(reward), dtype=np.int64)

@@ -1,168 +1,173 @@
 """Reads a log density's graph: the polynomial degree of every node in the free variables.
 
 A log density that is quadratic in its free variables is a Gaussian's, however it was declared.
-The analysis is an abstract interpretation, and sound: an operation that is not in the table here
-counts as non-polynomial, so that a model is never taken for Gaussian by mistake.
+The analysis is sound: an operation without a rule here counts as non-polynomial, so that a model is
+never taken for Gaussian by mistake.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors, toposort
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.inference.graph_analysis.operations import (
     COMPARISONS,
     ELEMENTWISE,
-    LINEAR,
     MATRICES,
-    PRODUCTS,
-    PUTS,
-    SHAPES,
+    MOVES,
     SMOOTH,
-    SOLVES,
-    TAKES,
+    bare,
     elementwise_name,
     exponent,
+    kind,
+    number,
     operation,
-    sizes_by_value,
+    reduced_by,
 )
-from bayesbandit.inference.graph_analysis.positive import guards_support, keeps_positive
+from bayesbandit.inference.graph_analysis.walk import Walk
+
+
+def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
+    """Return whether a comparison is of what is positive with what is not, or of its logarithm with
+    an infinity."""
+    for subject, bound in (node.inputs, node.inputs[::-1]):
+        limit = number(bound)
+        if limit is None:
+            continue
+        inside: Any = bare(subject)
+        if math.isinf(limit) and (name := elementwise_name(inside)):
+            return name == "Log" and inside.owner.inputs[0] in positive
+        return limit <= 0 and subject in positive
+    return False
+
+
+def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
+    """Return whether a node is positive where `positive` ones, the weights and its constants
+    are."""
+
+    def sure(v: Variable) -> bool:
+        if isinstance(v, Constant):
+            return bool(np.all(v.data > 0.0))
+        return v in positive or (v.owner is None and v.name == "weight")
+
+    op, name = operation(node)
+    if isinstance(op, Elemwise):
+        name = elementwise_name(node.outputs[0])
+        if name in ("Exp", "Sigmoid", "Softplus", "Erfc"):
+            return True
+        if name == "Sub":
+            one, rest = number(node.inputs[0]), elementwise_name(node.inputs[1])
+            return one is not None and one >= 1.0 and rest == "Sigmoid"
+        if name == "Pow":
+            return sure(node.inputs[0])
+        kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
+        return name in kept and all(map(sure, node.inputs))
+    if isinstance(op, CAReduce):
+        return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
+    return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
+
 
 Outcome = float | str  # a degree, or why there is none
 
 
-def polynomial(node: Apply, d: Sequence[float]) -> Outcome:
-    """Degree of a node of degrees `d` (one for each input), or the reason why it has none."""
-    op, name = operation(node)
-    if isinstance(op, Elemwise):
-        return elementwise(node, d)
-    if isinstance(op, CheckAndRaise):
-        return d[0] if max(d[1:], default=0) == 0 else "parameter check"
-    if isinstance(op, CAReduce):
-        plain = type(op.scalar_op).__name__ == "Add"
-        return d[0] if plain else f"non-polynomial reduction {name.lower()}"
-    if name in SHAPES:
-        return 0
-    if name in LINEAR:
-        return max(d)
-    if name == "CumOp":
-        return d[0] if op.mode == "add" else "cumulative product"
-    if name in TAKES or name in PUTS:
-        values = 2 if name in PUTS else 1
-        return max(d[:values]) if max(d[values:], default=0) == 0 else "index"
-    if name in PRODUCTS:
-        return sum(d)
-    if name in SOLVES:
-        return d[1] if d[0] == 0 else "inverse"
-    if name == "IfElse":
-        return max(d[1:]) if d[0] == 0 else "branch"
-    return f"unrecognised operation {name}"
+class Degrees(Walk[float, Outcome]):
+    """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none."""
 
-
-def elementwise(node: Apply, d: Sequence[float]) -> Outcome:
-    """`polynomial` of an elementwise operation."""
-    name = elementwise_name(node.outputs[0])
-    if name in ELEMENTWISE:
-        return max(d)
-    match name:
-        case "Mul":
-            return sum(d)
-        case "Second":  # the second argument in the shape of the first
-            return d[1]
-        case "Sqr":
-            return 2 * d[0]
-        case "Cast":
-            dtype = node.outputs[0].type.dtype
-            return d[0] if dtype == "float64" else f"cast to {dtype}"
-        case "TrueDiv":
-            return d[0] if d[1] == 0 else "division"
-        case "Switch":
-            return max(d[1:]) if d[0] == 0 else "branch"
-        case "Pow" if d[1] == 0:
-            k = exponent(node)
-            whole = k is not None and k >= 0 and k == int(k)
-            if k is not None and whole:
-                return d[0] * k if k else 0
-            return f"power {k:g}" if k else "power"
-    return f"non-polynomial function {name.lower()}"
-
-
-def analytic(node: Apply, d: Sequence[float], positive: Collection[Variable] = ()) -> Outcome:
-    """1 where a node is analytic in what it depends on, or the reason why it may not be.
-
-    Two analytic functions that agree at points drawn at random agree everywhere: this is what
-    allows an identity to be settled by numbers. Of what is `positive` the sign is a constant, and
-    so are the comparisons t ≥ 0 and log t = −∞ by which a density guards its support.
-    """
-    name = elementwise_name(node.outputs[0]) or operation(node)[1]
-    if max(d) < math.inf:
-        if name in SMOOTH or name in MATRICES or name == "TrueDiv" or (name == "Pow" and d[1] == 0):
-            return 1
-        if name in ("Sign", "Abs") and node.inputs[0] in positive:
-            return 0 if name == "Sign" else 1
-        if name in COMPARISONS and guards_support(node, positive):
-            return 0
-    if isinstance(node.op, CheckAndRaise):
-        return d[0]
-    outcome = polynomial(node, d)
-    return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
-
-
-class Degrees:
-    """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none.
-
-    rule: `polynomial`, or `analytic` with degrees 0 (constant) and 1. positive: which seeds are,
-    by the rule `analytic`; None: all.
-    """
-
-    def __init__(
-        self,
-        outputs: Sequence[Variable],
-        seeds: Mapping[Variable, float],
-        rule: Callable[..., Outcome] = polynomial,
-        positive: Collection[Variable] | None = None,
-    ) -> None:
-        self.seeds = dict(seeds)
-        self.rule = rule
-        self.degree: dict[Variable, float] = dict(seeds)
+    def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
+        super().__init__(outputs, seeds)
         self.faults: dict[Apply, str] = {}
-        self.ragged: set[Variable] = set()  # whose shape depends on values
-        signed = {v for v, k in seeds.items() if k} if positive is None else set(positive)
-        self.positive = signed if rule is analytic else set()
-        self.nodes = list(toposort(outputs, blockers=list(seeds)))
-        for node in self.nodes:
-            self._visit(node)
+        self.walk(self.nodes, self.values)
 
-    def of(self, variable: Variable) -> float:
-        """The degree of a node: an upper bound, ∞ where it is not known to be a polynomial."""
-        return self.degree.get(variable, 0.0)
+    def root(self, variable: Variable) -> float:
+        """Return a constant."""
+        return 0.0
 
-    def _visit(self, node: Apply) -> None:
-        d = [self.of(v) for v in node.inputs]
-        if self.rule is analytic and keeps_positive(node, self.positive):
-            self.positive.update(node.outputs)
-        if max(d, default=0) == 0:
-            return
-        if sizes_by_value(node, d) or not self.ragged.isdisjoint(node.inputs):
-            self.ragged.update(node.outputs)
-        more = (self.positive,) if self.rule is analytic else ()
-        outcome = self.rule(node, d, *more)
-        if operation(node)[1] in SHAPES and node.inputs[0] in self.ragged:
+    def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
+        """Return an upper bound of the degree, ∞ where none is known."""
+        ragged = self.resized(node, given)
+        if max(given, default=0) == 0:
+            return [0.0] * len(node.outputs)
+        outcome = self.rule(node, given)
+        if ragged and kind(node) == "shape":
             outcome = "shape that depends on the value"
         if isinstance(outcome, str):
-            if max(d, default=0) < math.inf:
+            if max(given) < math.inf:
                 self.faults[node] = outcome
             outcome = math.inf
-        for v in node.outputs:
-            self.degree[v] = outcome
+        return [outcome] * len(node.outputs)
+
+    # ---- operations ------------------------------------------------------------------------------
+
+    def elementwise(self, node: Apply, name: str, given: Sequence[float]) -> Outcome:
+        if name in ELEMENTWISE:
+            return max(given)
+        match name:
+            case "Mul":
+                return sum(given)
+            case "Second":  # the second argument in the shape of the first
+                return given[1]
+            case "Sqr":
+                return 2 * given[0]
+            case "Cast":
+                dtype = node.outputs[0].type.dtype
+                return given[0] if dtype == "float64" else f"cast to {dtype}"
+            case "TrueDiv":
+                return given[0] if given[1] == 0 else "division"
+            case "Switch":
+                return self.branch(node, given)
+            case "Pow" if given[1] == 0:
+                k = exponent(node)
+                if k is not None and k >= 0 and k == int(k):
+                    return given[0] * k if k else 0
+                return f"power {k:g}" if k else "power"
+        return f"non-polynomial function {name.lower()}"
+
+    def check(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return given[0] if max(given[1:], default=0) == 0 else "parameter check"
+
+    def reduction(self, node: Apply, given: Sequence[float]) -> Outcome:
+        if reduced_by(node) == "Add":
+            return given[0]
+        return f"non-polynomial reduction {operation(node)[1].lower()}"
+
+    def shape(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return 0
+
+    def move(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return max(given)
+
+    def take(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return given[0] if max(given[1:], default=0) == 0 else "index"
+
+    def put(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return max(given[:2]) if max(given[2:], default=0) == 0 else "index"
+
+    def product(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return sum(given)
+
+    def solve(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return given[1] if given[0] == 0 else "inverse"
+
+    def cumulation(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return given[0] if operation(node)[0].mode == "add" else "cumulative product"
+
+    def branch(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return max(given[1:]) if given[0] == 0 else "branch"
+
+    def other(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return f"unrecognised operation {operation(node)[1]}"
+
+    # ---- who is to blame -------------------------------------------------------------------------
 
     def fault(self, output: Variable, most: float = 2) -> str | None:
-        """Why `output` is of more than degree `most`: the first operation to blame, or None."""
+        """Return why `output` is of more than degree `most`: the first operation to blame."""
         k = self.of(output)
         if k <= most:
             return None
@@ -179,7 +184,7 @@ class Degrees:
         raise AssertionError(f"no operation raises the degree to {k:g}")
 
     def names(self, variables: Sequence[Variable]) -> str:
-        """The free variables that some nodes depend on, quoted."""
+        """Return the free variables that some nodes depend on, quoted."""
         seeds = [v for v in ancestors(variables, blockers=list(self.seeds)) if v in self.seeds]
         names = sorted({str(v.name) for v in seeds if self.seeds[v]})
         return " and ".join(f"'{name}'" for name in names)
@@ -196,11 +201,52 @@ class Degrees:
                 yield v.owner
 
     def _raises(self, node: Apply) -> bool:
-        d = [self.of(v) for v in node.inputs]
-        return max(self.of(v) for v in node.outputs) > max([1.0, *d])
+        before = [self.of(v) for v in node.inputs]
+        return max(self.of(v) for v in node.outputs) > max([1.0, *before])
 
     def _raising(self, node: Apply) -> str:
         name = elementwise_name(node.outputs[0]) or operation(node)[1]
         if name == "Pow":
             return f"power {exponent(node):g} of {self.names(node.inputs)}"
         return f"{'square' if name == 'Sqr' else 'product'} of {self.names(node.inputs)}"
+
+
+class Analytic(Degrees):
+    """1 where a node is analytic in the seeds, 0 where it does not depend on them, else ∞.
+
+    Two analytic functions that agree at points drawn at random agree everywhere: so numbers may
+    settle an identity. The sign of what is `positive` is a constant, and so are the comparisons
+    t ≥ 0 and log t = −∞ by which a density guards its support.
+
+    positive: which of the seeds are; None: all.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Variable],
+        seeds: Mapping[Variable, float],
+        positive: Collection[Variable] | None = None,
+    ) -> None:
+        self.positive = {v for v, k in seeds.items() if k} if positive is None else set(positive)
+        super().__init__(outputs, seeds)
+
+    def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
+        if keeps_positive(node, self.positive):
+            self.positive.update(node.outputs)
+        return super().visit(node, given)
+
+    def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
+        name = elementwise_name(node.outputs[0]) or operation(node)[1]
+        if max(given) < math.inf:
+            power = name == "Pow" and given[1] == 0
+            if name in SMOOTH or name in MATRICES or name == "TrueDiv" or power:
+                return 1
+            if name in ("Sign", "Abs") and node.inputs[0] in self.positive:
+                return 0 if name == "Sign" else 1
+            if name in COMPARISONS and guards_support(node, self.positive):
+                return 0
+        outcome = super().rule(node, given)
+        return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
+
+    def check(self, node: Apply, given: Sequence[float]) -> Outcome:
+        return given[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
@@ -21,7 +19,6 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
-from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.declaring.declaration import DATA, ROLE
@@ -29,9 +26,11 @@ from bayesbandit.inference.graph_analysis.rewrites import (
     Graph,
     by_rows,
     floating,
+    like,
     lowered,
     unchecked,
 )
+from bayesbandit.inference.graph_analysis.transforms import basis, fewer, is_zero_sum
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -75,25 +74,26 @@ class Density:
         return self.own["x"].shape[1]
 
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Those of the rows x (n, d), reward, weight, arm (n,) that the model has, as functions of
-        its `inputs` take them."""
+        """Return those of the rows x (n, d), reward, weight, arm (n,) that the model has, as
+        functions of its `inputs` take them."""
         by = dict(zip(DATA, data, strict=True))
         return [by[role] for role in self.inputs]
 
     def value(self, name: str, draws: np.ndarray) -> np.ndarray:
-        """A free variable's values, of its draws (S, *shape): T'θ of one that sums to zero."""
+        """Return a free variable's values, of its draws (S, *shape): T'θ of one that sums to
+        zero."""
         if name not in self.linear:
             return draws
         flat = draws.reshape(len(draws), -1) @ self.linear[name]
         return flat.reshape(len(draws), *self.values[name].type.shape)
 
     def label(self, name: str) -> str:
-        """How a refusal names a free variable: its name and its distribution."""
+        """Return how a refusal names a free variable: its name and its distribution."""
         return next(term.label for term in self.terms if term.name == name)
 
 
 def containers(model: pm.Model) -> dict[str, Any]:
-    """The model's data containers by role."""
+    """Return the model's data containers by role."""
     found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
     for role in ("x", "reward"):
         if role not in found:
@@ -119,8 +119,8 @@ class Mark(Op):
 
 
 def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
-    """The model as one graph, and the copies in it of the model's variables. Of its deterministic
-    quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    """Return the model as one graph, and the copies in it of the model's variables. Of its
+    deterministic quantities it has the mean reward alone: PyMC takes two of one value for one."""
     from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
 
     graph, copies = fgraph_from_model(model)
@@ -133,7 +133,8 @@ def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
 
 
 def marked(model: pm.Model) -> pm.Model:
-    """A copy of the model in which all that depends on the mean reward does so through a `Mark`."""
+    """Return a copy of the model in which all that depends on the mean reward does so through a
+    `Mark`."""
     from pymc.model.fgraph import model_from_fgraph
 
     graph, copies = graph_of(model)
@@ -160,7 +161,7 @@ def read_once() -> Iterator[None]:
 
 
 def read(model: pm.Model) -> Density:
-    """The model's log density: see `_read`; what was read before, within `read_once`."""
+    """Return the model's log density: see `_read`; what was read before, within `read_once`."""
     known = _READ.get()
     if known is None:
         return _read(model)
@@ -172,8 +173,8 @@ def read(model: pm.Model) -> Density:
 
 
 def _read(model: pm.Model) -> Density:
-    """The model's log density, in its variables' own (untransformed) values; those that sum to zero
-    by as many as are free.
+    """Return the model's log density, in its variables' own (untransformed) values; those that sum
+    to zero by as many as are free.
 
     All other shared values (fixed designs, lengths of dimensions) become constants.
     """
@@ -197,22 +198,22 @@ def _read(model: pm.Model) -> Density:
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
-    raw = [unchecked(g) if v is not None and v.name in zero_sum else g
-           for g, v in zip(raw, [*variables, *model.potentials, None], strict=True)]  # fmt: skip
+    for k, v in enumerate(variables):
+        raw[k] = unchecked(raw[k]) if v.name in zero_sum else raw[k]
     raw = floating(raw)
-    swap: dict[Graph, Graph] = {v: _like(v, inputs[role]) for role, v in found.items()}
+    swap: dict[Graph, Graph] = {v: like(v, inputs[role]) for role, v in found.items()}
     for v in free:
-        swap[model.rvs_to_values[v]] = _like(model.rvs_to_values[v], values[v.name])
+        swap[model.rvs_to_values[v]] = like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):
         if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
             role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
             constant = v.type.constant_type(v.type, v.get_value())
-            swap[v] = constant if role is None else _like(v, inputs[role])
+            swap[v] = constant if role is None else like(v, inputs[role])
     graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
-    cut: Graph = clone_replace(graphs, {v: _like(v, m) for v in marks}, rebuild_strict=False)
+    cut: Graph = clone_replace(graphs, {v: like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(list(whole))
     cut = by_rows(lowered(list(cut))[:-1], mean, m, list(inputs.values()))
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
@@ -229,40 +230,15 @@ def _read(model: pm.Model) -> Density:
     return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
 
 
-def is_zero_sum(transform: Any) -> bool:
-    """Whether a transform is that of a variable which sums to zero along some axes."""
-    return getattr(transform, "name", "") == "zerosum"
-
-
-def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the value of a variable of this shape that sums to zero."""
-    axes = {axis % len(shape) for axis in transform.zerosum_axes}
-    return tuple(k - (i in axes) for i, k in enumerate(shape))
-
-
-def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """T (m, k), with orthonormal columns: a variable of m numbers that sums to zero is T z."""
-    few = fewer(transform, shape)
-    z = pt.tensor("z", shape=few)
-    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
-    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)
-
-
 def _input(role: str, container: SharedVariable) -> Graph:
-    """A container's replacement: the features are fixed in number, the rows are not."""
+    """Return a container's replacement: the features are fixed in number, the rows are not."""
     if role == "x":
         return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
 
 
-def _like(variable: Graph, tensor: Graph) -> Graph:
-    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
-    dims = getattr(variable.type, "dims", None)
-    return tensor if dims is None else as_xtensor(tensor, dims=dims)
-
-
 def _bare(variable: Graph) -> Graph:
-    """What a variable is a view of."""
+    """Return what a variable is a view of."""
     views = (ViewOp, TensorFromXTensor)
     while variable.owner is not None and isinstance(variable.owner.op, views):
         variable = variable.owner.inputs[0]
@@ -270,8 +246,8 @@ def _bare(variable: Graph) -> Graph:
 
 
 def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
-    """Shapes of the free variables, from their types and dimensions if these tell; of those with a
-    value for each row, as `but` names them, none."""
+    """Return shapes of the free variables, from their types and dimensions if these tell; of those
+    with a value for each row, as `but` names them, none."""
     shapes, point = {}, None
     for v in model.free_RVs:
         shape: Sequence[int | None] = v.type.shape
@@ -288,7 +264,7 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
 
 
 def distribution(variable: Graph) -> str:
-    """The name of a variable's distribution."""
+    """Return the name of a variable's distribution."""
     if variable.owner is None:
         return "unknown"
     op: Any = getattr(variable.owner.op, "core_op", variable.owner.op)
@@ -297,6 +273,6 @@ def distribution(variable: Graph) -> str:
 
 
 def row_dimension(model: pm.Model) -> str | None:
-    """The name of the dimension along which observations come."""
+    """Return the name of the dimension along which observations come."""
     dims = model.named_vars_to_dims.get("x")
     return dims[0] if dims else None

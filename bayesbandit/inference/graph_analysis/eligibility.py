@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     distribution,
-    is_zero_sum,
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import lowered
+from bayesbandit.inference.graph_analysis.transforms import is_zero_sum
 
 if TYPE_CHECKING:
     import pymc as pm
 
 
 def check_mean(built: pm.Model, asked: str) -> None:
-    """Refuses a mean reward that depends on rewards or weights, whatever the engine."""
-    mean, names = lowered([built["mean_reward"]])[0], dict.fromkeys(built.free_RVs, ())
-    found = Influence([mean], names | {v: (role,) for role, v in containers(built).items()}).of(
-        mean
-    )
+    """Refuse a mean reward that depends on rewards or weights, whatever the engine."""
+    mean = lowered([built["mean_reward"]])[0]
+    names: dict[Any, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
+    names |= {v: (role,) for role, v in containers(built).items()}
+    found = Influence([mean], names).of(mean)
     if why := found & {"reward", "weight"}:
         said = " and ".join(sorted(f"{role}s" for role in why))
         reason = f"'mean_reward': depends on the {said}, which no future row has"
-        raise NotThisEngine(Refusal(asked, reason))
+        raise refuse(asked, reason)
 
 
 def check_random(built: pm.Model, asked: str) -> None:
-    """Refuses a log density that draws random numbers, as of a minibatch."""
+    """Refuse a log density that draws random numbers, as of a minibatch."""
     from pymc.data import MinibatchOp
 
     observed = [built.rvs_to_values[v] for v in built.observed_RVs]
     for v in ancestors([*built.basic_RVs, *built.potentials, *observed]):
         if v.owner is not None and isinstance(v.owner.op, MinibatchOp):
             reason = "the log density is of a random minibatch: declare it on the rows themselves"
-            raise NotThisEngine(Refusal(asked, reason))
+            raise refuse(asked, reason)
+
+
+def discrete(model: pm.Model, engine: str) -> Refusal | None:
+    """Return the refusal of a model without variables, or with one that has no gradient."""
+    if not model.free_RVs:
+        return Refusal(engine, "the model has no free variable")
+    for v in model.free_RVs:
+        if not str(v.dtype).startswith("float"):
+            return Refusal(engine, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
+    return None
 
 
 def on_own_rows(engine: Any) -> None:
-    """Refuses an engine whose posterior of the model's own rows, if it has any, is improper or not
+    """Refuse an engine whose posterior of the model's own rows, if it has any, is improper or not
     that of its log density. Template rows may be such as the model has no density for."""
     own = engine.quadratic.density.own
     if not len(own["x"]):
@@ -59,33 +70,37 @@ def on_own_rows(engine: Any) -> None:
             raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
 
 
-def eligible(model: pm.Model, engine: str, positive: str = "") -> None:
-    """Refuses variables that are discrete, imputed, transformed or one for each row.
+Unsuited = Callable[[Any, Any, bool], str]  # of a variable, its transform, and whether it has rows
 
-    positive: a variable that may be positive by a log transform.
+
+def eligible(
+    model: pm.Model, engine: str, positive: str = "", unsuited: Unsuited | None = None
+) -> None:
+    """Refuse variables that are discrete, imputed, transformed or one for each row.
+
+    positive: a variable that may be positive by a log transform. unsuited: says which transformed
+    variables, and which with a value for each row, an engine does not take; "" for those it takes.
     """
 
-    def refuse(variable: Any, why: str) -> NotThisEngine:
-        return NotThisEngine(
-            Refusal(engine, f"'{variable.name}' ~ {distribution(variable)}: {why}")
-        )
+    def plain(variable: Any, transform: Any, by_row: bool) -> str:
+        if by_row:
+            return "one value for each row"
+        known = transform is None or variable.name == positive or is_zero_sum(transform)
+        return "" if known else f"{transform.name} transform"
 
     if not model.free_RVs:
-        raise NotThisEngine(Refusal(engine, "the model has no free variable"))
-    observed = {v.name for v in model.observed_RVs}
+        raise refuse(engine, "the model has no free variable")
+    observed, row = {v.name for v in model.observed_RVs}, row_dimension(model)
     for v in model.free_RVs:
-        transform = model.rvs_to_transforms[v]
-        if (
-            v.name.endswith("_unobserved")
-            and v.name.replace("_unobserved", "_observed") in observed
-        ):
-            raise refuse(v, "missing rewards are imputed")
-        if not str(v.dtype).startswith("float"):
-            raise refuse(v, "discrete")
-        if row_dimension(model) in (model.named_vars_to_dims.get(v.name) or ()):
-            raise refuse(v, "one value for each row")
-        if not (transform is None or v.name == positive or is_zero_sum(transform)):
-            raise refuse(v, f"{transform.name} transform")
-    reward = containers(model).get("reward")
-    if reward is not None and np.isnan(reward.get_value(borrow=True)).any():
-        raise NotThisEngine(Refusal(engine, f"'{reward.name}': missing rewards"))
+        if v.name.replace("_unobserved", "_observed") in observed:
+            why = "missing rewards are imputed"
+        elif not str(v.dtype).startswith("float"):
+            why = "discrete"
+        else:
+            by_row = row in (model.named_vars_to_dims.get(v.name) or ())
+            why = (unsuited or plain)(v, model.rvs_to_transforms[v], by_row)
+        if why:
+            raise refuse(engine, f"'{v.name}' ~ {distribution(v)}: {why}")
+    reward = containers(model)["reward"]
+    if np.isnan(reward.get_value(borrow=True)).any():
+        raise refuse(engine, f"'{reward.name}': missing rewards")

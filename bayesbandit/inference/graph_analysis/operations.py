@@ -31,6 +31,17 @@ MOVES = {
     *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
     *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
 }  # the elements of their first input, elsewhere
+SIZED = {"SpecifyShape", "Reshape", "Unbroadcast", "SplitDims", "JoinDims"}  # x, then lengths
+KINDS = {
+    **dict.fromkeys(LINEAR, "move"),
+    **dict.fromkeys(TAKES, "take"),
+    **dict.fromkeys(PUTS, "put"),
+    **dict.fromkeys(SHAPES, "shape"),
+    **dict.fromkeys(PRODUCTS, "product"),
+    **dict.fromkeys(SOLVES, "solve"),
+    "CumOp": "cumulation",
+    "IfElse": "branch",
+}
 FIXED = {
     *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
     *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
@@ -42,14 +53,30 @@ SMOOTH = {
 
 
 def operation(node: Apply) -> tuple[Any, str]:
-    """A node's operation, out of its Blockwise if it is in one, and the name the tables know."""
+    """Return a node's operation, out of its Blockwise if it is in one, and the name the tables
+    know."""
     op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
     known = type(op).__module__.partition(".")[0] in ("pytensor", "pymc")
     return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
 
 
+def kind(node: Apply) -> str:
+    """Return the class of a node's operation: the rule that a `walk` takes for it."""
+    op, name = operation(node)
+    if isinstance(op, Elemwise):
+        return "elementwise"
+    if isinstance(op, CheckAndRaise):
+        return "check"
+    return "reduction" if isinstance(op, CAReduce) else KINDS.get(name, "other")
+
+
+def reduced_by(node: Apply) -> str:
+    """Return the name of the operation on numbers by which a reduction reduces."""
+    return type(operation(node)[0].scalar_op).__name__
+
+
 def elementwise_name(variable: Variable) -> str:
-    """The name of the elementwise operation that a variable is of; "" of any other."""
+    """Return the name of the elementwise operation that a variable is of; "" of any other."""
     node = variable.owner
     if node is None or not isinstance(node.op, Elemwise):
         return ""
@@ -57,13 +84,13 @@ def elementwise_name(variable: Variable) -> str:
 
 
 def operands(variable: Any) -> list[Any]:
-    """What a variable is computed of."""
+    """Return what a variable is computed of."""
     return [] if variable.owner is None else list(variable.owner.inputs)
 
 
 def number(variable: Any) -> float | None:
-    """The one number that a variable is, through casts, changes of shape and arithmetic; None of
-    what is not constant."""
+    """Return the one number that a variable is, through casts, changes of shape and arithmetic;
+    None of what is not constant."""
     try:
         return float(get_underlying_scalar_constant_value(variable))
     except NotScalarConstantError:
@@ -71,12 +98,12 @@ def number(variable: Any) -> float | None:
 
 
 def exponent(node: Apply) -> float | None:
-    """The constant that a Pow node raises to, if there is one."""
+    """Return the constant that a Pow node raises to, if there is one."""
     return number(node.inputs[1])
 
 
 def bare(variable: Variable) -> Variable:
-    """The variable beneath changes of shape and copies."""
+    """Return the variable beneath changes of shape and copies."""
     while variable.owner is not None and (
         operation(variable.owner)[1] in ("DimShuffle", "ExpandDims", "Squeeze", "ViewOp")
         or elementwise_name(variable) == "Identity"
@@ -86,8 +113,8 @@ def bare(variable: Variable) -> Variable:
 
 
 def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
-    """Whether the shape of a node's outputs depends on values that have a degree, where `d` are
-    those of its inputs."""
+    """Return whether the shape of a node's outputs depends on values that have a degree, where `d`
+    are those of its inputs."""
     op, name = operation(node)
     sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
     known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)

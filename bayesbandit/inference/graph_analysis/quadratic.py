@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from operator import add
+from typing import Any, Self
 
 import numpy as np
 import pytensor.tensor as pt
@@ -21,7 +22,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, Refusal
+from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 
@@ -33,8 +34,16 @@ PYTHON = "FAST_COMPILE"  # ready at once; a numba function takes seconds
 
 
 @dataclass(frozen=True)
-class Natural:
-    """Natural parameters of exp(c + η'θ − ½ θ'Λθ); those of independent parts add up.
+class Additive:
+    """Numbers and arrays that add up, one by one, over independent parts of a density."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*map(add, vars(self).values(), vars(other).values()))
+
+
+@dataclass(frozen=True)
+class Natural(Additive):
+    """Natural parameters of exp(c + η'θ − ½ θ'Λθ).
 
     precision: Λ (D, D). shift: η (D,). constant: c, the log density at θ = 0.
     """
@@ -43,15 +52,8 @@ class Natural:
     shift: np.ndarray
     constant: float = 0.0
 
-    def __add__(self, other: Natural) -> Natural:
-        return Natural(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.constant + other.constant,
-        )
-
     def __call__(self, theta: np.ndarray) -> np.ndarray:
-        """The log density at θ (…, D): (…,)."""
+        """Return the log density at θ (…, D): (…,)."""
         quadratic = np.einsum("...i,ij,...j->...", theta, self.precision, theta)
         return self.constant + theta @ self.shift - 0.5 * quadratic
 
@@ -70,20 +72,20 @@ class Rows:
     constant: float
 
     def natural(self) -> Natural:
-        """The rows together: Λ = A'diag(p)A, η = A'u."""
+        """Return the rows together: Λ = A'diag(p)A, η = A'u."""
         precision = (self.map.T * self.precision) @ self.map
         return Natural(precision, self.map.T @ self.shift, self.constant)
 
 
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D]."""
+    """Return slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D]."""
     return along(function, np.eye(dim))
 
 
 def along(
     function: Callable[[np.ndarray], np.ndarray], directions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slopes (m, …) along directions (m, D), and intercept, of an affine function of θ.
+    """Return slopes (m, …) along directions (m, D), and intercept, of an affine function of θ.
 
     Where the intercept is so large that it would swamp the slopes, a second call takes longer
     steps, by a power of two.
@@ -126,11 +128,11 @@ class Quadratic:
         self._parts = {v: self._z[self.slices[k]].reshape(self.shapes[k]) for k, v in block.items()}
 
     def refusal(self, reason: str, of_rows: bool = False) -> NotThisEngine:
-        """The engine's refusal, ready to be raised."""
-        return NotThisEngine(Refusal(self.engine, reason, of_rows))
+        """Return the engine's refusal, ready to be raised."""
+        return refuse(self.engine, reason, of_rows)
 
     def not_finite(self, value: float) -> NotFinite:
-        """That rows are impossible whatever the variables are, ready to be raised."""
+        """Return the error of rows that are impossible whatever the variables are."""
         terms = ", ".join(term.label for term in self.density.terms if term.on_data)
         return NotFinite(f"{terms}: the log density of these rows is {value:g}, not finite")
 
@@ -141,11 +143,11 @@ class Quadratic:
         return self.density.inputs.get("weight") in set(ancestors(graphs))
 
     def owner(self, index: int) -> str:
-        """The variable that a coordinate of θ belongs to."""
+        """Return the variable that a coordinate of θ belongs to."""
         return next(name for name, s in self.slices.items() if s.start <= index < s.stop)
 
     def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
-        """θ (…, D) by variable, each (…, *shape)."""
+        """Return θ (…, D) by variable, each (…, *shape)."""
         lead = theta.shape[:-1]
         return {k: theta[..., s].reshape(lead + self.shapes[k]) for k, s in self.slices.items()}
 
@@ -160,7 +162,7 @@ class Quadratic:
         return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
 
     def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
-        """A function of some inputs, and of those data that the model has."""
+        """Return a function of some inputs, and of those data that the model has."""
         return Compiled([*inputs, *self.density.inputs.values()], outputs, PYTHON)
 
     @cached_property
@@ -192,12 +194,13 @@ class Quadratic:
         return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
 
     def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
-        """Given values and those data that the model has, as compiled functions take them."""
+        """Return given values and those data that the model has, as compiled functions take
+        them."""
         rows = self.density.arguments(data)
         return [*(np.asarray(v, dtype=np.float64) for v in given), *rows]
 
     def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
-        """Natural parameters of the prior and of the likelihood."""
+        """Return natural parameters of the prior and of the likelihood."""
         rest = self._arguments(data, given)
         slopes, shift = affine(lambda Z: self._stacked(Z, rest), self.dim)
         constants = self._gradients(np.zeros((1, self.dim)), *rest)[1::2]
@@ -208,20 +211,20 @@ class Quadratic:
         return parts[0], parts[1]
 
     def prior(self, given: Given = ()) -> Natural:
-        """Natural parameters of the prior by itself, which no row enters."""
-        slopes, shift = affine(lambda Z: self.prior_slopes(Z, given), self.dim)
+        """Return natural parameters of the prior by itself, which no row enters."""
+        rest = [np.asarray(v, dtype=np.float64) for v in given]
+
+        def gradients(Z: np.ndarray) -> np.ndarray:
+            return np.broadcast_to(self._prior_at(Z, *rest)[0], Z.shape)
+
+        slopes, shift = affine(gradients, self.dim)
         constant = float(self.prior_values(np.zeros((1, self.dim)), given)[0])
         return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant)
 
-    def prior_slopes(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
-        """Gradients (S, D) of the prior at Z (S, D)."""
-        slopes, _ = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
-        return np.broadcast_to(slopes, Z.shape)
-
     def prior_values(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
-        """Log densities (S,) of the prior at Z (S, D)."""
-        _, values = self._prior_at(Z, *(np.asarray(v, dtype=np.float64) for v in given))
-        return np.broadcast_to(values, len(Z))
+        """Return log densities (S,) of the prior at Z (S, D)."""
+        rest = [np.asarray(v, dtype=np.float64) for v in given]
+        return np.broadcast_to(self._prior_at(Z, *rest)[1], len(Z))
 
     @cached_property
     def _prior_at(self) -> Compiled:
@@ -230,12 +233,12 @@ class Quadratic:
         return Compiled([self._Z, *self.given], list(graphs), PYTHON)
 
     def _stacked(self, Z: np.ndarray, rest: list[np.ndarray]) -> np.ndarray:
-        """Gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""
+        """Return gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""
         gradients = self._gradients(Z, *rest)[::2]
         return np.stack([np.broadcast_to(g, Z.shape) for g in gradients], axis=1)
 
     def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
+        """Return gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
         found = self._gradients(Z, *self._arguments(data, given))
         slopes = np.broadcast_to(found[0], Z.shape) + found[2]
         return slopes, np.broadcast_to(found[1], len(Z)) + found[3]
@@ -243,17 +246,17 @@ class Quadratic:
     def log_densities(
         self, Z: np.ndarray, data: Data, given: Given = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Log densities of the prior and of the likelihood at Z (S, D): (S,) each."""
+        """Return log densities of the prior and of the likelihood at Z (S, D): (S,) each."""
         prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
     def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """The whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows' mean
-        rewards, where these are all that they know of θ, and without gradients."""
+        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows'
+        mean rewards, where these are all that they know of θ, and without gradients."""
         rest = self._arguments(data, given)
         if self.through_mean is None:
-            each = (self.log_densities(z[None], data, [np.asarray(g)[i] for g in given])
-                    for i, z in enumerate(Z))  # fmt: skip
+            at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))
+            each = (self.log_densities(z[None], data, g) for z, g in zip(Z, at, strict=True))
             return np.array([float(sum(v[0] for v in both)) for both in each])
         [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
         return np.broadcast_to(found, len(Z))
@@ -270,28 +273,28 @@ class Quadratic:
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """The likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
+        """Return the likelihood's slopes (n,), curvatures (n,) and value at mean rewards m (n,)."""
         rest = self._arguments(data, given)
         slope, curvature, value = self._curvature(m, *rest)
         return np.broadcast_to(slope, m.shape), np.broadcast_to(curvature, m.shape), float(value)
 
     def linear_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
-        """The mean rewards A θ + b: A (n, D), b (n,)."""
+        """Return the mean rewards A θ + b: A (n, D), b (n,)."""
         A, b = affine(lambda Z: self.mean_reward(Z, data), self.dim)
         return np.ascontiguousarray(A.T), b
 
     def mean_reward(self, theta: np.ndarray, data: Data) -> np.ndarray:
-        """The mean rewards (S, n) under θ (S, D)."""
+        """Return the mean rewards (S, n) under θ (S, D)."""
         n = len(data[0])
         [means] = self._means(theta, *self._arguments(data))
         return np.broadcast_to(means, (len(theta), n))
 
 
 def _total(graphs: list[Any]) -> Any:
-    """The sum of all elements of some log densities."""
+    """Return the sum of all elements of some log densities."""
     return pt.add(pt.constant(0.0), *[g.sum() for g in graphs])
 
 
 def gradient(graph: Any, variable: Variable) -> Any:
-    """The gradient, 0 where the graph does not depend on the variable."""
+    """Return the gradient, 0 where the graph does not depend on the variable."""
     return pt.grad(graph, variable, disconnected_inputs="ignore")

@@ -1,7 +1,7 @@
 """What a quadratic log density allows, proved from its graph.
 
-Which rows reach which terms (`rows`), what values depend on and how they scale (`influence`), of
-what degree they are (`structure`): statements about every row that may come. Numbers are read off
+Which rows reach which terms (`rows`), what values depend on and how they scale (`dependence`), of
+what degree they are (`degrees`): statements about every row that may come. Numbers are read off
 only where the graph says that they are the same for all rows.
 """
 
@@ -18,9 +18,10 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence, Scaling
+from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic, gradient
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 TOLERANCE = 1e-9  # relative to the largest number compared
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
@@ -51,7 +52,7 @@ class Form:
 
 
 def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
-    """The form of a quadratic log density, at values of what it is given."""
+    """Return the form of a quadratic log density, at values of what it is given."""
     density = quadratic.density
     why, row_wise = not_additive(density), False
     if not why and quadratic.through_mean is not None:
@@ -68,15 +69,25 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
-    """Whether two arrays agree, relative to their largest number."""
+    """Return whether two arrays agree, relative to their largest number."""
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return False
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     return bool(np.abs(a - b).max(initial=0.0) <= tolerance * largest)
 
 
+def differs(values: np.ndarray, closed: np.ndarray) -> str:
+    """Return how log densities (S,) differ from their closed form, constants aside; "" where they
+    agree to rounding or to 1e-5."""
+    gap, size = (values - values[0]) - (closed - closed[0]), np.abs(closed - closed[0])
+    if (np.abs(gap) <= 1e-5 * (1.0 + size) + TOLERANCE * np.abs(values).max()).all():
+        return ""
+    return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"
+
+
 def trial(density: Density, n: int = 5, own: Mapping[str, np.ndarray] | None = None) -> Data:
-    """n rows of the model's own data, of as many arms as may be; random ones where it has none."""
+    """Return n rows of the model's own data, of as many arms as may be; random ones where it has
+    none."""
     own, K = density.own if own is None else own, density.n_arms or 1
     if not len(own["x"]):
         own = positive(density, n)
@@ -87,16 +98,15 @@ def trial(density: Density, n: int = 5, own: Mapping[str, np.ndarray] | None = N
 
 
 def positive(density: Density, n: int) -> dict[str, np.ndarray]:
-    """n random contexts and rewards that have logarithms."""
+    """Return n random contexts and rewards that have logarithms."""
     rng = np.random.default_rng(0)
-    return {
-        "x": np.exp(rng.normal(size=(n, density.n_features))), "reward": np.exp(rng.normal(size=n))
-    }  # fmt: skip
+    x = np.exp(rng.normal(size=(n, density.n_features)))
+    return {"x": x, "reward": np.exp(rng.normal(size=n))}
 
 
 def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
-    """`trial`, or where the log density is not finite there, at positive contexts and rewards; all
-    of the model's rows where they are not `apart` from each other."""
+    """Return `trial`, or where the log density is not finite there, at positive contexts and
+    rewards; all of the model's rows where they are not `apart` from each other."""
     density, theta = quadratic.density, np.zeros((1, quadratic.dim))
     own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
     if not apart or np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
@@ -106,13 +116,14 @@ def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
 
 
 def part(data: Data, rows: slice) -> Data:
-    """Some of the rows."""
+    """Return some of the rows."""
     x, reward, weight, arm = data
     return x[rows], reward[rows], weight[rows], arm[rows]
 
 
 def not_additive(density: Density) -> str:
-    """Why statistics of batches of rows do not add up; "" where they do, whatever the rows are."""
+    """Return why statistics of batches of rows do not add up; "" where they do, whatever the rows
+    are."""
     if why := _not_apart(density):
         return f"the mean reward of a row depends on other rows: {why}"
     if why := _mixed([term.graph for term in density.terms if term.on_data], density):
@@ -121,13 +132,14 @@ def not_additive(density: Density) -> str:
 
 
 def _not_apart(density: Density) -> str | None:
-    """The operation by which a row's mean reward is not of this row alone, if there is one."""
+    """Return the operation by which a row's mean reward is not of this row alone, if there is
+    one."""
     seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
     return Rows([density.mean], seeds).apart(density.mean)
 
 
 def _mixed(graphs: list[Variable], density: Density) -> str | None:
-    """The operation that mixes the rows in one of these graphs, if there is one."""
+    """Return the operation that mixes the rows in one of these graphs, if there is one."""
     seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
     rows = Rows(graphs, seeds)
     return next((why for g in graphs if (why := rows.mixed(g))), None)
@@ -157,13 +169,15 @@ class RowNoise:
         self.by_weight = "weight" not in self.depends_on
         if weight is not None and not self.by_weight:
             scaling = Scaling(graphs, {weight: 1.0})
-            self.by_weight = all(scaling.of(g) == 1.0 for g in graphs)
-        self.linear = Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).of(slope) == 1.0
+            self.by_weight = all(scaling.degree(g) == 1.0 for g in graphs)
+        self.linear = (
+            Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).degree(slope) == 1.0
+        )
 
     def variance(self, given: Given = ()) -> float | None:
-        """σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and arm, at
-        values of what the log density is given; a declaration without use for weights is taken at
-        weight 1. None where it is another."""
+        """Return σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and
+        arm, at values of what the log density is given; a declaration without use for weights is
+        taken at weight 1. None where it is another."""
         if not (self.linear and self.by_weight) or self.depends_on - {"weight"}:
             return None
         own = self.quadratic.density.own["x"]
@@ -176,8 +190,9 @@ class RowNoise:
 
 
 def level_slope(quadratic: Quadratic, s: Variable) -> Any:
-    """s ∂/∂s of the log density of rows that each have a mean reward of their own, where it is the
-    reward: if that is as many times one number as there are rows, whatever these are; else None."""
+    """Return s ∂/∂s of the log density of rows that each have a mean reward of their own, where it
+    is the reward: if that is as many times one number as there are rows, whatever these are; else
+    None."""
     inputs, through = quadratic.density.inputs, cast(Any, quadratic.through_mean)
     [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
     [slope] = simplified(s * gradient(cut, s))
@@ -186,19 +201,20 @@ def level_slope(quadratic: Quadratic, s: Variable) -> Any:
     free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
     if depends_on - set(free):
         return None
-    scalings = [Scaling([slope], {free[name]: 1.0}).of(slope) for name in depends_on]
+    scalings = [Scaling([slope], {free[name]: 1.0}).degree(slope) for name in depends_on]
     return slope if all(e == 0.0 for e in scalings) else None
 
 
 def simplified(*graphs: Any) -> list[Any]:
-    """Equal graphs, without what cancels."""
+    """Return equal graphs, without what cancels."""
     found: Any = rewrite_graph(list(graphs), include=("canonicalize",))
     return list(found)
 
 
 def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
-    """(C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k + a_k)'θ
-    for every arm k. A mean of degree 1 in x and in θ is known from its values at the corners."""
+    """Return (C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k +
+    a_k)'θ for every arm k. A mean of degree 1 in x and in θ is known from its values at the
+    corners."""
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
@@ -219,6 +235,6 @@ def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def rows_at(x: np.ndarray, arm: int = 0) -> Data:
-    """Contexts (n, d) with nothing known of their rewards, all of one arm."""
+    """Return contexts (n, d) with nothing known of their rewards, all of one arm."""
     n = len(x)
     return x, np.zeros(n), np.ones(n), np.full(n, arm)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
@@ -15,6 +16,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.xtensor import as_xtensor
 
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
@@ -29,16 +31,32 @@ EXPANDS = ("DimShuffle", "ExpandDims")
 Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
 
 
+def plain(graphs: list[Graph]) -> list[Graph]:
+    """Return some graphs, those of `pymc.dims` without the names of their dimensions."""
+    return [g.values if hasattr(g.type, "dims") else g for g in graphs]
+
+
+def like(variable: Graph, tensor: Graph) -> Graph:
+    """Return a tensor for a variable's place, with the names of its dimensions if it has them."""
+    return as_xtensor(tensor, dims=variable.type.dims) if hasattr(variable.type, "dims") else tensor
+
+
+def many(values: Iterable[Graph]) -> dict[Graph, Graph]:
+    """Return, for each of some inputs, one of many such values, (S, *shape)."""
+    return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype) for v in values}
+
+
 def lowered(graphs: list[Graph]) -> list[Graph]:
-    """Some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
-    graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    """Return some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
+    graphs = plain(graphs)
     if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
         graphs = _rewritten(clone_replace(graphs, {}), include=("lower_xtensor",))
     return unfolded(graphs)
 
 
 def unfolded(graphs: list[Graph]) -> list[Graph]:
-    """Some graphs, with the inner graph of each function that has one in the place of a call.
+    """Return some graphs, with the inner graph of each function that has one in the place of a
+    call.
 
     What is proved of a graph must not depend on whether a part of it is folded into a function.
     """
@@ -51,12 +69,13 @@ def unfolded(graphs: list[Graph]) -> list[Graph]:
 
 
 def merged(graphs: list[Graph]) -> list[Graph]:
-    """Some graphs in which what is computed twice is one node."""
+    """Return some graphs in which what is computed twice is one node."""
     return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=MergeOptimizer())
 
 
 def floating(graphs: list[Graph]) -> list[Graph]:
-    """Some graphs in which whole numbers that meet floating ones are made floating before they do.
+    """Return some graphs in which whole numbers that meet floating ones are made floating before
+    they do.
 
     PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
     """
@@ -64,7 +83,7 @@ def floating(graphs: list[Graph]) -> list[Graph]:
 
 
 def unchecked(graph: Graph) -> Graph:
-    """The log density of a variable that sums to zero, without PyMC's check that it does."""
+    """Return the log density of a variable that sums to zero, without PyMC's check that it does."""
     checks = [
         v
         for v in ancestors([graph])
@@ -76,20 +95,21 @@ def unchecked(graph: Graph) -> Graph:
 
 
 def guarded(graphs: list[Graph]) -> list[Graph]:
-    """Some log densities that are −∞, not an error, where a parameter is out of its bounds."""
+    """Return some log densities that are −∞, not an error, where a parameter is out of its
+    bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
 
     return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=dfs_rewriter(guard))
 
 
 def _rewritten(graphs: list[Graph], **by: Any) -> list[Graph]:
-    """`rewrite_graph` of many graphs: in place."""
+    """Rewrite many graphs, in place."""
     found: Any = rewrite_graph(graphs, **by)
     return list(found)
 
 
 def _inner(op: Any) -> OpFromGraph | None:
-    """The function of a graph that an operation is, or applies along batches."""
+    """Return the function of a graph that an operation is, or applies along batches."""
     core = op.core_op if isinstance(op, Blockwise) else op
     return core if isinstance(core, OpFromGraph) else None
 
@@ -110,8 +130,8 @@ def _unfold(_: Any, node: Apply) -> list[Graph] | None:
 
 
 def _summed_product(node: Graph) -> Graph | None:
-    """An einsum of three and more arrays as a sum of their elementwise product, where that is no
-    larger than one of them; its own graph goes by reshapes of which less can be proved."""
+    """Return an einsum of three and more arrays as a sum of their elementwise product, where that
+    is no larger than one of them; its own graph goes by reshapes of which less can be proved."""
     inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
     names = inputs.split(",")
     axes = max(names, key=len)
@@ -138,14 +158,14 @@ def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
     found = node.outputs[0].type.dtype
     if not found.startswith("float") or not any(whole) or switch:
         return None
-    inputs = [v.astype(found) if is_whole else v
-              for v, is_whole in zip(node.inputs, whole, strict=True)]  # fmt: skip
+    pairs = zip(node.inputs, whole, strict=True)
+    inputs = [v.astype(found) if is_whole else v for v, is_whole in pairs]
     return list(node.op.make_node(*inputs).outputs)
 
 
 def by_rows(terms: list[Any], mean: Variable, m: Variable, inputs: Sequence[Variable]) -> list[Any]:
-    """Terms of a log density with m (n,) in the place of the number that the mean reward is, where
-    it is one; a term stays as it is where it is not proved that each row then has its own m.
+    """Return terms of a log density with m (n,) in the place of the number that the mean reward is,
+    where it is one; a term stays as it is where it is not proved that each row then has its own m.
 
     Of the others, row i's value is of m_i alone, and for equal m the same as before.
     """
@@ -164,7 +184,7 @@ def by_rows(terms: list[Any], mean: Variable, m: Variable, inputs: Sequence[Vari
 
 
 def _number(mean: Variable) -> Any:
-    """The number that a mean reward is, spread over the rows by zeros; None of any other."""
+    """Return the number that a mean reward is, spread over the rows by zeros; None of any other."""
     if elementwise_name(mean) != "Add":
         return None
     for zeros, spread in (operands(mean), operands(mean)[::-1]):
@@ -174,7 +194,7 @@ def _number(mean: Variable) -> Any:
 
 
 def _expands(v: Any) -> bool:
-    """Whether a node is a number as an array of length 1."""
+    """Return whether a node is a number as an array of length 1."""
     if v.owner is None or operation(v.owner)[1] not in EXPANDS:
         return False
     return v.type.ndim == 1 and v.owner.inputs[0].type.ndim == 0

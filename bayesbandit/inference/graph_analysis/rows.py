@@ -1,6 +1,6 @@
 """Reads a graph row by row: which of its numbers depend on one row of the data alone.
 
-An abstract interpretation beside that of the degrees (`structure`). Each node is
+Each node is
 
     CONSTANT   without rows: parameters, numbers, and what is computed of them
     ALONG      an array one axis of which are the rows; what stands at row i is the same function of
@@ -11,212 +11,385 @@ An abstract interpretation beside that of the degrees (`structure`). Each node i
     MIXED      anything else: shifts, sorts, means over rows, pairs of rows, a use of the number of
                rows, constants that stand beside the rows one for one
 
-It is sound: an operation that is not in the table here makes rows mixed. A likelihood whose terms
-are ALONG or SUM is a product over rows, whatever the rows are; statistics of batches then add up.
+It is sound: an operation without a rule makes rows mixed. A likelihood whose terms are ALONG or SUM
+is a product over rows, whatever the rows are; statistics of batches then add up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import toposort
-from pytensor.raise_op import CheckAndRaise
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.subtensor import indices_from_subtensor
 
 from bayesbandit.inference.graph_analysis.operations import (
     PRODUCTS,
     elementwise_name,
+    kind,
     number,
     operation,
+    reduced_by,
 )
-from bayesbandit.inference.graph_analysis.row_transfer import (
-    ALONG,
-    CONSTANT,
-    LENGTH,
-    MIXED,
-    NONE,
-    NUMBER,
-    POSITION,
-    RULES,
-    SHAPE,
-    SUM,
-    TOTAL,
-    Reach,
-)
+from bayesbandit.inference.graph_analysis.walk import Walk
+
+CONSTANT, ALONG, SUM, LENGTH = "constant", "along", "sum", "length"
+SHAPE, POSITION, MIXED = "shape", "position", "mixed"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a node is. axis: of the rows, where it is ALONG them, or of a shape's entry that is
+    their number. why: the operation that mixed them."""
+
+    kind: str
+    axis: int = 0
+    why: str = ""
+
+
+NONE, TOTAL, NUMBER, COUNT = Reach(CONSTANT), Reach(SUM), Reach(LENGTH), Reach(POSITION)
+
+
+def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret Alloc: a value, repeated to lengths of which one may be the number of rows."""
+    value, *lengths = reach
+    lead = len(lengths) - node.inputs[0].type.ndim
+    at = [i for i, r in enumerate(lengths) if r.kind != CONSTANT]
+    if any(lengths[i].kind != LENGTH for i in at) or len(at) > 1:
+        return None
+    if value.kind == ALONG:
+        return Reach(ALONG, value.axis + lead) if at in ([], [value.axis + lead]) else None
+    if value.kind != CONSTANT or not at:
+        return None
+    own = at[0] - lead
+    repeated = own < 0 or node.inputs[0].type.shape[own] == 1
+    return Reach(ALONG, at[0]) if repeated else None
+
+
+def _joined(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    axes = {r.axis for r in reach}
+    if any(r.kind != ALONG for r in reach) or axes == {node.op.axis} or len(axes) != 1:
+        return None
+    return reach[0]
+
+
+def _split(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    if reach[0].kind != ALONG or any(r.kind != CONSTANT for r in reach[1:]):
+        return None
+    return reach[0] if node.op.axis != reach[0].axis else None
+
+
+def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret MakeVector: of lengths a shape, of sums a vector of sums."""
+    if all(r.kind == SUM for r in reach):
+        return TOTAL
+    at = [i for i, r in enumerate(reach) if r.kind != CONSTANT]
+    return Reach(SHAPE, at[0]) if len(at) == 1 and reach[at[0]].kind == LENGTH else None
+
+
+def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret a reshape that leaves the rows, the first axis but for axes of length 1, alone."""
+    array, shape = reach
+    if array.kind == SUM and shape.kind == CONSTANT:
+        return TOTAL
+    if array.kind != ALONG or any(k != 1 for k in node.inputs[0].type.shape[: array.axis]):
+        return None
+    if shape.kind == SHAPE:
+        return Reach(ALONG, 0) if shape.axis == 0 else None
+    target = node.outputs[0].type.shape[1:]
+    source = node.inputs[0].type.shape[array.axis + 1 :]
+    if shape.kind != CONSTANT or not isinstance(node.inputs[1], Constant):
+        return None
+    sizes = [int(k) for k in node.inputs[1].data]
+    known = None not in source and None not in target and sizes[:1] == [-1]
+    return Reach(ALONG, 0) if known and np.prod(source) == np.prod(target) else None
+
+
+def _full(index: Any) -> bool:
+    """Return whether an index takes all, in order."""
+    return isinstance(index, slice) and index == slice(None)
+
+
+def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any], list[Reach]]:
+    """Return a node's indices, and what those that are not slices are; slices' bounds must be
+    constant."""
+    found = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
+    by = dict(zip(node.inputs[values:], reach[values:], strict=True))
+    for index in found:
+        if isinstance(index, slice):
+            for bound in (index.start, index.stop, index.step):
+                if bound is not None and by[bound].kind != CONSTANT:
+                    return [], []
+    return found, [NONE if isinstance(i, slice) else by[i] for i in found]
+
+
+def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret parts of an array, taken by constants, and of parameters by each row's own
+    index."""
+    array = reach[0]
+    indices, kinds = _indices(node, 1, reach)
+    if not indices:
+        return None
+    if array.kind == SHAPE:
+        return _entry(indices, array.axis)
+    if array.kind == SUM:
+        return TOTAL if all(r.kind == CONSTANT for r in kinds) else None
+    arrays = [i for i, v in enumerate(indices) if not isinstance(v, slice) and v.type.ndim]
+    scalars = [i for i, v in enumerate(indices) if not isinstance(v, slice) and not v.type.ndim]
+    if array.kind == ALONG:
+        row = array.axis
+        if len(indices) > row and not _full(indices[row]):
+            picks = kinds[row].kind == POSITION and arrays == [row, row + 1]
+            own = picks and kinds[row + 1].kind in (ALONG, CONSTANT) and not scalars
+            return Reach(ALONG, row) if own and _one_each(indices, kinds, row) else None
+        if any(r.kind != CONSTANT for r in kinds) or len(arrays) > 1 or (arrays and scalars):
+            return None
+        before = sum(indices[i].type.ndim - 1 for i in arrays if i < row)
+        return Reach(ALONG, row + before - sum(i < row for i in scalars))
+    if array.kind != CONSTANT or not arrays or scalars or arrays[-1] - arrays[0] + 1 != len(arrays):
+        return None
+    widest = max(indices[i].type.ndim for i in arrays)
+    joint = []
+    for i in arrays:
+        r = kinds[i]
+        if r.kind == ALONG:
+            joint.append(Reach(ALONG, r.axis + widest - indices[i].type.ndim))
+        elif r.kind == CONSTANT and indices[i].type.shape[0] == 1 and indices[i].type.ndim == 1:
+            continue
+        else:
+            return None
+    if len(set(joint)) != 1:
+        return None
+    return Reach(ALONG, arrays[0] + joint[0].axis)
+
+
+def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
+    """Return whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …]."""
+    other, reach = indices[row + 1], kinds[row + 1]
+    if reach.kind == CONSTANT and other.type.shape != (1,):
+        return False
+    return bool(indices[row].type.ndim == 1 and other.type.ndim == 1)
+
+
+def _entry(indices: list[Any], at: int) -> Reach | None:
+    """Interpret one entry of a shape."""
+    if len(indices) != 1 or isinstance(indices[0], slice):
+        return None
+    k = number(indices[0])
+    if k is None or k < 0:
+        return None
+    return NUMBER if k == at else NONE
+
+
+def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret columns of an array along the rows, set by what is along them too."""
+    array, value = reach[:2]
+    indices, kinds = _indices(node, 2, reach)
+    if not indices or array.kind != ALONG or any(r.kind != CONSTANT for r in kinds):
+        return None
+    row = array.axis
+    if len(indices) > row and not _full(indices[row]):
+        return None
+    if value.kind == CONSTANT:
+        flat = node.inputs[1].type.ndim == 0 or set(node.inputs[1].type.shape) == {1}
+        return array if flat else None
+    whole = all(isinstance(i, slice) or not i.type.ndim for i in indices)
+    dropped = sum(not isinstance(i, slice) for i in indices[:row])
+    left = node.inputs[0].type.ndim - sum(not isinstance(i, slice) for i in indices)
+    same = node.inputs[1].type.ndim == left and value.axis == row - dropped
+    return array if value.kind == ALONG and whole and same else None
+
+
+def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
+    """Interpret ARange: 0, 1, 2, … as far as there are rows."""
+    start, stop, step = reach
+    if (start.kind, stop.kind, step.kind) != (CONSTANT, LENGTH, CONSTANT):
+        return None
+    first, _, by = node.inputs
+    return COUNT if (number(first), number(by)) == (0.0, 1.0) else None
+
+
+RULES = {
+    "Alloc": _filled,
+    "ARange": _counted,
+    "Join": _joined,
+    "MakeVector": _stacked,
+    "Reshape": _reshaped,
+    "Split": _split,
+}
+
 
 KEEPS = {"DeepCopyOp", "SpecifyShape", "Unbroadcast", "ViewOp", "SpecifyAssumptions", "Mark"}
 SCALARS = {"ScalarFromTensor", "TensorFromScalar"}
 ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
 
+Given = Sequence[Reach]
 
-class Rows:
-    """What all nodes between `seeds` and `outputs` are."""
+
+class Rows(Walk[Reach, Reach | None]):
+    """What all nodes between `seeds` and `outputs` are. A rule says None where it mixes rows."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, Reach]) -> None:
-        self._reach: dict[Variable, Reach] = dict(seeds)
-        for node in toposort(outputs, blockers=list(seeds)):
-            self._visit(node)
+        super().__init__(outputs, seeds)
+        self.walk(self.nodes, self.values)
 
-    def of(self, variable: Variable) -> Reach:
-        """What a node is."""
-        return self._reach.get(variable, NONE)
+    def root(self, variable: Variable) -> Reach:
+        return NONE
 
     def mixed(self, variable: Variable) -> str | None:
-        """Why a term of a log density is no product over rows: the operation, or None if it is."""
+        """Return the operation by which a term of a log density is no product over rows, if any."""
         reach = self.of(variable)
         if reach.kind in (CONSTANT, ALONG, SUM):
             return None
         return reach.why or "the number of rows"
 
     def apart(self, variable: Variable) -> str | None:
-        """Why the i-th of some numbers is not one of row i alone, or None if it is."""
-        if self.of(variable).kind == CONSTANT:
+        """Return why the i-th of some numbers is not of row i alone, or None if it is."""
+        reach = self.of(variable)
+        if reach.kind == CONSTANT:
             return "a number that was there before for each row"
-        return (
-            None if self.of(variable).kind == ALONG else self.mixed(variable) or "a sum over rows"
-        )
+        return None if reach.kind == ALONG else self.mixed(variable) or "a sum over rows"
 
-    def _visit(self, node: Apply) -> None:
-        inputs = [self.of(v) for v in node.inputs]
-        _, name = operation(node)
-        if all(reach.kind == CONSTANT for reach in inputs):
-            return
-        reach = transfer(node, inputs) or _blamed(node, inputs, name)
-        for v in node.outputs:
-            self._reach[v] = reach
+    def visit(self, node: Apply, given: Given) -> Given:
+        if all(reach.kind == CONSTANT for reach in given):
+            return [NONE] * len(node.outputs)
+        return [self.rule(node, given) or _blamed(node, given)] * len(node.outputs)
+
+    def rule(self, node: Apply, given: Given) -> Reach | None:
+        if kind(node) in ("check", "shape") or operation(node)[1] in KEEPS:
+            return super().rule(node, given)
+        if any(reach.kind == MIXED for reach in given):
+            return None
+        if isinstance(node.op, Blockwise):
+            return self.blockwise(node, given)
+        return super().rule(node, given)
+
+    # ---- operations ------------------------------------------------------------------------------
+
+    def blockwise(self, node: Apply, given: Given) -> Reach | None:
+        """Interpret an operation on the last axes, the same for every place along those before
+        them."""
+        op: Any = node.op
+        batch = op.batch_ndim(node)
+        if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
+            return _aligned(node.inputs, given)
+        plain = operation(node)[1] in PRODUCTS and not batch
+        return self.product(node, given) if plain else None
+
+    def elementwise(self, node: Apply, name: str, given: Given) -> Reach | None:
+        kinds = {r.kind for r in given}
+        if kinds <= {ALONG, CONSTANT}:
+            return _aligned(node.inputs, given)
+        if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
+            return given[0]
+        if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
+            lengths = [r.kind == LENGTH for r in given]
+            rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
+            return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
+        if kinds == {SUM} and name in ADDS:
+            return TOTAL
+        if kinds == {SUM, CONSTANT}:
+            sums = [r.kind == SUM for r in given]
+            if name in ("Add", "Sub"):
+                rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
+                return TOTAL if all(number(v) == 0.0 for v in rest) else None
+            if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
+                return TOTAL
+            if name == "Second" and sums == [False, True]:
+                return TOTAL
+        return None
+
+    def check(self, node: Apply, given: Given) -> Reach | None:
+        return None if given[0].kind == MIXED else given[0]
+
+    def reduction(self, node: Apply, given: Given) -> Reach | None:
+        [reach], axes, adds = given, operation(node)[0].axis, reduced_by(node) == "Add"
+        if reach.kind == SUM:
+            return TOTAL if adds else None
+        if reach.kind != ALONG:
+            return None
+        if axes is None or reach.axis in axes:
+            return TOTAL if adds else None
+        return Reach(ALONG, reach.axis - sum(a < reach.axis for a in axes))
+
+    def shape(self, node: Apply, given: Given) -> Reach | None:
+        """Interpret lengths; other axes' than the rows' are constants, even where rows are
+        mixed."""
+        [reach], op, name = given, *operation(node)
+        if reach.kind in (SUM, LENGTH, SHAPE):
+            return NONE
+        if reach.kind in (ALONG, POSITION):
+            if name == "Shape":
+                return Reach(SHAPE, reach.axis)
+            return NUMBER if op.i == reach.axis else NONE
+        if name == "Shape_i" and node.inputs[0].type.shape[op.i] is not None:
+            return NONE
+        return None
+
+    def take(self, node: Apply, given: Given) -> Reach | None:
+        return taken(node, given)
+
+    def put(self, node: Apply, given: Given) -> Reach | None:
+        return put(node, given)
+
+    def product(self, node: Apply, given: Given) -> Reach | None:
+        """Interpret a sum over the axis that two arrays share."""
+        (a, b), (left, right) = given, (v.type.ndim for v in node.inputs)
+        inner = left - 1, max(right - 2, 0)  # the axes that are summed over
+        if a.kind == ALONG and b.kind == CONSTANT:
+            return Reach(ALONG, a.axis) if a.axis != inner[0] else None
+        if b.kind == ALONG and a.kind == CONSTANT:
+            return Reach(ALONG, left - 1 + b.axis - 1) if b.axis != inner[1] else None
+        if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
+            return TOTAL
+        return TOTAL if {a.kind, b.kind} == {SUM, CONSTANT} else None
+
+    def cumulation(self, node: Apply, given: Given) -> Reach | None:
+        [reach], axis = given, operation(node)[0].axis
+        return reach if axis is not None and reach.kind == ALONG and axis != reach.axis else None
+
+    def other(self, node: Apply, given: Given) -> Reach | None:
+        op, name = operation(node)
+        if name in KEEPS:
+            return self.check(node, given)
+        if name in SCALARS:
+            return given[0] if given[0].kind in (LENGTH, SUM) else None
+        if isinstance(op, DimShuffle):
+            return _transposed(op, given[0])
+        return RULES[name](node, given) if name in RULES else None
 
 
-def _blamed(node: Apply, inputs: Sequence[Reach], name: str) -> Reach:
-    """Rows are mixed: by this node, unless they were before."""
-    before = next((r for r in inputs if r.kind == MIXED), None)
+def _blamed(node: Apply, given: Given) -> Reach:
+    """Return that rows are mixed: by this node, unless they were before."""
+    before = next((r for r in given if r.kind == MIXED), None)
     if before is not None:
         return before
-    name = elementwise_name(node.outputs[0]) or name
-    if name == "TrueDiv" and [r.kind for r in inputs] == [SUM, LENGTH]:
+    name = elementwise_name(node.outputs[0]) or operation(node)[1]
+    if name == "TrueDiv" and [r.kind for r in given] == [SUM, LENGTH]:
         return Reach(MIXED, why="mean over rows")
     return Reach(MIXED, why=name.lower())
 
 
-def transfer(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """What a node is, of what its inputs are; None where rows are mixed."""
-    op, name = operation(node)
-    if isinstance(op, CheckAndRaise) or name in KEEPS:
-        return None if reach[0].kind == MIXED else reach[0]
-    if name in SCALARS:
-        return reach[0] if reach[0].kind in (LENGTH, SUM) else None
-    if name in ("Shape", "Shape_i"):
-        return _shape(node, name, reach[0])
-    if any(r.kind == MIXED for r in reach):
-        return None
-    if isinstance(node.op, Blockwise):
-        return _blockwise(node, name, reach)
-    if isinstance(op, Elemwise):
-        return _elementwise(node, reach)
-    if isinstance(op, DimShuffle):
-        return _moved(op, reach[0])
-    if isinstance(op, CAReduce):
-        return _reduced(op, reach[0])
-    if name in PRODUCTS:
-        return _product(node.inputs[0].type.ndim, node.inputs[1].type.ndim, reach)
-    rule = RULES.get(name)
-    return None if rule is None else rule(node, reach)
-
-
-def _shape(node: Apply, name: str, reach: Reach) -> Reach | None:
-    """Lengths: those of no row are constants, even of an array that is mixed but for its shape."""
-    if reach.kind in (SUM, LENGTH, SHAPE):
-        return NONE
-    if reach.kind in (ALONG, POSITION):
-        if name == "Shape":
-            return Reach(SHAPE, reach.axis)
-        return NUMBER if node.op.i == reach.axis else NONE
-    if name == "Shape_i" and node.inputs[0].type.shape[node.op.i] is not None:
-        return NONE
-    return None
-
-
-def _aligned(inputs: Sequence[Variable], reach: Sequence[Reach], shift: int = 0) -> Reach | None:
-    """Of arrays that are broadcast together: along the one axis that is the rows' in all that have
-    one, and of length 1 in the others. shift: trailing axes that are not counted."""
-    axes = {r.axis for r in reach if r.kind in (ALONG, POSITION)}
-    if len(axes) != 1 or any(r.kind not in (ALONG, CONSTANT) for r in reach):
+def _aligned(inputs: Sequence[Variable], given: Given) -> Reach | None:
+    """Return what arrays are that are broadcast together: along the one axis that is the rows' in
+    all that have one, and of length 1 in the others."""
+    axes = {r.axis for r in given if r.kind in (ALONG, POSITION)}
+    if len(axes) != 1 or any(r.kind not in (ALONG, CONSTANT) for r in given):
         return None
     [axis] = axes
-    for v, r in zip(inputs, reach, strict=True):
+    for v, r in zip(inputs, given, strict=True):
         if r.kind == CONSTANT and v.type.ndim > axis and v.type.shape[axis] != 1:
             return None
     return Reach(ALONG, axis)
 
 
-def _elementwise(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    name = elementwise_name(node.outputs[0])
-    kinds = {r.kind for r in reach}
-    if kinds <= {ALONG, CONSTANT}:
-        return _aligned(node.inputs, reach)
-    if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
-        return reach[0]
-    if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
-        lengths = [r.kind == LENGTH for r in reach]
-        rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
-        return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
-    if kinds == {SUM} and name in ADDS:
-        return TOTAL
-    if kinds == {SUM, CONSTANT}:
-        sums = [r.kind == SUM for r in reach]
-        if name in ("Add", "Sub"):
-            rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
-            return TOTAL if all(number(v) == 0.0 for v in rest) else None
-        if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
-            return TOTAL
-        if name == "Second" and sums == [False, True]:
-            return TOTAL
-    return None
-
-
-def _moved(op: DimShuffle, reach: Reach) -> Reach | None:
+def _transposed(op: DimShuffle, reach: Reach) -> Reach | None:
     if reach.kind in (SUM, LENGTH):
         return reach
     if reach.kind not in (ALONG, POSITION) or reach.axis not in op.new_order:
         return None
     return Reach(ALONG if reach.kind == ALONG else MIXED, list(op.new_order).index(reach.axis))
-
-
-def _reduced(op: CAReduce, reach: Reach) -> Reach | None:
-    name = type(op.scalar_op).__name__
-    if reach.kind == SUM:
-        return TOTAL if name == "Add" else None
-    if reach.kind != ALONG:
-        return None
-    if op.axis is None or reach.axis in op.axis:
-        return TOTAL if name == "Add" else None
-    return Reach(ALONG, reach.axis - sum(a < reach.axis for a in op.axis))
-
-
-def _product(left: int, right: int, reach: Sequence[Reach]) -> Reach | None:
-    """Of a matrix or vector with another; a sum over the axis that they share."""
-    a, b = reach
-    inner = left - 1, max(right - 2, 0)  # the axes that are summed over
-    if a.kind == ALONG and b.kind == CONSTANT:
-        return Reach(ALONG, a.axis) if a.axis != inner[0] else None
-    if b.kind == ALONG and a.kind == CONSTANT:
-        return Reach(ALONG, left - 1 + b.axis - 1) if b.axis != inner[1] else None
-    if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
-        return TOTAL
-    if {a.kind, b.kind} == {SUM, CONSTANT}:
-        return TOTAL
-    return None
-
-
-def _blockwise(node: Apply, name: str, reach: Sequence[Reach]) -> Reach | None:
-    """An operation on the last axes, the same for every place along those before them."""
-    op: Any = node.op
-    batch = op.batch_ndim(node)
-    if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in reach):
-        return _aligned(node.inputs, reach)
-    if name not in PRODUCTS or batch:
-        return None
-    left, right = (v.type.ndim for v in node.inputs)
-    return _product(left, right, reach)

@@ -14,21 +14,18 @@ from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import ancestors, toposort
-from pytensor.raise_op import CheckAndRaise
+from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as scalar
-from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.type import TensorType
 
 from bayesbandit.inference.graph_analysis.operations import (
-    LINEAR,
-    PUTS,
     SHAPES,
-    TAKES,
-    elementwise_name,
-    number,
+    kind,
     operation,
+    reduced_by,
 )
+from bayesbandit.inference.graph_analysis.walk import Walk
 
 UP, DOWN = (1,), (-1,)
 MONOTONE = {  # +1: increasing in an argument, −1: decreasing; the last holds for all that follow
@@ -39,16 +36,12 @@ MONOTONE = {  # +1: increasing in an argument, −1: decreasing; the last holds 
     **dict.fromkeys(("Neg", "Invert", "Erfc", "Log1mexp"), DOWN),
     **dict.fromkeys(("Sub", "GT", "GE"), (1, -1)),
     **dict.fromkeys(("LT", "LE"), (-1, 1)),
-}  # fmt: skip
+}
 ARITHMETIC = {"Add", "Sub", "Mul", "TrueDiv", "Neg", "Sqr", "Abs", "Exp", "Log", "Log1p", "Pow"}
-MOVED = (LINEAR | TAKES | PUTS | {"CumOp"}) - {"SpecifyAssumptions"}
-ARRAYS = {"Join": None, "MakeVector": None} | dict.fromkeys(PUTS, 2)  # arguments that are values
-
-
-EDGES = (
-    scalar.LogicalComparison, scalar.FixedLogicalComparison, scalar.Maximum, scalar.Minimum,
-    scalar.Clip, scalar.Log, scalar.Log2, scalar.Log10, scalar.Log1p, scalar.Sqrt,
-)  # fmt: skip  # operations by which a support ends
+EDGES = (  # operations by which a support ends
+    *(scalar.LogicalComparison, scalar.FixedLogicalComparison, scalar.Maximum, scalar.Minimum),
+    *(scalar.Clip, scalar.Log, scalar.Log2, scalar.Log10, scalar.Log1p, scalar.Sqrt),
+)
 
 
 @dataclass(frozen=True)
@@ -74,26 +67,80 @@ class Interval:
         return np.asarray(self.lost | (self.high == -np.inf))
 
 
-class Bounds:
-    """Bounds of the nodes between `given`, by variable, and `outputs`."""
+class Bounds(Walk[Interval | None, Interval | None]):
+    """Bounds of the nodes between `given`, by variable, and `outputs`; None where not even the
+    shape is known."""
 
     def __init__(self, outputs: Sequence[Variable], given: Mapping[Variable, Interval]) -> None:
-        self._of: dict[Variable, Interval | None] = dict(given)
+        super().__init__(outputs, given)
         with np.errstate(all="ignore"):
-            for node in toposort(outputs, blockers=list(given)):
-                found = _visited(node, [self.of(v) for v in node.inputs])
-                for v, interval in zip(node.outputs, found, strict=True):
-                    self._of[v] = interval
+            self.walk(self.nodes, self.values)
 
-    def of(self, variable: Variable) -> Interval | None:
-        """A node's bounds; None where not even its shape is known."""
-        if isinstance(variable, Constant) and variable not in self._of:
-            return point(variable.data)
-        return self._of.get(variable)
+    def root(self, variable: Variable) -> Interval | None:
+        return point(variable.data) if isinstance(variable, Constant) else None
+
+    def visit(self, node: Apply, given: Sequence[Interval | None]) -> Sequence[Interval | None]:
+        if kind(node) in ("check", "shape"):
+            return [self.rule(node, given)]
+        found = [v for v in given if v is not None]
+        if len(found) < len(given) or len(node.outputs) > 1:
+            return [None] * len(node.outputs)
+        if kind(node) != "elementwise" and all(v.known.all() for v in found):
+            value = _computed(node, [v.low for v in found])
+            return [None if value is None else point(value)]
+        return [self.rule(node, found)]
+
+    # ---- operations ------------------------------------------------------------------------------
+
+    def check(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        return given[0]
+
+    def shape(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        (op, name), [v] = operation(node), given
+        if v is None:
+            return None
+        return point(np.asarray(v.low.shape[op.i] if name == "Shape_i" else v.low.shape))
+
+    def elementwise(self, node: Apply, name: str, given: Sequence[Any]) -> Interval | None:
+        return _elementwise(node, name, given)
+
+    def reduction(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        return _reduced(node, given)
+
+    def move(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        name = operation(node)[1]
+        if name == "SpecifyAssumptions":
+            return self.other(node, given)
+        return self._moved(node, given, len(given) if name in ("Join", "MakeVector") else 1)
+
+    def take(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        return self._moved(node, given, 1)
+
+    def put(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        return self._moved(node, given, 2)
+
+    def cumulation(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        return self._moved(node, given, 1)
+
+    def _moved(self, node: Apply, given: Sequence[Interval], values: int) -> Interval | None:
+        """Interpret first inputs that are values, moved or added; the others say where."""
+        if not all(v.known.all() for v in given[values:]):
+            return self.other(node, given)
+        low, high = (
+            _computed(node, [v.low for v in given]),
+            _computed(node, [v.high for v in given]),
+        )
+        return None if low is None or high is None else Interval(low, high)
+
+    def other(self, node: Apply, given: Sequence[Any]) -> Interval | None:
+        """Interpret any operation by the shape of its value alone."""
+        some = [np.where(v.known, v.low, np.ones((), v.low.dtype)) for v in given]
+        value = _computed(node, some)
+        return None if value is None else between(value.shape, value.dtype)
 
 
 def point(value: Any) -> Interval:
-    """A value that is known."""
+    """Return a value that is known."""
     return Interval(np.asarray(value), np.asarray(value))
 
 
@@ -108,37 +155,8 @@ def between(
     return Interval(np.full(shape, low, dtype), np.full(shape, high, dtype))
 
 
-def _visited(node: Apply, given: Sequence[Interval | None]) -> Sequence[Interval | None]:
-    op, name = operation(node)
-    unknown: Sequence[Interval | None] = [None] * len(node.outputs)
-    if name == "Shape_i" and given[0] is not None:
-        return [point(np.asarray(given[0].low.shape[op.i]))]
-    if name == "Shape" and given[0] is not None:
-        return [point(np.asarray(given[0].low.shape))]
-    if isinstance(op, CheckAndRaise):
-        return given[:1]
-    found = [v for v in given if v is not None]
-    if len(found) < len(given) or len(node.outputs) > 1:
-        return unknown
-    if isinstance(node.op, Elemwise):
-        return (_elementwise(node, found),)
-    if all(v.known.all() for v in found):
-        value = _computed(node, [v.low for v in found])
-        return unknown if value is None else [point(value)]
-    if isinstance(op, CAReduce):
-        return (_reduced(node, found),)
-    if name in MOVED:
-        values = found[: ARRAYS.get(name, 1)]
-        if all(v.known.all() for v in found[len(values) :]):
-            low, high = (_computed(node, [getattr(v, e) for v in found]) for e in ("low", "high"))
-            return unknown if low is None or high is None else [Interval(low, high)]
-    some = [np.where(v.known, v.low, np.ones((), v.low.dtype)) for v in found]
-    value = _computed(node, some)  # for its shape
-    return unknown if value is None else [between(value.shape, value.dtype)]
-
-
 def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """A node's value; None where the operation fails or has no value of plain arrays."""
+    """Return a node's value; None where the operation fails or has no value of plain arrays."""
     given = list(zip(node.inputs, values, strict=True))
     if not all(isinstance(v.type, TensorType | scalar.ScalarType) for v in node.inputs):
         return None
@@ -152,20 +170,19 @@ def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
     return np.asarray(storage[node.outputs[0]][0])
 
 
-def _elementwise(node: Any, given: list[Interval]) -> Interval | None:
-    name, dtype = elementwise_name(node.outputs[0]), node.outputs[0].type.dtype
+def _elementwise(node: Any, name: str, given: Sequence[Interval]) -> Interval | None:
+    dtype = node.outputs[0].type.dtype
     plain = _computed(node, [v.low for v in given])
     if plain is None:
         return None
-    known = np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*(v.known for v in given))),
-                            plain.shape)  # fmt: skip
+    known = np.logical_and.reduce(np.broadcast_arrays(*(v.known for v in given)))
+    known = np.broadcast_to(known, plain.shape)
     if known.all():
         return point(plain)
     loose = between(plain.shape, dtype)
     bounded = dtype == "bool" or np.dtype(dtype).kind == "f" or name in ("Switch", "Second")
-    low, high = _between(node, name, given) or (loose.low, loose.high) if bounded else (
-        loose.low, loose.high
-    )  # fmt: skip
+    ends = _between(node, name, given) if bounded else None
+    low, high = ends or (loose.low, loose.high)
     odd = (low != low) | (high != high)  # NaN, somewhere between the bounds
     low, high = np.where(odd, loose.low, low), np.where(odd, loose.high, high)
     if name in ("Add", "Sub"):
@@ -178,17 +195,15 @@ def _elementwise(node: Any, given: list[Interval]) -> Interval | None:
     return Interval(np.where(known, plain, low), np.where(known, plain, high))
 
 
-def _between(node: Any, name: str, given: list[Interval]) -> tuple[Any, Any] | None:
-    """The ends of an operation on intervals, NaN where they are not known."""
+def _between(node: Any, name: str, given: Sequence[Interval]) -> tuple[Any, Any] | None:
+    """Return the ends of an operation on intervals, NaN where they are not known."""
     if name in MONOTONE or (name == "Cast" and node.outputs[0].type.dtype != "bool"):
         few = MONOTONE.get(name, UP)
         signs = [*few, *few[-1:] * (len(given) - len(few))]
-        ends = [
-            _computed(node, [v.low if s * end > 0 else v.high
-                             for v, s in zip(given, signs, strict=True)])
-            for end in (1, -1)
-        ]  # fmt: skip
-        return ends[0], ends[1]
+        rising = [s > 0 for s in signs]
+        least = [v.low if up else v.high for v, up in zip(given, rising, strict=True)]
+        most = [v.high if up else v.low for v, up in zip(given, rising, strict=True)]
+        return _computed(node, least), _computed(node, most)
     match name, given:
         case "Switch", [condition, yes, no]:
             surely, maybe = condition.low != 0, condition.high != 0
@@ -229,9 +244,9 @@ def _product(a: Interval, b: Interval) -> tuple[np.ndarray, np.ndarray]:
     return ends.min(axis=0), ends.max(axis=0)
 
 
-def _reduced(node: Any, given: list[Interval]) -> Interval | None:
-    """Of a sum, a greatest or a least; a product of what is not known is not bounded."""
-    [v], name, axis = given, type(node.op.scalar_op).__name__, node.op.axis
+def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
+    """Bound a sum, a greatest or a least; a product of what is not known is not bounded."""
+    [v], name, axis = given, reduced_by(node), node.op.axis
     low, high = (_computed(node, [end]) for end in (v.low, v.high))
     if low is None or high is None:
         return None
@@ -246,27 +261,16 @@ def _reduced(node: Any, given: list[Interval]) -> Interval | None:
     return between(low.shape, low.dtype)
 
 
-def support(variable: Any, transform: Any) -> tuple[float, float]:
-    """Between what a free variable is, by its transform."""
-    name = getattr(transform, "name", "")
-    if name == "interval":
-        ends = [None if v is None else number(v) for v in transform.args_fn(*variable.owner.inputs)]
-        low, high = ends
-        return -np.inf if low is None else low, np.inf if high is None else high
-    return {"log": (0.0, np.inf), "logodds": (0.0, 1.0), "simplex": (0.0, 1.0)}.get(
-        name, (-np.inf, np.inf)
-    )
-
-
 def edges_of(graph: Any, reward: Any) -> list[set[Any]]:
-    """What each operation depends on by which a term's support may end, of those that the reward
-    enters."""
+    """Return what each operation depends on by which a term's support may end, of those that the
+    reward enters."""
     ends = (
-        v for v in ancestors([graph])
+        v
+        for v in ancestors([graph])
         if v.owner is not None
         and isinstance(v.owner.op, Elemwise)
         and isinstance(v.owner.op.scalar_op, EDGES)
-    )  # fmt: skip
+    )
     shapes = {v for v in ancestors([graph]) if v.owner and operation(v.owner)[1] in SHAPES}
     above = (set(ancestors([v], blockers=shapes)) for v in ends)
     return [each for each in above if reward in each]

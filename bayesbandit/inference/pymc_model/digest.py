@@ -38,7 +38,8 @@ class Unseen(Exception):
 
 
 def digest(model: pm.Model) -> str | None:
-    """What tells a built model from others, whatever its rows; None where that cannot be seen."""
+    """Return what tells a built model from others, whatever its rows; None where that cannot be
+    seen."""
     try:
         return hashlib.sha256(repr(_model(model)).encode()).hexdigest()
     except Unseen:
@@ -67,7 +68,7 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
 
 
 def _graph(outputs: Sequence[Variable], named: Mapping[Variable, Any]) -> tuple[Any, ...]:
-    """The nodes in order, each by its operation and by where its inputs come from."""
+    """Return the nodes in order, each by its operation and by where its inputs come from."""
     at: dict[Variable, Any] = dict(named)
     nodes = []
 
@@ -94,7 +95,7 @@ def _root(variable: Variable) -> Any:
 
 
 def _op(op: Op) -> Any:
-    """An operation: its class, its settings, and the graph or the functions in it."""
+    """Return an operation: its class, its settings, and the graph or the functions in it."""
     kind = _class(type(op))
     settings = getattr(op, "__props__", None)
     inner: Any = None
@@ -107,7 +108,7 @@ def _op(op: Op) -> Any:
 
 
 def _ours(kind: type) -> bool:
-    """Whether a class stands in an installed package, under its own name."""
+    """Return whether a class stands in an installed package, under its own name."""
     found: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
         found = getattr(found, name, None)
@@ -115,7 +116,8 @@ def _ours(kind: type) -> bool:
 
 
 def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
-    """A class by its name; one that was made on the spot, and a user's, by its functions too."""
+    """Return a class by its name; one that was made on the spot, and a user's, by its functions
+    too."""
     name = kind.__module__, kind.__qualname__
     if _ours(kind):
         return name
@@ -129,7 +131,7 @@ def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
 
 
 def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
-    """A key of a value: of numbers and arrays what they are, of functions what they do."""
+    """Return a key of a value: of numbers and arrays what they are, of functions what they do."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return type(value).__name__, repr(value)
     if any(value is other for other in seen):
@@ -181,7 +183,8 @@ def _array(array: np.ndarray, seen: tuple[Any, ...]) -> Any:
 
 
 def _object(value: Any, seen: tuple[Any, ...]) -> Any:
-    """Tables by what they hold, other objects by their attributes, if these are all."""
+    """Return the key of a table by what it holds, of an object by its attributes if these are
+    all."""
     kind = type(value)
     if hasattr(value, "to_numpy"):
         labels = [getattr(value, a, None) for a in ("columns", "index", "name")]
@@ -210,7 +213,7 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
 
 
 def _symbolic(value: Any) -> bool:
-    """Whether it is a variable of the graph, or several: the graph tells them."""
+    """Return whether it is a variable of the graph, or several: the graph tells them."""
     if isinstance(value, tuple | list):
         return bool(value) and all(map(_symbolic, value))
     return isinstance(value, Variable)

@@ -33,9 +33,10 @@ from bayesbandit.inference.graph_analysis.density import (
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
-from bayesbandit.inference.graph_analysis.rewrites import guarded
+from bayesbandit.inference.graph_analysis.rewrites import guarded, many
+from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
-from bayesbandit.inference.pymc_model.bounds import Bounds, between, edges_of, point, support
+from bayesbandit.inference.pymc_model.bounds import Bounds, between, edges_of, point
 from bayesbandit.inference.pymc_model.prior import SIZE, points
 from bayesbandit.runtime.memory import AT_ONCE
 
@@ -78,9 +79,10 @@ class Likelihood:
         self._on_data = tuple(term.name for term in density.terms if term.on_data)
         seeds = {reward: 1.0}
         self.judged = tuple(
-            k for k, g in self._terms.items()
+            k
+            for k, g in self._terms.items()
             if k in self._on_data and Degrees([g], seeds).of(g) == math.inf
-        )  # fmt: skip
+        )
         edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
         self._fixed = {k for k, e in edges.items() if all(map(free.isdisjoint, e))}
         decisive = set[Graph]().union(*(above for e in edges.values() for above in e))
@@ -99,8 +101,8 @@ class Likelihood:
         return tuple(None if i == self._by_row.get(name) else m for i, m in enumerate(shape))
 
     def log_density(self, draws: Draws, rows: Rows) -> np.ndarray:
-        """The log density (S,) of the variables and the rewards together, in the variables' own
-        space, up to a constant that depends on neither."""
+        """Return the log density (S,) of the variables and the rewards together, in the variables'
+        own space, up to a constant that depends on neither."""
         S = len(next(iter(draws.values())))
         step = max(1, AT_ONCE // max(1, len(rows["x"]) * self._width))
         out = np.zeros(S)
@@ -114,7 +116,8 @@ class Likelihood:
         return out
 
     def failure(self) -> str:
-        """How the terms fail on other rows than the model was built on; "" where they do not."""
+        """Return how the terms fail on other rows than the model was built on; "" where they do
+        not."""
         first = {k: v[:1] for k, v in self._points.items()}
         more = {role: np.concatenate([v, v[-1:]]) for role, v in self.density.own.items()}
         try:
@@ -151,7 +154,8 @@ class Likelihood:
             )
 
     def lost(self, rows: Rows) -> np.ndarray:
-        """The rows (m,) whose log likelihood is −∞ or NaN at the variables' initial point."""
+        """Return the rows (m,) whose log likelihood is −∞ or NaN at the variables' initial
+        point."""
         first = {k: v[:1] for k, v in self._points.items()}
         dead = ~np.all(list(self._alive(self._on_data, rows, first)), axis=0)
         alone = dead.all() and len(dead) > 1  # perhaps by a term of all rows together
@@ -161,11 +165,11 @@ class Likelihood:
         return np.flatnonzero(dead)
 
     def _made(self, graph: Graph, rows: Rows) -> np.ndarray:
-        """What an observed variable of whole numbers is made of, of rows."""
+        """Return what an observed variable of whole numbers is made of, of rows."""
         return Compiled(self._inputs, [graph], PYTHON)(*self._data(rows))[0]
 
     def _open(self, row: Rows, rewards: np.ndarray, draws: Sequence[Draws]) -> np.ndarray:
-        """Which other rewards (m,) of a row are not impossible."""
+        """Return which other rewards (m,) of a row are not impossible."""
         rows = {role: np.repeat(v, len(rewards), axis=0) for role, v in row.items()}
         rows |= {"reward": rewards}
         possible = np.ones(len(rewards), dtype=bool)
@@ -177,7 +181,7 @@ class Likelihood:
         return possible
 
     def _impossible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """The rows (m,) that are impossible; of equal rewards, perhaps the first."""
+        """Return the rows (m,) that are impossible; of equal rewards, perhaps the first."""
         reward = rows["reward"]
         at = np.arange(len(reward) if self.judged else 0)
         if self._by_reward_alone and at.size:
@@ -191,7 +195,7 @@ class Likelihood:
         return found
 
     def _refused(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Which rows (n,) are impossible by some term."""
+        """Return which rows (n,) are impossible by some term."""
         n = len(rows["reward"])
         refused = np.zeros(n, dtype=bool)
         try:
@@ -211,12 +215,13 @@ class Likelihood:
         return refused
 
     def _one_by_one(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Which rows (n,) are impossible by themselves."""
+        """Return which rows (n,) are impossible by themselves."""
         each = ({role: v[[i]] for role, v in rows.items()} for i in range(len(rows["reward"])))
         return np.array([self._refused(own, draws)[0] for own in each])
 
     def _dead(self, rows: Rows, draws: Sequence[Draws]) -> dict[str, np.ndarray]:
-        """By each judged term, which rows (n,) have no likelihood at any point that is tried."""
+        """Return, for each judged term, which rows (n,) have no likelihood at any point that is
+        tried."""
         n = len(rows["reward"])
         dead, at = {k: np.ones(n, dtype=bool) for k in self.judged}, np.arange(n)
         for values in self._tried(draws):
@@ -230,7 +235,7 @@ class Likelihood:
         return dead
 
     def _alive(self, terms: Sequence[str], rows: Rows, points: Draws) -> Iterator[np.ndarray]:
-        """By each term, whether each row (n,) has a likelihood at some point."""
+        """Yield, for each term, whether each row (n,) has a likelihood at some point."""
         n = len(rows["reward"])
         of = self._judged if terms is self.judged else self._compiled(terms)
         for k, value in zip(terms, of(*self._arguments(points, rows)), strict=True):
@@ -239,7 +244,7 @@ class Likelihood:
             yield np.atleast_2d(finite).any(axis=0) if by_row else np.full(n, finite.any())
 
     def _proved(self, name: str, rows: Rows) -> np.ndarray:
-        """Which rows (n,) have no likelihood by a term, whatever the variables are."""
+        """Return which rows (n,) have no likelihood by a term, whatever the variables are."""
         n, first = len(rows["reward"]), {k: v[:1] for k, v in self._points.items()}
         given = dict(zip(self._inputs, map(point, self._data(rows)), strict=True))
         values = self._arguments(first, rows)[: len(self.names)]
@@ -250,7 +255,7 @@ class Likelihood:
         return np.full(n, False) if found is None else np.broadcast_to(found.impossible, n)
 
     def _tried(self, draws: Sequence[Draws]) -> Iterator[Draws]:
-        """The initial point, which mostly is enough; then all the others."""
+        """Yield the initial point, which mostly is enough; then all the others."""
         yield {k: v[:1] for k, v in self._points.items()}
         yield self._points
         for more in draws:
@@ -267,14 +272,11 @@ class Likelihood:
         return self._compiled(self.judged)
 
     def _compiled(self, names: Iterable[str]) -> Compiled:
-        """Some terms under many draws."""
+        """Return some terms under many draws."""
         with COMPILE:
-            many: dict[Any, Any] = {
-                v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
-                for v in self._values
-            }
-            batches: Any = vectorize_graph([self._terms[k] for k in names], many)
-            return Compiled([*many.values(), *self._inputs], batches, PYTHON)
+            draws = many(self._values)
+            batches: Any = vectorize_graph([self._terms[k] for k in names], draws)
+            return Compiled([*draws.values(), *self._inputs], batches, PYTHON)
 
     @cached_property
     def _points(self) -> dict[str, np.ndarray]:
@@ -292,7 +294,7 @@ class Likelihood:
         return [np.asarray(data[role], t) for role, t in zip(self.roles, types, strict=True)]
 
     def _of_rows(self, name: str, value: np.ndarray, n: int) -> np.ndarray:
-        """A variable's draws; one with a value for each row repeats those that it has."""
+        """Return a variable's draws; one with a value for each row repeats those that it has."""
         axis = self._by_row.get(name)
         if axis is None or value.shape[axis + 1] == n:
             return value

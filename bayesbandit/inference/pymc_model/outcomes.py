@@ -11,11 +11,11 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
-from pytensor.xtensor import as_xtensor
 
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.rewrites import like, many, plain
 from bayesbandit.runtime.memory import AT_ONCE
 
 if TYPE_CHECKING:
@@ -33,49 +33,45 @@ class Outcomes:
         found, shapes, row = containers(model), lengths(model), row_dimension(model)
         self.names, self.roles = tuple(shapes), tuple(found)
         self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
-        values: dict[str, Any] = {
-            v.name: pt.tensor(
-                v.name,
-                dtype=v.dtype,
-                shape=tuple(
-                    None if row in dims and dim == row else k
-                    for k, dim in zip(shapes[v.name], _padded(dims, v.ndim), strict=True)
-                ),
-            )
-            for v in model.free_RVs
-            for dims in [model.named_vars_to_dims.get(v.name) or ()]
-        }
-        inputs = {role: pt.tensor(role, shape=v.type.shape) for role, v in found.items()}
-        swap: dict[Any, Any] = {v: _like(v, values[v.name]) for v in model.free_RVs}
+        values: dict[str, Any] = {}
+        for v in model.free_RVs:
+            dims = model.named_vars_to_dims.get(v.name) or ()
+            by_row = [row is not None and dim == row for dim in _padded(dims, v.ndim)]
+            pairs = zip(shapes[v.name], by_row, strict=True)
+            shape = tuple(None if along else k for k, along in pairs)
+            values[v.name] = pt.tensor(v.name, dtype=v.dtype, shape=shape)
+        swap: dict[Any, Any] = {v: like(v, values[v.name]) for v in model.free_RVs}
+        inputs: dict[str, Any] = {}
         for role, v in found.items():
-            x = inputs[role] if role != "arm" else pt.tensor("arm", shape=(None,), dtype=v.dtype)
-            inputs[role], swap[v] = x, _like(v, x)
+            arm = role == "arm"
+            inputs[role] = (
+                pt.tensor(role, shape=(None,), dtype=v.dtype)
+                if arm
+                else pt.tensor(role, shape=v.type.shape)
+            )
+            swap[v] = like(v, inputs[role])
         rows = set(found.values())
-        free = [v for v in model.deterministics
-                if v.name != "mean_reward" and rows.isdisjoint(ancestors([v]))]  # fmt: skip
-        graphs: Any = [model["mean_reward"], *free]
-        graphs = clone_replace(graphs, swap, rebuild_strict=False)
-        graphs = [g.values if hasattr(g.type, "dims") else g for g in graphs]  # of pymc.dims
-        graphs = rewrite_graph(graphs, include=("lower_xtensor", "merge"))
+        free = [v for v in model.deterministics if v.name != "mean_reward"]
+        free = [v for v in free if rows.isdisjoint(ancestors([v]))]
+        graphs: Any = clone_replace([model["mean_reward"], *free], swap, rebuild_strict=False)
+        graphs = rewrite_graph(plain(graphs), include=("lower_xtensor", "merge"))
         self.deterministic = {
             str(v.name): tuple(int(k) for k in shape)
             for v, shape in zip(free, _shapes(free), strict=True)
         }
-        many: dict[Any, Any] = {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
-                for v in values.values()}  # fmt: skip
-        batches: Any = vectorize_graph(graphs, many)
-        mean, *rest = batches
-        data = [inputs[role] for role in self.roles]
+        draws, data = many(values.values()), [inputs[role] for role in self.roles]
+        mean, *rest = vectorize_graph(graphs, draws)
         self._types = [v.dtype for v in values.values()]
         with COMPILE:
-            self._mean = Compiled([*many.values(), *data], [mean], PYTHON)
-            self._rest = Compiled(list(many.values()), rest, PYTHON) if rest else None
+            self._mean = Compiled([*draws.values(), *data], [mean], PYTHON)
+            self._rest = Compiled(list(draws.values()), rest, PYTHON) if rest else None
         self._width = sum(math.prod(shape) for shape in shapes.values())
 
     def mean_reward(
         self, draws: Mapping[str, np.ndarray], x: np.ndarray, arm: np.ndarray | None = None
     ) -> np.ndarray:
-        """Mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n, K)."""
+        """Return mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n,
+        K)."""
         n, K = len(x), self.n_arms
         if K is not None and arm is None:
             means = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
@@ -92,7 +88,7 @@ class Outcomes:
         return out
 
     def rest(self, draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The deterministic quantities by name, each (S, *shape)."""
+        """Return the deterministic quantities by name, each (S, *shape)."""
         if self._rest is None:
             return {}
         found = self._rest(*self._of(draws, slice(None)))
@@ -108,14 +104,8 @@ def _padded(dims: Any, ndim: int) -> tuple[Any, ...]:
     return tuple(dims) if len(dims) == ndim else (None,) * ndim
 
 
-def _like(variable: Any, tensor: Any) -> Any:
-    """A tensor in the place of a variable, with the names of its dimensions if it has them."""
-    dims = getattr(variable.type, "dims", None)
-    return tensor if dims is None else as_xtensor(tensor, dims=dims)
-
-
 def _shapes(variables: list[Any]) -> list[tuple[int, ...]]:
-    """The shapes of some quantities, from their types or else by computing them."""
+    """Return the shapes of some quantities, from their types or else by computing them."""
     known = [v.type.shape for v in variables]
     if any(k is None for shape in known for k in shape):
         known = [tuple(v.shape.eval(mode=PYTHON)) for v in variables]

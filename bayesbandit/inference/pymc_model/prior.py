@@ -28,8 +28,8 @@ class PriorDraws:
             self._function = compile([], model.free_RVs, mode=PYTHON)
 
     def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
-        """Independent draws by name, (size, *shape); none where the prior is improper, since Flat
-        and HalfFlat cannot be drawn from."""
+        """Return independent draws by name, (size, *shape); none where the prior is improper, since
+        Flat and HalfFlat cannot be drawn from."""
         from pymc.pytensorf import reseed_rngs
 
         try:
@@ -42,8 +42,8 @@ class PriorDraws:
 
 
 def points(model: pm.Model) -> dict[str, np.ndarray]:
-    """The initial point and, where the prior is proper, points from it to draws of the prior: by
-    name, (S, *shape)."""
+    """Return the initial point and, where the prior is proper, points from it to draws of the
+    prior: by name, (S, *shape)."""
     from pymc.initial_point import make_initial_point_fn
 
     with COMPILE:

@@ -7,15 +7,34 @@ none.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA, Declaration
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+
+
+def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
+    """Give a built model other rows, by role; all of its data together, so that PyMC's advice to
+    resize the others as well is followed."""
+    known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}
+    with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
+        pm.set_data(known)
+
+
+def at_start(model: pm.Model) -> float:
+    """Return the log density at the variables' initial point."""
+    return float(model.compile_logp(mode=PYTHON)(model.initial_point()))
 
 
 def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
-    """How a declaration fails on rows without values; "" where it does not."""
+    """Return how a declaration fails on rows without values; "" where it does not."""
     coords = {"feature": range(n_features)}
     if n_arms is not None:
         coords["arm"] = range(n_arms)
@@ -40,8 +59,8 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
 
 
 def template(model: Declaration, n_features: int, n_arms: int | None, more: int = 0) -> pm.Model:
-    """The model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow, and
-    as many rows, or `more`, as make a posterior under a flat prior proper."""
+    """Return the model on rows that mean nothing: rewards of 0 and 1, which most likelihoods allow,
+    and as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
     n = (n_features + 8) * (n_arms or 1) + more
     x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)

@@ -11,8 +11,9 @@ from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
-def shares(values, out):
-    """The share of joint draws (n, S, K) in which each arm is the best: out (n, K)."""
+def shares(values, mass, out):
+    """The share of joint draws (n, S, K), each counted `mass` (S,) times, in which each arm is the
+    best: out (n, K)."""
     n, S, K = values.shape
     out[:] = 0.0
     for i in range(n):
@@ -25,12 +26,13 @@ def shares(values, out):
                     ties += 1
             for k in range(K):
                 if values[i, s, k] == best:
-                    out[i, k] += 1.0 / (ties * S)
+                    out[i, k] += mass[s] / (ties * S)
 
 
 @njit(cache=True)
-def ranked(values, points, weights, out):
-    """P(arm is best) for arms drawn independently, each from its own S values (n, K, S): (n, K).
+def ranked(values, mass, points, weights, out):
+    """P(arm is best) for arms drawn independently, each from its own S values (n, K, S), which
+    count `mass` (S,) times: (n, K).
 
     Exact for these empirical distributions, from one sort of all values. With c_k of arm k's values
     below v and e_k equal to it, an arm that draws v beats arm k if its own tie-breaker u is the
@@ -47,9 +49,9 @@ def ranked(values, points, weights, out):
         while start < K * S:
             stop, v = start + 1, flat[order[start]]
             equal[:] = 0.0
-            equal[order[start] // S] = 1.0
+            equal[order[start] // S] = mass[order[start] % S]
             while stop < K * S and flat[order[stop]] == v:
-                equal[order[stop] // S] += 1.0
+                equal[order[stop] // S] += mass[order[stop] % S]
                 stop += 1
             alone = stop == start + 1
             for a in range(K):
@@ -76,15 +78,21 @@ def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
-def independent(values: np.ndarray) -> np.ndarray:
-    """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S)."""
-    out = np.empty(values.shape[:2])
-    ranked(np.ascontiguousarray(values), *quadrature((values.shape[1] + 1) // 2), out)
+def masses(weights: np.ndarray | None, S: int) -> np.ndarray:
+    """How often S draws count (S,), once on the average."""
+    return np.ones(S) if weights is None else weights * (S / weights.sum())
+
+
+def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S), with
+    these weights (S,)."""
+    out, mass = np.empty(values.shape[:2]), masses(weights, values.shape[2])
+    ranked(np.ascontiguousarray(values), mass, *quadrature((values.shape[1] + 1) // 2), out)
     return np.minimum(out, 1.0)  # a sum of shares may be 1 and a rounding error
 
 
-def joint(values: np.ndarray) -> np.ndarray:
-    """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K)."""
+def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K) with weights (S,)."""
     out = np.empty((len(values), values.shape[2]))
-    shares(np.ascontiguousarray(values), out)
+    shares(np.ascontiguousarray(values), masses(weights, values.shape[1]), out)
     return np.minimum(out, 1.0)

@@ -245,3 +245,20 @@ def best(shapes, available, family, out):
     for k in range(K):
         out[k] /= total
     held(scratch)
+
+
+@njit(cache=True, error_model="numpy")
+def best_of(a, b, family, out):
+    """Fill out (n, K) with P(arm is best) for arms of these parameters (n, K); equal rows once."""
+    n, K = a.shape
+    shapes, every = np.empty((K, SHAPE)), np.ones(K, np.bool_)
+    for i in range(n):
+        repeated = i > 0
+        for k in range(K):
+            repeated = repeated and a[i, k] == a[i - 1, k] and b[i, k] == b[i - 1, k]
+        if repeated:
+            out[i] = out[i - 1]
+            continue
+        for k in range(K):
+            reshape(shapes[k], a[i, k], b[i, k], family)
+        best(shapes, every, family, out[i])

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import finite, floats, number, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
@@ -118,18 +119,25 @@ class Log:
 
     @staticmethod
     def of(source: Any, **columns: Any) -> Log:
-        """Return the log of a bandit's `history`, or of a table with these `columns`.
+        """Return the log of a bandit or of its `history`, or of a table with these `columns`.
 
         A history has its rounds in the order of their rewards, which has to be that of the
-        decisions: rewards that came late would bias all estimates. Of a table: arm, reward,
+        decisions: rewards that came late would bias all estimates. A bandit gives its past
+        policies, too, as snapshots, learned again from the history; batch= labels the rounds that
+        it decided between two rewards, where these are several. Of a table: arm, reward,
         propensity, time, reward_time and batch name columns ("arm", "reward" and "propensity"
         unless told otherwise); probabilities={arm: column}; x: the columns of contexts, by default
-        all others.
+        all others. For files, see `read_log`.
         """
         from bayesbandit.ope.logs.readers import of_frame, of_history
+        from bayesbandit.ope.logs.relearned import of_bandit
 
-        table = hasattr(source, "columns")
-        parts = of_frame(source, **columns) if table else of_history(source)
+        if isinstance(source, Bandit):
+            parts = of_bandit(source, **columns)
+        elif hasattr(source, "columns"):
+            parts = of_frame(source, **columns)
+        else:
+            parts = of_history(source, **columns)
         features = parts.pop("features", None)
         log = Log(**parts)
         log.features = log.features if features is None else features

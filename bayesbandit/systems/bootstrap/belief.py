@@ -178,8 +178,8 @@ class BootstrapBelief(ByDraws):
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
-            "an ensemble has no posterior of coefficients: bandit.belief.moments(x) and .draw(x, "
-            "size, rng) tell of mean rewards, and bandit.belief.coef has the replicates"
+            "an ensemble has no posterior of coefficients: bandit.belief.predict(x) tells of mean "
+            "rewards, and bandit.belief.coef has the replicates"
         )
 
     def fork(self) -> Self:

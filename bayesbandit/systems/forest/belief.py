@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit import ByNormal, Encoder, Schedule, savable
+from bayesbandit import ByNormal, Encoder, LocationScale, Schedule, savable
 from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
@@ -126,8 +126,8 @@ class ForestPosterior:
 
     def _moments(self, x: Any) -> tuple[Array, Array]:
         rows = x if self.encoder is None else self.encoder.transform(x)
-        mean, sd = self.belief.moments(contexts(rows, self.belief.n_features))
-        return mean[:, self.k], sd[:, self.k]
+        found = self.belief.predict(contexts(rows, self.belief.n_features))
+        return found.mean[:, self.k], found.sd[:, self.k]
 
 
 class ForestBelief(ByNormal):
@@ -156,10 +156,10 @@ class ForestBelief(ByNormal):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         found = [forest.moments(x) for forest in self.forests]
         mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
-        return mean, np.sqrt(np.maximum(variance, self._least_variance()))
+        return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
 
     def _least_variance(self) -> Array:
         """The floor under each arm's variance (K,)."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import Belief, Rounds, Schedule, one_thread, savable
+from bayesbandit import Belief, Prediction, Rounds, Schedule, one_thread, savable
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
@@ -73,7 +73,11 @@ class PolicyMixture:
         return min(most, self.exploration * math.sqrt(log / (K * n)))
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> PolicyBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
@@ -115,31 +119,13 @@ class PolicyBelief(Belief):
         policies = 0 if self.mixture is None else len(self.mixture.policies)
         return f"PolicyBelief({policies} policies, least probability {self.mu:.3g})"
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
-        """The leader's scores, which are rewards by least squares with the `LinearOracle`; nothing
-        is known of how uncertain they are."""
-        mean = np.zeros((len(x), len(self.n)))
-        if self.mixture is not None:
-            low, high = self.spec.rewards
-            mean = low + (high - low) * self.mixture.leader.scores(x)
-        return mean, np.zeros_like(mean)
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        mean = self.moments(x)[0]
-        return np.stack([mean if available is None else mean[:, available]] * size)
-
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        """Q^μ: the policies' votes among the available arms, none of which gets less than μ."""
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        K = int(which.sum())
-        if self.mixture is None:
-            return np.full((len(x), K), 1.0 / K)
-        mu = min(self.mu, 0.5 / K)
-        return mu + (1.0 - K * mu) * self.mixture.votes(x, which)
+    def predict(self, x: Array) -> Votes:
+        every = np.ones(len(self.n), np.bool_)
+        return Votes(self.mixture, self.mu, self.spec.rewards, x, every)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1)."""
         low, high = self.spec.rewards
         if not ((reward >= low) & (reward <= high)).all():
@@ -229,3 +215,44 @@ class PolicyBelief(Belief):
 
     def verify(self, total: int) -> None:
         self.rounds.verify(len(self.n))
+
+
+class Votes(Prediction):
+    """What the policies say at contexts x (n, d) of the arms that are `among` all (K,).
+
+    mean: the leader's scores, which are rewards by least squares with the `LinearOracle`; nothing
+    is known of how uncertain they are.
+    """
+
+    def __init__(
+        self, mixture: Mixture | None, mu: float, rewards: tuple[float, float], x: Array,
+        which: Array,
+    ) -> None:  # fmt: skip
+        self.mixture, self.mu, self.rewards, self.x, self.which = mixture, mu, rewards, x, which
+
+    @property
+    def mean(self) -> Array:
+        if self.mixture is None:
+            return np.zeros((len(self.x), int(self.which.sum())))
+        low, high = self.rewards
+        return low + (high - low) * self.mixture.leader.scores(self.x)[:, self.which]
+
+    @property
+    def sd(self) -> Array:
+        return np.zeros((len(self.x), int(self.which.sum())))
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return np.stack([self.mean] * size)
+
+    def best(self, alpha: float | Array = 1.0) -> Array:
+        """Q^μ: the policies' votes among these arms, none of which gets less than μ."""
+        K = int(self.which.sum())
+        if self.mixture is None:
+            return np.full((len(self.x), K), 1.0 / K)
+        mu = min(self.mu, 0.5 / K)
+        return mu + (1.0 - K * mu) * self.mixture.votes(self.x, self.which)
+
+    def among(self, arms: Array) -> Votes:
+        which = np.zeros_like(self.which)
+        which[np.flatnonzero(self.which)[arms]] = True
+        return Votes(self.mixture, self.mu, self.rewards, self.x, which)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import Belief, Ridge, Rounds, Schedule, choice_probabilities, savable
+from bayesbandit import Belief, LocationScale, Ridge, Rounds, Schedule, savable
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
@@ -17,7 +17,6 @@ from bayesbandit.systems.policy_tree.tree import Tree, grown
 Array = np.ndarray
 TREE, INNER = "tree.", "inner."  # begin the names of their arrays in a file
 DEEPEST = 16
-HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
 @savable
@@ -66,7 +65,7 @@ class PolicyTree:
     balanced: bool = False
 
     def __post_init__(self) -> None:
-        model: Any = self.base
+        model = self.base
         if isinstance(model, type) or not callable(getattr(model, "belief", None)):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
@@ -93,11 +92,16 @@ class PolicyTree:
         return int(told(n_arms, n_features))
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
         """The belief before any rounds. seed: of the outcome model."""
         if normalize:
             raise ValueError("scores are weighed by inverse propensities, not of mean 1")
+        seed = np.random.SeedSequence(0) if seed is None else seed
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
             raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
@@ -112,9 +116,7 @@ class TreeBelief(Belief):
     scores. fitted: rounds that the tree was grown on.
     """
 
-    tabulates: ClassVar[bool] = False  # the arms of a leaf are independent normals
-
-    def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
         self.log = Rounds(n_features + n_arms)
@@ -149,29 +151,13 @@ class TreeBelief(Belief):
         mean, variance = self.leaves.moments(self.spec.prior_rows)
         return mean, np.where(self.new, np.inf, np.sqrt(variance))
 
-    def moments(self, x: Array) -> tuple[Array, Array]:
+    def predict(self, x: Array) -> LocationScale:
         (mean, sd), leaf = self.of_leaves(), self.tree.leaf(x)
-        return mean[leaf], sd[leaf]
-
-    def describe(self, rows: Array, available: Array, alpha: Array | None = None) -> None:
-        super().describe(rows, available, None)  # the moments alone
-
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        which = slice(None) if available is None else available
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(sd, HUGE)[:, which]
-        return choice_probabilities(mean[:, which], scale)
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        """One draw is of all leaves and arms."""
-        mean, sd = self.of_leaves()
-        values = mean + np.minimum(sd, HUGE) * rng.standard_normal((size, *mean.shape))
-        values = values[:, self.tree.leaf(x)]
-        return values if available is None else values[:, :, available]
+        return LocationScale(mean[leaf], sd[leaf])
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1), one
         by one."""
         weight = np.ones(len(x)) if weight is None else weight
@@ -180,7 +166,7 @@ class TreeBelief(Belief):
         leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
         for i in range(len(x)):
             one = slice(i, i + 1)
-            means = finite(self.inner.mean(x[one]), "the outcome model's means")
+            means = finite(self.inner.predict(x[one]).mean, "the outcome model's means")
             self.log.append(np.hstack([x[one], means]), arm[one], reward[one], weight[one])
             self.leaves.learn(leaf[one], means, arm[one], reward[one], weight[one])
             self.inner.update(x[one], arm[one], reward[one], own[one])
@@ -202,7 +188,7 @@ class TreeBelief(Belief):
         x, means, arm, reward, weight = self._rounds()
         score = means.copy()
         if np.isnan(score).any():
-            score = np.where(np.isnan(score), self.inner.mean(x), score)
+            score = np.where(np.isnan(score), self.inner.predict(x).mean, score)
         played = np.flatnonzero(arm >= 0)
         at = played, arm[played]
         score[at] += weight[played] * (reward[played] - score[at])

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit import Belief, savable
+from bayesbandit import Belief, Prediction, savable
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
 
 Array = np.ndarray
@@ -74,7 +74,11 @@ class SuperUCB:
         return 8 * (self.n_levels + 1) * n_arms * (n_features + bool(self.intercept)) ** 2
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False, seed: Any = None
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
+        seed: np.random.SeedSequence | None = None,
     ) -> SuperUCBBelief:
         """The belief before any rounds. It has no use for a seed."""
         if normalize:
@@ -136,29 +140,12 @@ class SuperUCBBelief(Belief):
             arms = arms[upper >= upper.max() - 2.0**-s]
         return arms, -1
 
-    def best(self, x: Array, alpha: Any = 1.0, available: Any = None) -> Array:
-        """1 for the arm that is taken; ties are broken evenly."""
-        which = np.ones(len(self.n), np.bool_) if available is None else np.asarray(available)
-        arms, p = np.flatnonzero(which), np.zeros((len(x), len(self.n)))
-        for i, z in enumerate(self._design(x)):
-            taken, _ = self.climb(z, arms)
-            p[i, taken] = 1.0 / len(taken)
-        return p[:, which]
-
-    def moments(self, x: Array) -> tuple[Array, Array]:
-        """Of all that was learned, levels together: estimates, and √(z'B⁻¹z)."""
-        z = self._design(x)
-        spread = np.einsum("nd,kde->nke", z, self.root[-1])
-        return z @ self.theta[-1].T, np.linalg.norm(spread, axis=2)
-
-    def draw(self, x: Array, size: int, rng: np.random.Generator, available: Any = None) -> Array:
-        mean, sd = self.moments(x)
-        values = mean + sd * rng.standard_normal((size, *mean.shape))
-        return values if available is None else values[:, :, available]
+    def predict(self, x: Array) -> Climb:
+        return Climb(self, self._design(x), np.arange(len(self.n)))
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Any = None) -> None:
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Rounds one by one: each is learned at the level where its arm is wide, which is the one
         that took it if the reward comes before the next decision."""
         weight = np.ones(len(x)) if weight is None else weight
@@ -221,3 +208,36 @@ class SuperUCBBelief(Belief):
             if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
                 raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
             setattr(self, name, array)
+
+
+class Climb(Prediction):
+    """What the levels take of arms of these numbers at contexts z (n, D), until they learn more.
+
+    mean, sd: of all that was learned, levels together: estimates, and √(z'B⁻¹z).
+    """
+
+    def __init__(self, belief: SuperUCBBelief, z: Array, arms: Array) -> None:
+        self.belief, self.z, self.arms = belief, z, arms
+
+    @property
+    def mean(self) -> Array:
+        return self.z @ self.belief.theta[-1, self.arms].T
+
+    @property
+    def sd(self) -> Array:
+        root = self.belief.root[-1, self.arms]
+        return np.linalg.norm(np.einsum("nd,kde->nke", self.z, root), axis=2)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
+
+    def best(self, alpha: float | Array = 1.0) -> Array:
+        """1 for the arm that is taken; ties are broken evenly."""
+        p = np.zeros((len(self.z), len(self.arms)))
+        for own, z in zip(p, self.z, strict=True):
+            taken = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
+            own[taken] = 1.0 / taken.sum()
+        return p
+
+    def among(self, arms: Array) -> Climb:
+        return Climb(self.belief, self.z, self.arms[arms])

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 SPLINE = ("df", "knots", "lower_bound", "upper_bound", "constraints", "extrapolation")
 SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in formulaic's order
     "bs": (
-        "df", "knots", "degree", "include_intercept", "lower_bound", "upper_bound", "extrapolation"
+        "df",
+        "knots",
+        "degree",
+        "include_intercept",
+        "lower_bound",
+        "upper_bound",
+        "extrapolation",
     ),
     "cr": SPLINE,
     "cs": SPLINE,
@@ -30,7 +36,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in form
     "center": (),
     "scale": ("center", "scale", "ddof"),
     "standardize": ("center", "rescale", "ddof"),
-}  # fmt: skip
+}
 SPLINES = ("bs", "cr", "cs", "cc")
 PLAIN = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs", "square", "tanh", "sign")
 ALLOWED = (*SETTINGS, *PLAIN, "I")
@@ -66,7 +72,7 @@ type Expression = Column | Number | Arithmetic | Call
 
 
 def inner_knots(call: Call) -> int:
-    """How many knots a spline has between its bounds."""
+    """Return how many knots a spline has between its bounds."""
     df, knots = call.settings.get("df"), call.settings.get("knots")
     if call.function == "bs":
         degree, constant = call.settings.get("degree", 3), call.settings.get("include_intercept", 0)
@@ -84,7 +90,7 @@ def constraints_of(call: Call) -> int:
 
 
 def parts(expression: Expression) -> range | None:
-    """The names of the columns that a factor gives; None where it is one without a name."""
+    """Return the names of the columns that a factor gives; None where it is one without a name."""
     match expression:
         case Arithmetic(operands=operands):
             return next((found for one in operands if (found := parts(one)) is not None), None)
@@ -101,7 +107,7 @@ def parts(expression: Expression) -> range | None:
 
 
 def inside(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of."""
+    """Return the expression and all that it is made of."""
     yield expression
     match expression:
         case Arithmetic(operands=operands):
@@ -117,8 +123,8 @@ def columns_of(expression: Expression) -> set[str]:
 
 
 def width(expression: Expression, levels: Mapping[Name, int]) -> int:
-    """How many features a factor gives at most, 2 at least of one that may span the constant: then
-    their product bounds formulaic's work too. levels: how many each column has."""
+    """Return how many features a factor gives at most, 2 at least of one that may span the
+    constant: then their product bounds formulaic's work too. levels: how many each column has."""
     several = parts(expression)
     if several is not None:
         return max(2, len(several))
@@ -130,7 +136,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     from formulaic.transforms import TRANSFORMS
 
     known = {name: TRANSFORMS[name] for name in (*SETTINGS, "I")}
-    return known | {name: getattr(np, name) for name in PLAIN}
+    return known | {name: vars(np)[name] for name in PLAIN}
 
 
 def value_of(expression: Expression, frame: pd.DataFrame, state: dict[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from bayesbandit.tables.columns import (
     Values,
     objects,
     unique,
-)  # fmt: skip
+)
 from bayesbandit.tables.formulas.expressions import columns_of, value_of, width
 from bayesbandit.tables.formulas.states import check_state, plain, restored
 from bayesbandit.tables.formulas.terms import Terms, terms_of
@@ -55,17 +55,17 @@ class Formula:
     design: ModelSpec = field(repr=False)
 
     def encoded(self, columns: Sequence[Used], values: Mapping[Name, Values]) -> np.ndarray:
-        """Features (n, d) of columns' values."""
+        """Return features (n, d) of columns' values."""
         frame = typed(columns, values)
         return matrix(self.design, self.terms, dict(self.state), frame)[0][:, self.kept]
 
-    def of(self, column: Name) -> list[str]:
-        """The features in which a column is."""
+    def features_of(self, column: Name) -> list[str]:
+        """Return the features in which a column is."""
         pairs = zip(self.features, self.uses, strict=True)
         return [name for name, used in pairs if column in used]
 
     def stored(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return the formula as plain values."""
         return {
             "text": self.text,
             "terms": [list(term) for term in self.terms.terms],
@@ -74,8 +74,8 @@ class Formula:
         }
 
 
-def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
-    """The columns of a table as a formula uses them, and the formula with its state."""
+def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
+    """Return the columns of a table as a formula uses them, and the formula with its state."""
     terms = terms_of(text, list(table.columns))
     used = {name for factor in terms.factors.values() for name in columns_of(factor)}
     needed = [name for name in table.columns if name in used]
@@ -98,7 +98,7 @@ def learned(text: Any, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     return every, _whole(text, terms, stored, inputs)
 
 
-def formula_of(stored: Any, inputs: Sequence[Used], names: Collection[Name]) -> Formula:
+def formula_of(stored: object, inputs: Sequence[Used], names: Collection[Name]) -> Formula:
     """Return the formula that `Formula.stored` describes; a ValueError for another. inputs: the
     columns that it uses; names: all columns of the fit."""
     if not (isinstance(stored, dict) and stored.keys() == PARTS):
@@ -140,7 +140,8 @@ def check_size(text: str, terms: Terms, inputs: Sequence[Used]) -> None:
 
 
 def _whole(text: str, terms: Terms, state: dict[str, Any], inputs: Sequence[Used]) -> Formula:
-    """The formula with this state, tried on one row: the medians and first levels of the fit."""
+    """Return the formula with this state, tried on one row: the medians and first levels of the
+    fit."""
     check_state(text, terms, state)
     values: dict[Name, Values] = {column.name: [_usual(column)] for column in inputs}
     found, design = matrix(_spec(terms), terms, dict(state), typed(inputs, values, usual=True))
@@ -165,8 +166,9 @@ def _usual(column: Used) -> Any:
     return 0 if isinstance(column, Levels) else column.median
 
 
-def _spec(terms: Terms) -> Any:
-    """What formulaic makes a design by; the terms in this order, of factors that it looks up."""
+def _spec(terms: Terms) -> ModelSpec:
+    """Return what formulaic makes a design by; the terms in this order, of factors that it looks
+    up."""
     from formulaic import ModelSpec, SimpleFormula
     from formulaic.parser.types import Factor, Term
 
@@ -185,10 +187,10 @@ def first_line(error: BaseException) -> str:
 
 
 def matrix(
-    spec: Any, terms: Terms, state: dict[str, Any], frame: pd.DataFrame
-) -> tuple[np.ndarray, Any]:
-    """The design (n, p) of typed columns, and the specification that has learned from it. formulaic
-    gets factors that are computed: it evaluates no text."""
+    spec: ModelSpec, terms: Terms, state: dict[str, Any], frame: pd.DataFrame
+) -> tuple[np.ndarray, ModelSpec]:
+    """Return the design (n, p) of typed columns, and the specification that has learned from it.
+    formulaic gets factors that are computed: it evaluates no text."""
     from formulaic.errors import DataMismatchWarning, FormulaicError
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -205,9 +207,9 @@ def matrix(
 def typed(
     columns: Sequence[Used], values: Mapping[Name, Values], usual: bool = False
 ) -> pd.DataFrame:
-    """Columns as formulaic takes them: numbers, and levels of the fit; of a level that it did not
-    see, and for which there is no pooled one, no value. usual: numbers are of the features' units,
-    and levels are numbers."""
+    """Return columns as formulaic takes them: numbers, and levels of the fit; of a level that it
+    did not see, and for which there is no pooled one, no value. usual: numbers are of the features'
+    units, and levels are numbers."""
     import pandas as pd
 
     made: dict[Name, Any] = {}
@@ -226,14 +228,14 @@ def typed(
 
 
 def _levels(column: Levels) -> list[str]:
-    """The levels of the fit, and the pooled one where there is one."""
+    """Return the levels of the fit, and the pooled one where there is one."""
     if column.pooled is None:
         return [*column.levels]
     return [*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})"]
 
 
 def _codes(column: Levels, values: Values) -> list[int]:
-    """The number of each value's level; of others, that of the pooled one, or −1."""
+    """Return the number of each value's level; of others, that of the pooled one, or −1."""
     pooled = NEW if column.pooled is None else len(column.levels)
     places = column.places(objects(values))
     if ABSENT in places:

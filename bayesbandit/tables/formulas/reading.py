@@ -71,7 +71,7 @@ class Reader:
         return self._named(ast.unparse(node).replace("\n", " "))
 
     def _named(self, code: str) -> str:
-        """Code with the quoted names again."""
+        """Return code with the quoted names again."""
         return re.sub(
             r"\w+", lambda m: f"`{self.quoted[m[0]]}`" if m[0] in self.quoted else m[0], code
         )
@@ -171,7 +171,7 @@ def check_column(name: str, columns: Collection[Name]) -> None:
 
 
 def _folded(compute: Callable[..., Any], values: list[float], factor: str) -> Number:
-    """The number that arithmetic of numbers is."""
+    """Return the number that arithmetic of numbers is."""
     try:
         value = compute(*values)
     except ArithmeticError as error:
@@ -181,8 +181,8 @@ def _folded(compute: Callable[..., Any], values: list[float], factor: str) -> Nu
     return Number(value)
 
 
-def _fits(setting: str, value: Any) -> bool:
-    """Whether a plain value is one that this setting may have."""
+def _fits(setting: str, value: object) -> bool:
+    """Return whether a plain value is one that this setting may have."""
     match setting:
         case "df":
             return value is None or _is_size(value, LARGEST)
@@ -217,17 +217,18 @@ def _allowed(setting: str) -> str:
     return (sizes | others).get(setting, f"numbers within ±{HUGE:g}")
 
 
-def _is_size(value: Any, most: int) -> bool:
+def _is_size(value: object, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= HUGE
+def _is_number(value: object) -> bool:
+    return (type(value) is int or type(value) is float) and abs(value) <= HUGE
 
 
-def _are_numbers(value: Any) -> bool:
-    listed = isinstance(value, list | tuple) and 0 < len(value) <= LARGEST
-    return listed and all(map(_is_number, value))
+def _are_numbers(value: object) -> bool:
+    if not isinstance(value, list | tuple):
+        return False
+    return 0 < len(value) <= LARGEST and all(map(_is_number, value))
 
 
 def _call(name: str, data: Expression, settings: dict[str, Any], text: str) -> Call:

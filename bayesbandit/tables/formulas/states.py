@@ -33,7 +33,8 @@ def check_state(text: str, terms: Terms, state: Mapping[str, Any]) -> None:
 
 
 def form_of(call: Call) -> dict[Any, Any]:
-    """What the state of a call looks like: NUMBER for a number, a tuple for an array's shape."""
+    """Return what the state of a call looks like: NUMBER for a number, a tuple for an array's
+    shape."""
     settings, bounds = call.settings, {"lower_bound": NUMBER, "upper_bound": NUMBER}
     match call.function:
         case "bs":
@@ -45,11 +46,11 @@ def form_of(call: Call) -> dict[Any, Any]:
             cyclic = {"cyclic": function == "cc", "constraints": constraints}
             return {**bounds, **cyclic, "knots": [NUMBER] * knots}
         case "poly":
-            degree = 0 if settings.get("raw") else settings.get("degree", 1)
-            numbers = {"alpha": degree, "norms2": degree + 1}
-            return {} if settings.get("raw") else {
-                name: dict.fromkeys(range(n), NUMBER) for name, n in numbers.items()
-            }  # fmt: skip
+            if settings.get("raw"):
+                return {}
+            degree = settings.get("degree", 1)
+            alpha, norms = range(degree), range(degree + 1)
+            return {"alpha": dict.fromkeys(alpha, NUMBER), "norms2": dict.fromkeys(norms, NUMBER)}
     several, array = parts(call.data), False
     if several is not None:
         array = all(one.function not in SPLINES for one in inside(call) if isinstance(one, Call))
@@ -61,10 +62,10 @@ def form_of(call: Call) -> dict[Any, Any]:
     return form if several is None or array else dict.fromkeys(several, form)
 
 
-def has_form(state: Any, form: Any) -> bool:
-    """Whether a state is of this form, and all its numbers are finite."""
+def has_form(state: Any, form: object) -> bool:
+    """Return whether a state is of this form, and all its numbers are finite."""
     if form is NUMBER:
-        return type(state) in (int, float) and math.isfinite(state)
+        return (type(state) is int or type(state) is float) and math.isfinite(state)
     if isinstance(form, tuple):
         whole = isinstance(state, np.ndarray) and state.shape == form
         return whole and bool(np.isfinite(state).all())
@@ -77,8 +78,8 @@ def has_form(state: Any, form: Any) -> bool:
     return type(state) is type(form) and bool(state == form)
 
 
-def plain(value: Any) -> Any:
-    """A state as values that JSON holds."""
+def plain(value: object) -> Any:
+    """Return a state as values that JSON holds."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
@@ -92,8 +93,8 @@ def plain(value: Any) -> Any:
     raise TypeError(f"a formula's state has {shown(value)}, which cannot be stored")
 
 
-def restored(stored: Any) -> Any:
-    """What `plain` stored."""
+def restored(stored: object) -> Any:
+    """Return what `plain` stored."""
     if type(stored) is list:
         return [restored(one) for one in stored]
     if type(stored) is dict and stored.keys() == {"array", "shape"}:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables.formulas.expressions import Expression
 from bayesbandit.tables.formulas.reading import Reader, check_column
+
+if TYPE_CHECKING:
+    from formulaic.parser.types import Operator, Term
 
 LONGEST = 10_000  # characters of a formula
 MOST_FACTORS = 6  # of a term
@@ -39,7 +42,7 @@ class Terms:
     factors: Mapping[str, Expression]
 
 
-def terms_of(text: Any, columns: Collection[Name]) -> Terms:
+def terms_of(text: object, columns: Collection[Name]) -> Terms:
     """Return the terms of a formula of these columns; a ValueError for one that is not allowed."""
     if not isinstance(text, str):
         raise TypeError(f"a formula is a text, as '~ age * country'; got {shown(text)}")
@@ -64,7 +67,8 @@ def terms_of(text: Any, columns: Collection[Name]) -> Terms:
 
 
 def _skeleton(text: str, columns: Collection[Name], factors: dict[str, Expression]) -> str:
-    """A formula with f0, f1, … for its factors, which are put into `factors` in this order."""
+    """Return a formula with f0, f1, … for its factors, which are put into `factors` in this
+    order."""
     from formulaic.errors import FormulaicError
     from formulaic.parser.algos.tokenize import tokenize
 
@@ -102,7 +106,7 @@ def _skeleton(text: str, columns: Collection[Name], factors: dict[str, Expressio
 
 
 def _without_backticks(text: str, columns: Collection[Name]) -> tuple[str, dict[str, str]]:
-    """A formula with an identifier for each name in backticks, and what these stand for."""
+    """Return a formula with an identifier for each name in backticks, and what these stand for."""
     stem = "quoted"
     while stem in unicodedata.normalize("NFKC", text):
         stem += "_"
@@ -126,7 +130,7 @@ def _without_backticks(text: str, columns: Collection[Name]) -> tuple[str, dict[
 
 
 def _expanded(text: str, skeleton: str, texts: Mapping[str, str]) -> list[list[str]]:
-    """The terms of a formula of symbols and numbers."""
+    """Return the terms of a formula of symbols and numbers."""
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
@@ -141,16 +145,16 @@ def _expanded(text: str, skeleton: str, texts: Mapping[str, str]) -> list[list[s
 
 
 def _operators() -> Any:
-    """formulaic's operators within one formula, which together do no more than MOST_WORK."""
+    """Return formulaic's operators for one formula. Together they do no more than MOST_WORK."""
     from formulaic.parser.parser import DefaultOperatorResolver
     from formulaic.parser.types import Operator
 
     left = MOST_WORK
 
-    def bounded(theirs: Any) -> Any:
+    def bounded(theirs: Operator) -> Operator:
         product = theirs.symbol not in "+-"
 
-        def to_terms(*sets: Any) -> Any:
+        def to_terms(*sets: Sized) -> Any:
             nonlocal left
             sizes = [len(one) for one in sets]
             if product and 0 in sizes:
@@ -162,10 +166,15 @@ def _operators() -> Any:
 
         return _with(theirs, to_terms)
 
-    def _with(theirs: Any, to_terms: Callable[..., Any]) -> Any:
-        said = ("arity", "precedence", "associativity", "fixity")
-        settings = {name: getattr(theirs, name) for name in said}
-        return Operator(theirs.symbol, to_terms=to_terms, **settings)
+    def _with(theirs: Operator, to_terms: Callable[..., Any]) -> Operator:
+        return Operator(
+            theirs.symbol,
+            arity=theirs.arity,
+            precedence=theirs.precedence,
+            associativity=theirs.associativity,
+            fixity=theirs.fixity,
+            to_terms=to_terms,
+        )
 
     class Bounded(DefaultOperatorResolver):
         @property
@@ -179,9 +188,11 @@ def _operators() -> Any:
     return Bounded()
 
 
-def _power(times: Callable[..., Any], terms: Any, exponent: Any) -> Any:
-    """The products of so many of the terms, one factor after the other: there are soon no new ones,
-    while all the products that formulaic forms would be too many."""
+def _power(
+    times: Callable[..., Any], terms: Iterable[Term], exponent: Iterable[Term]
+) -> Iterable[Term]:
+    """Return the products of so many of the terms, one factor after the other: there are soon no
+    new ones, while all the products that formulaic forms would be too many."""
     said = [factor.expr for term in exponent for factor in term.factors]
     if len(said) != 1 or not re.fullmatch("[1-9][0-9]?|100", said[0]):
         raise ValueError(f"an exponent must be a whole number from 1 to {LARGEST}")

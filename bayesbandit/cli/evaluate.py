@@ -1,0 +1,291 @@
+"""`bayesbandit evaluate`: what policies would have earned, by the log of a bandit."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.cli.players import parse, parse_bandit
+from bayesbandit.cli.report import clear_errors, save, say, show, warn
+from bayesbandit.ope import Best, Check, Evaluation, Log, check
+from bayesbandit.ope import evaluate as judge
+from bayesbandit.ope.logs.files import LoggedTable, frame_of, is_log, read_table
+from bayesbandit.ope.targets import target_of
+from bayesbandit.runtime.files import replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+LOGGED = "logged"
+ARMS = 10  # that are judged at most, those most taken
+DIFFERENCES = "Paired differences: policies less {}"
+HALF = 0.5  # of the rounds, from which a policy is learned
+
+
+def evaluate(
+    log: Annotated[
+        Path, typer.Argument(help="A log: Parquet, CSV, or the lines of JSON of vw --dsjson.")
+    ],
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='A bandit, as "LinTS(alpha=.25)", which learns the first half and is judged on '
+            "the second; the file of a saved one; or an arm. May be repeated. The logged policy "
+            "and the ten arms most taken are judged, too."
+        ),
+    ] = None,
+    arm: Annotated[str | None, typer.Option(help="The column of the arm that was taken.")] = None,
+    reward: Annotated[str | None, typer.Option(help="The column of its reward.")] = None,
+    propensity: Annotated[
+        str | None, typer.Option(help="The column of its probability at the decision.")
+    ] = None,
+    probability_of: Annotated[
+        list[str] | None,
+        typer.Option(help="ARM=COLUMN: the column of an arm's probability. One for each arm."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The column of the time of the decision, ascending.")
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(help="The column that counts changes of the logged policy.")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is no context.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to use though it looks like dates or an id.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="The policy that the others are compared with.")
+    ] = LOGGED,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="The least and the largest possible reward: exact sequences."),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help='What an empty reward is: "open", it may still come; "random"; or "bounds", '
+            "anything within --bounds."
+        ),
+    ] = None,
+    while_available: Annotated[
+        bool,
+        typer.Option(help="Leave out rounds in which a policy wants what could not be taken."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option(help="Give intervals although the probabilities are refuted.")
+    ] = False,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bandits that learn.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("runs"),
+) -> None:
+    """What would another policy have earned, by the log of a bandit or of an experiment?
+
+    Columns are recognised by names such as arm, reward, propensity and probability_ARM, or named;
+    all others are contexts. One page, report.html, has each policy's value with an interval that
+    holds although the log's policy learned, or why there is none; differences, effective sample
+    sizes, a test of the logged probabilities, and intervals that hold at all rounds at once.
+    """
+    columns = {
+        "arm": arm, "reward": reward, "propensity": propensity, "time": time, "batch": batch,
+    }  # fmt: skip
+    given: dict[str, Any] = {role: column for role, column in columns.items() if column is not None}
+    with clear_errors():
+        if probability_of:
+            given["probabilities"] = dict(map(arm_and_column, probability_of))
+        table = read_table(log, **given)
+        data, policies, said = judged(table, policy or [], drop or [], keep or [], seed)
+        spoken = {str(name): name for name in policies}
+        if against not in spoken:
+            raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
+        other = spoken[against]
+        settings: dict[str, Any] = {
+            "missing": missing, "force": force, "level": level, "while_available": while_available,
+            "bounds": bounds if missing == "bounds" else None,
+            "sequence": None if missing == "bounds" else bounds or "asymptotic",
+        }  # fmt: skip
+        result, doubt = judge(data, policies, **settings), check(data)
+        best = None if missing == "bounds" else result.best(1 - level)
+        tables = titled(result, doubt, best, other)
+        figures = pictures(result, doubt, other)
+        folder = out / "evaluate"
+        folder.mkdir(parents=True, exist_ok=True)
+        record(folder, {"log": str(log), "columns": roles(table), "policies": list(policies),
+                        "against": against, "seed": seed, **settings})  # fmt: skip
+    for text in said:
+        say(text)
+    policies_table = tables["Policies"]
+    short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]
+    show(short, f"Policies by {len(data):,} rounds of {table.name}")
+    texts = [text for told in result.warnings.values() for text in told]
+    for text in dict.fromkeys(texts):
+        names = [str(name) for name, told in result.warnings.items() if text in told]
+        warn(f"{', '.join(names)}: {text}")
+    say(text := answer(result, doubt, best, tables, other))
+    save(folder, policies_table, tables, figures, title=f"What would have been earned by the log "
+         f"{table.name}?", answer=" ".join([text, *said]))  # fmt: skip
+
+
+def arm_and_column(text: str) -> tuple[str | int, str]:
+    """Return the arm and the column of ARM=COLUMN."""
+    name, equals, column = text.partition("=")
+    if not equals or not name or not column:
+        raise ValueError(f"--probability-of takes ARM=COLUMN; got {text!r}")
+    return (int(name) if name.isdecimal() else name), column
+
+
+def judged(
+    table: LoggedTable, texts: list[str], drop: list[str], keep: list[str], seed: int
+) -> tuple[Log, dict[Any, Any], list[str]]:
+    """Return the log of the rounds that judge, the policies by name, and what to say of them."""
+    if twice := [text for text in texts if texts.count(text) > 1]:
+        raise ValueError(f"--policy {twice[0]} is given more than once")
+    named = set(texts) & set(table.frame[table.roles["arm"]].astype(str))
+    saved = [text for text in texts if text not in named and Path(text).is_file()]
+    presets = dict(parse_bandit(text) for text in texts if text not in (*named, *saved))
+    half = round(HALF * len(table.frame)) if presets else 0
+    encoder = table.encoder(slice(half or None), drop, keep)
+    data, said = table.log(table.encoded(encoder)), list[str]()
+    later = data[half:]
+    count = np.bincount(later.played, minlength=len(data.arms))
+    most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
+    policies: dict[Any, Any] = {LOGGED: None}
+    policies |= {arm: arm for arm in data.arms if arm in most or str(arm) in named}
+    if len(data.arms) > ARMS:
+        said.append(f"Of {len(data.arms)} arms the {ARMS} most taken are judged, and those named.")
+    for name, factory in presets.items():
+        bandit = factory(data.arms, n_features=data.x.shape[1], seed=seed)
+        if not isinstance(bandit, Bandit):
+            raise TypeError(f"--policy {name}: {parse(name)[0]} is no bandit of the toolkit")
+        i = np.flatnonzero(~np.isnan(data.reward[:half]))
+        bandit.update(data.x[i], data.arm[i], data.reward[i], propensity=data.propensity[i])
+        policies[name] = bandit
+    if presets:
+        n = len(data)
+        said.append(f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
+                    f"rounds {half + 1:,} to {n:,}.")  # fmt: skip
+    for text in saved:
+        policies[Path(text).name] = frozen(table, Bandit.load(text), half)
+    return later, policies, said
+
+
+def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
+    """Return what a saved bandit would do in the rounds from `half` on, by its own contexts."""
+    x = table.contexts if bandit.encoder is None else table.encoded(bandit.encoder)
+    found = 0 if x is None else x.shape[1]
+    if found != bandit.n_features:
+        raise ValueError(
+            f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
+            f"{list(table.x)!r}. A bandit with an encoder finds its columns by name"
+        )
+    return target_of(table.log(x)[half:], bandit)
+
+
+def titled(
+    result: Evaluation, doubt: Check, best: Best | None, against: Any
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of the page by their titles."""
+    import pandas as pd
+
+    table = result.table.reset_index()
+    said = {name: "; ".join(texts) for name, texts in result.warnings.items()}
+    if result.settings["sequence"] is not None and len(result.sequence):
+        last = result.sequence.groupby("policy", sort=False)[["low", "high"]].last()
+        table["always_low"] = table["policy"].map(last["low"])
+        table["always_high"] = table["policy"].map(last["high"])
+    table["warnings"] = table["policy"].map(said).fillna("")
+    found = {"Policies": table}
+    if against not in result.unsupported and len(result.policies) > 1:
+        found[DIFFERENCES.format(against)] = result.contrasts(against)
+    if best is not None:
+        p = best.p.rename_axis("policy").rename(columns=str).reset_index()
+        found["Always-valid p of: the row earns no more than the column"] = p
+    sizes = pd.concat([doubt.overlap, doubt.ess], axis=1).rename_axis("arm").reset_index()
+    found["Arms: rounds, probabilities, effective sample sizes"] = sizes
+    if doubt.log.probabilities is not None:
+        found["Calibration of the logged probabilities"] = doubt.calibration
+        placebo = doubt.placebo.rename_axis("arm").reset_index()
+        found["Placebo: z of what no arm can change"] = placebo
+    return found
+
+
+def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure]:
+    """Return the pictures of the page by their files' names."""
+    from bayesbandit import plots
+
+    figures = {"values": plots.policy_values(result)}
+    if against not in result.unsupported and len(result.policies) > 1:
+        figures["differences"] = plots.policy_contrasts(result, against)
+    figures["sample_sizes"] = plots.sample_sizes(result)
+    if doubt.log.probabilities is not None:
+        figures["calibration"] = plots.calibration(doubt)
+    if result.settings["sequence"] is not None and len(result.sequence):
+        figures["sequences"] = plots.value_sequences(result)
+    return figures
+
+
+def answer(
+    result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame],
+    against: Any,
+) -> str:  # fmt: skip
+    """Return what a log comes to, in two sentences."""
+    if doubt.refuted and not result.settings["force"]:
+        return (
+            f"The logged probabilities are refuted (log E = {doubt.log_e:.1f}, since round "
+            f"{doubt.at}): no interval is given."
+        )
+    names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
+    if not names:
+        return "No policy has an interval: the table says why."
+    proved = None if best is None else best.policy
+    top = max(names, key=lambda name: names[name].value) if proved is None else proved
+    row = result.simultaneous().loc[top]
+    value = f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round"
+    if proved is not None:
+        said = f"{top} earns more than every other policy: {value}."
+    else:
+        said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
+        said += f"{value}."
+    gaps = tables.get(DIFFERENCES.format(against))
+    if top != against and gaps is not None:
+        columns = ["difference", "low_all", "high_all"]
+        gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(np.float64)[0]
+        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {against}."
+    return said if len(names) == 1 else said + " These intervals hold for all policies at once."
+
+
+def roles(table: LoggedTable) -> dict[str, Any]:
+    """Return which column was what."""
+    each = {str(arm): column for arm, column in table.probabilities.items()}
+    return {**table.roles, "probabilities": each, "contexts": list(table.x)}
+
+
+def record(folder: Path, settings: dict[str, Any]) -> None:
+    """Write run.json: what the numbers depend on."""
+    libraries = ("bayesbandit", "numpy", "scipy", "pandas")
+    said = {
+        "settings": settings,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "python": platform.python_version(),
+        "versions": {library: version(library) for library in libraries},
+    }
+    with replacing(folder / "run.json") as beside:
+        beside.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+
+
+def refuse_log(path: Path) -> None:
+    """Raise ValueError where a file is the log of a bandit: it lacks what other arms would have
+    paid, and `compare` needs that."""
+    if path.is_file() and is_log(frame_of(path).columns):
+        raise ValueError(
+            f"{path} is the log of a bandit: `bayesbandit evaluate {path}` says what policies "
+            f"would have earned, and `bayesbandit compare --log {path}` which bandit learns best"
+        )

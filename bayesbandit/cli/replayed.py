@@ -1,0 +1,100 @@
+"""`bayesbandit compare --log`: which bandit learns best, by replay of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.cli.evaluate import record, roles
+from bayesbandit.cli.report import save, say, show, warn
+from bayesbandit.ope.logs.files import read_table
+from bayesbandit.ope.replay import Replay, overlap, pooled, replay, together
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compare_by_log(
+    path: Path, named: list[str], drop: list[str], keep: list[str],
+    bandits: Mapping[str, Callable[..., Any]], replications: int, seed: int, out: Path,
+) -> None:  # fmt: skip
+    """Replay a log to each bandit, several times, and say which earned most."""
+    from bayesbandit import plots
+
+    columns: dict[str, Any] = dict(map(role_and_column, named))
+    table = read_table(path, **columns)
+    data = table.log(table.encoded(table.encoder(drop=drop, keep=keep)))
+    runs: dict[str, list[Replay]] = {}
+    for name, make in bandits.items():
+        runs[name] = []
+        for r in range(replications):
+            bandit = make(data.arms, n_features=data.x.shape[1], seed=seed + r)
+            runs[name].append(replay(data, bandit, seed=seed + r))
+    found = ranking(runs)
+    shared = [run for name in runs for run in runs[name]]
+    for text in {text for run in shared for text in (*run.warnings, run.refused) if text}:
+        warn(text)
+    short = found[["bandit", "mean_reward", "low", "high", "below_best", "matched"]]
+    show(short, f"Replay of {len(data):,} rounds of {table.name}")
+    say(text := verdict(found))
+    folder = out / "compare"
+    folder.mkdir(parents=True, exist_ok=True)
+    record(folder, {"log": str(path), "columns": roles(table), "bandits": list(bandits),
+                    "replications": replications, "seed": seed})  # fmt: skip
+    curves = {name: [run.curve for run in some] for name, some in runs.items()}
+    figures = {"replay": plots.replay_curves(curves)}
+    title = f"Which bandit learns best by the log {table.name}?"
+    save(folder, found, {"Replay": found}, figures, title=title, answer=text)
+
+
+def role_and_column(text: str) -> tuple[str, str]:
+    """Return role and column of ROLE=COLUMN."""
+    role, equals, column = text.partition("=")
+    if not equals or not column:
+        raise ValueError(f"--column takes ROLE=COLUMN, as reward=clicked; got {text!r}")
+    return role, column
+
+
+def ranking(runs: Mapping[str, list[Replay]], level: float = 0.95) -> pd.DataFrame:
+    """Return a row a bandit, the best first: mean reward with interval, and by how much that is
+    less than the best one's, run by run."""
+    import pandas as pd
+
+    values = {name: np.array([run.value for run in some]) for name, some in runs.items()}
+    order = sorted(runs, key=lambda name: -values[name].mean())
+    rows = []
+    for name in order:
+        some = runs[name]
+        if any(run.refused for run in some):
+            mean, se, low, high = float(values[name].mean()), np.nan, np.nan, np.nan
+        elif len(some) == 1:
+            mean, se, low, high = some[0].value, some[0].se, some[0].low, some[0].high
+        else:
+            mean, se, low, high = together(some, level)
+        gaps = values[order[0]] - values[name]
+        gap, _, gap_low, gap_high = pooled(gaps, overlap(some), level)
+        matched = np.mean([run.matched for run in some])
+        rows.append((name, mean, se, low, high, gap, gap_low, gap_high, matched, len(some)))
+    columns = ["bandit", "mean_reward", "se", "low", "high", "below_best", "below_low",
+               "below_high", "matched", "runs"]  # fmt: skip
+    found = pd.DataFrame(rows, columns=columns)
+    found.loc[0, ["below_low", "below_high"]] = np.nan
+    return found
+
+
+def verdict(found: pd.DataFrame) -> str:
+    """Return what a replay comes to, in a sentence."""
+    best = found.iloc[0]
+    value = f"mean reward {best.mean_reward:.4g} a round in {best.matched:.0f} matched rounds"
+    if len(found) == 1:
+        return f"{best.bandit}: {value}."
+    beaten = int((found["below_low"].iloc[1:] > 0).sum())
+    if beaten == len(found) - 1:
+        return f"Best by this log: {best.bandit}, {value}; it beats every other one."
+    return (
+        f"Most by this log: {best.bandit}, {value}; it beats {beaten} of {len(found) - 1} others "
+        "beyond the error of the replay."
+    )

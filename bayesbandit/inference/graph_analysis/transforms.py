@@ -1,0 +1,56 @@
+"""What the transform of a model's variable says of it: its bounds, and whether it sums to zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+
+from bayesbandit.inference.graph_analysis.operations import number
+
+
+def transform_name(transform: Any) -> str:
+    """Return PyMC's name of a transform; "" for none."""
+    return getattr(transform, "name", "")
+
+
+def ends(variable: Any, transform: Any) -> tuple[float | None, float | None]:
+    """Return the bounds of a variable; None for one that is not a constant."""
+    match transform_name(transform):
+        case "log":
+            return 0.0, math.inf
+        case "logodds" | "simplex":
+            return 0.0, 1.0
+        case "interval":
+            lower, upper = transform.args_fn(*variable.owner.inputs)
+            low = -math.inf if lower is None else number(lower)
+            return low, math.inf if upper is None else number(upper)
+    return -math.inf, math.inf
+
+
+def support(variable: Any, transform: Any) -> tuple[float, float]:
+    """Return the bounds of a variable, infinite where they are not constants."""
+    low, high = ends(variable, transform)
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def is_zero_sum(transform: Any) -> bool:
+    """Return whether a transform is that of a variable which sums to zero along some axes."""
+    return transform_name(transform) == "zerosum"
+
+
+def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the value of a variable of this shape that sums to zero."""
+    axes = {axis % len(shape) for axis in transform.zerosum_axes}
+    return tuple(k - (i in axes) for i, k in enumerate(shape))
+
+
+def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Return T (m, k), with orthonormal columns: a variable that sums to zero is T z."""
+    few = fewer(transform, shape)
+    z = pt.tensor("z", shape=few)
+    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
+    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)

@@ -1,0 +1,225 @@
+"""What an engine of your own is given, and what it returns.
+
+It is a function of a `Target`, the posterior in a space without bounds where a positive variable is
+its logarithm, and of a `Run`. It returns draws (chains, draws, D) in that space, or a `Normal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from bayesbandit.inference.base import COMPILE, Compiled, Refusal, check_start
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.graph_analysis.density import lengths
+from bayesbandit.inference.graph_analysis.eligibility import discrete
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.transforms import support
+from bayesbandit.inference.pymc_model.template import set_rows
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
+STEPS = 50  # of Newton's method, once near the mode
+CLOSE = 1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
+
+
+@dataclass(frozen=True)
+class Run:
+    """How many draws an engine is asked for, and its seed.
+
+    tune: sweeps, or steps, before the draws; None for the engine's own choice.
+    """
+
+    draws: int
+    chains: int
+    seed: int
+    tune: int | None = None
+
+    def rng(self, chain: int) -> np.random.Generator:
+        """Return the random numbers of a chain."""
+        return np.random.default_rng([self.seed, chain])
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal posterior, or an approximation by one: mean (D,), precision (D, D)."""
+
+    mean: np.ndarray
+    precision: np.ndarray
+
+    @cached_property
+    def cholesky(self) -> np.ndarray:
+        """L, lower, with precision LL'."""
+        return np.asarray(cholesky(self.precision, lower=True))
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The inverse of the precision (D, D)."""
+        root = solve_triangular(self.cholesky, np.eye(len(self.mean)), lower=True)
+        return np.asarray(root.T @ root)
+
+    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Return independent draws (size, D)."""
+        noise = rng.standard_normal((len(self.mean), size))
+        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
+
+
+class Target:
+    """The posterior of a model of continuous variables, given rows.
+
+    dim: D, how many numbers there are to draw. start: a point (D,) to start from. shapes: of the
+    declared variables, by name. constraints: between which numbers each of them lies. rows: x
+    (n, d), reward, weight, arm (n,), by role. model: the PyMC model.
+    """
+
+    def __init__(self, model: pm.Model) -> None:
+        self.model = model
+        self.shapes = lengths(model)
+        self.constraints = {
+            str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
+        }
+        self.start = self._begin()
+        self.dim = len(self.start)
+        self.rows: Mapping[str, np.ndarray] = {}
+
+    def on(self, rows: Mapping[str, np.ndarray]) -> Target:
+        """Put other rows in the place of those that it has."""
+        set_rows(self.model, rows)
+        self.rows, self.start = rows, self._begin()
+        self.dim = len(self.start)
+        return self
+
+    def _begin(self) -> np.ndarray:
+        point = self.model.initial_point()
+        values = [self.model.rvs_to_values[v] for v in self.model.free_RVs]
+        return np.concatenate([np.zeros(0), *(np.ravel(point[v.name]) for v in values)])
+
+    def log_density(self, z: np.ndarray) -> float:
+        """Return the log density at z (D,), up to a constant."""
+        return float(self._density(z)[0])
+
+    def gradient(self, z: np.ndarray) -> np.ndarray:
+        """Return the gradient (D,) of the log density at z (D,)."""
+        return np.array(self._density(z)[1])
+
+    def constrain(self, z: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the declared variables at z (S, D): by name, (S, *shape)."""
+        found = dict(zip(self.shapes, self._constrain(z), strict=True))
+        return {k: np.broadcast_to(v, (len(z), *self.shapes[k])) for k, v in found.items()}
+
+    def laplace(self) -> Normal:
+        """Return the normal about the mode that has the curvature of the log density there."""
+        return peak(self._density, self.start)
+
+    @cached_property
+    def _density(self) -> Callable[[np.ndarray], tuple[Any, np.ndarray]]:
+        density = self.model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
+        density.set_extra_values({})
+        return density
+
+    @cached_property
+    def _constrain(self) -> Compiled:
+        model, point, stop = self.model, self.model.initial_point(), 0
+        z, Z, parts = pt.vector("z"), pt.matrix("Z"), {}
+        for v in (model.rvs_to_values[v] for v in model.free_RVs):
+            shape = point[v.name].shape
+            begin, stop = stop, stop + point[v.name].size
+            flat = z[begin:stop].reshape(shape)
+            parts[v] = v.type.filter_variable(flat, allow_convert=True)
+        declared = model.replace_rvs_by_values(list(model.free_RVs))
+        declared = clone_replace(declared, parts, rebuild_strict=False)
+        return Compiled([Z], list(vectorize_graph(declared, {z: Z})), PYTHON)
+
+
+Draw = Callable[[Target, Run], Any]  # draws (chains, draws, D), or a Normal
+Fits = Callable[[Target], str | None]  # why an engine does not fit a model, if it does not
+
+
+class OnTarget:
+    """The sampler that a function of a `Target` is. independent: whether its draws are."""
+
+    def __init__(self, engine: str, draw: Draw, target: Target, independent: bool) -> None:
+        self.engine, self.draw, self.target = engine, draw, target
+        self.independent = independent
+
+    def sample(
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int = 0,
+        start: Any = None,
+    ) -> SampledDraws:
+        """Return draws given rows by role; every run starts at the model's own point."""
+        run, independent = Run(draws, chains, seed, tune), self.independent
+        with COMPILE:
+            target = self.target.on(data)
+            check_start(self.engine, target.log_density(target.start))
+            z = self.draw(target, run)
+            if isinstance(z, Normal):
+                z, independent = z.draw(chains * draws, np.random.default_rng(seed)), True
+            z, wanted = np.asarray(z, dtype=np.float64), (chains, draws, target.dim)
+            if z.size != np.prod(wanted):
+                raise ValueError(f"{self.engine}: draws must be {wanted}; got {z.shape}")
+            values = target.constrain(z.reshape(-1, target.dim))
+        found = {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()}
+        return SampledDraws(found, independent=independent)
+
+
+def match(
+    engine: str, draw: Draw, fits: Fits | None, independent: bool, model: pm.Model
+) -> OnTarget | Refusal:
+    """Return the sampler of a built model, or why there is none."""
+    if refusal := discrete(model, engine):
+        return refusal
+    target = Target(model)
+    why = fits(target) if fits else None
+    return Refusal(engine, why) if why else OnTarget(engine, draw, target, independent)
+
+
+def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndarray) -> Normal:
+    """Return the mode of a log density given with its gradient, and minus the Hessian there."""
+
+    def down(z: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = density(z)
+        value = -float(value)
+        return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
+
+    z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
+    for _ in range(STEPS):
+        try:
+            L = Normal(z, curvature(density, z)).cholesky
+        except (LinAlgError, ValueError) as error:
+            raise RuntimeError("laplace: the posterior has no curvature at its mode") from error
+        value, gradient = down(z)
+        half = solve_triangular(L, -gradient, lower=True)
+        step = solve_triangular(L, half, lower=True, trans=1)
+        if np.linalg.norm(half) <= CLOSE:
+            return Normal(z + step, curvature(density, z + step))
+        size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)
+        if size == 0.0:
+            break
+        z = z + size * step
+    raise RuntimeError(f"laplace: the mode was not found: {np.linalg.norm(half):.2g} sds away")
+
+
+def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray) -> np.ndarray:
+    """Return −Hessian (D, D) by central differences of the gradient: exact where that is affine."""
+    H = np.empty((len(z), len(z)))
+    for j in range(len(z)):
+        h = np.zeros(len(z))
+        h[j] = STEP * max(1.0, abs(z[j]))
+        up, low = np.array(density(z + h)[1]), np.array(density(z - h)[1])
+        H[j] = (low - up) / (2.0 * h[j])
+    return np.asarray(0.5 * (H + H.T))

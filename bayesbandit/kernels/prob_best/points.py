@@ -1,0 +1,85 @@
+"""Quasi-random points by which dependent arms are compared (`kernels/prob_best/joint.py`)."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+
+import numpy as np
+
+from bayesbandit.kernels.prob_best import joint
+
+POINTS = 4096  # joint draws; a power of 2
+STEPS = 256
+
+
+@lru_cache(maxsize=32)  # offers may come in any number
+def cells(P: int) -> np.ndarray:
+    """Return the cells (P, POINTS) of points of a scrambled Sobol sequence: of each coordinate,
+    each of POINTS cells once."""
+    from scipy.stats import qmc  # what few bandits need, and takes long to load
+
+    return (qmc.Sobol(P, seed=0).random(POINTS).T * POINTS).astype(np.int64)
+
+
+@cache
+def normals() -> np.ndarray:
+    """Return Φ⁻¹ as a cubic in each of POINTS cells (4, POINTS), by its values and slopes; those at
+    the ends are of no use."""
+    from scipy.interpolate import CubicHermiteSpline
+    from scipy.stats import norm
+
+    z = norm.ppf(np.clip(np.arange(POINTS + 1) / POINTS, 1e-9, 1.0 - 1e-9))
+    return CubicHermiteSpline(np.arange(POINTS + 1), z, 1.0 / (POINTS * norm.pdf(z))).c
+
+
+@lru_cache(maxsize=32)
+def log_width(df: float) -> np.ndarray:
+    """Return log √(ν/χ²) of a χ² with ν degrees of freedom as a function of its normal score, a
+    cubic in each of STEPS steps (4, STEPS); (4, 0) where ν is infinite. It is nearly linear (Wilson
+    and Hilferty 1931)."""
+    if np.isinf(df):
+        return np.empty((4, 0))
+    from scipy.interpolate import CubicSpline
+    from scipy.special import gammaln
+    from scipy.stats import chi2, norm
+
+    z = np.linspace(-joint.REACH, joint.REACH, STEPS + 1)
+    chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
+    # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64
+    low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)
+    log = np.where(chi2_ > 1e-200, np.log(np.maximum(chi2_, 1e-200)), low)
+    return CubicSpline(np.arange(STEPS + 1), 0.5 * (np.log(df) - log)).c
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return a (n, D) times b (D, P), by which equal rows have equal bits wherever they stand, so
+    that equal arms tie; a library's product lets them differ."""
+    out = np.empty((len(a), b.shape[1]))
+    joint.product(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+    return out
+
+
+def principal(root: np.ndarray) -> np.ndarray:
+    """Return factors (n, P, A), P < A, of arms with roots (n, A, D): differences of arms along
+    their principal axes, the widest first, as the first coordinates of a Sobol sequence are its
+    best."""
+    apart = root - root.mean(axis=1, keepdims=True)
+    n, A, D = apart.shape
+    if A > D:
+        axes = np.linalg.eigh(apart.transpose(0, 2, 1) @ apart)[1][:, :, ::-1]
+    else:  # fewer than D axes tell all: squares would lose narrow ones beside wide ones
+        tall = np.linalg.svd(apart, full_matrices=False)[2].transpose(0, 2, 1)
+        axes = tall[:, :, : max(1, A - 1)]
+    out = np.empty((n, axes.shape[2], A))
+    for i in range(n):
+        out[i] = product(apart[i], axes[i]).T
+    return out
+
+
+def root_of(spread: np.ndarray) -> np.ndarray:
+    """Return R with RR' = spread (D, D), which may be singular."""
+    try:
+        return np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        variance, axes = np.linalg.eigh(spread)
+        return axes * np.sqrt(np.maximum(variance, 0.0))

@@ -1,0 +1,178 @@
+"""Logs that Vowpal Wabbit and Azure AI Personalizer export, as tables: a row a round."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIDED = "Timestamp"
+EVENT = "probability of "  # begins the names of columns of probabilities
+SINGLE = 1e-4  # by how much numbers of single precision may miss a sum of 1
+
+
+def of_lines(
+    lines: Iterable[str], rewards: Mapping[str, float] | None = None, default: float = np.nan
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the table of an export, and the roles of its columns.
+
+    A line is a JSON object: a joined event, as of `vw --dsjson` and of Personalizer's log, or the
+    answer of Personalizer's Rank, with "eventId" and "ranking". rewards: those of Personalizer's
+    Reward by event id; `default` is the reward of the other events.
+    """
+    events = list(_objects(lines))
+    if not events:
+        raise ValueError("there is no event in it")
+    if any("ranking" in event for event in events):
+        rounds = [_ranked(event, rewards or {}, default) for event in events]
+    else:
+        if rewards is not None:
+            raise ValueError("rewards= belong to the answers of Rank, with a ranking; got none")
+        joined = [event for event in events if "_label_cost" in event and "c" in event]
+        if left := len(events) - len(joined):
+            warnings.warn(f"{left} of {len(events)} lines are no decided rounds", stacklevel=2)
+        if not joined:
+            raise ValueError('no line has a decision ("_label_cost" and "c")')
+        _check_drops(joined)
+        _check_actions(joined)
+        rounds = [_joined(event, t) for t, event in enumerate(joined)]
+    return _table(rounds)
+
+
+def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"line {number} is no JSON: {error}") from error
+        if not isinstance(event, dict):
+            raise ValueError(f"line {number} is no JSON object; got {line[:30]!r}")
+        yield event
+
+
+def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
+    """One round of a line of --dsjson: reward, arm, chances, time and contexts."""
+    try:
+        actions, order = event["c"]["_multi"], event["a"]
+        names = [action_name(action, k) for k, action in enumerate(actions)]
+        chances = {names[a - 1]: float(p) for a, p in zip(order, event["p"], strict=True)}
+        taken = names[event["_labelIndex"]]
+        reward = 0.0 - float(event["_label_cost"])
+        propensity = float(event["_label_probability"])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"round {t} is no line of --dsjson: {error!r}") from error
+    if len(chances) < len(names):
+        raise ValueError(f"round {t} has two actions of one name, or none: {names!r}")
+    shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
+    return {
+        "arm": taken, "reward": reward, "propensity": propensity, "chances": chances,
+        "time": event.get(DECIDED), "x": dict(features(shared)),
+    }  # fmt: skip
+
+
+def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float) -> dict[str, Any]:
+    """One round of an answer of Rank."""
+    try:
+        chances = {action["id"]: float(action["probability"]) for action in event["ranking"]}
+        taken, key = event["rewardActionId"], event["eventId"]
+        propensity = chances[taken]
+        contexts = event.get("contextFeatures", [])
+        x = {name: value for part in contexts for name, value in features(part)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"an answer of Rank cannot be read: {error!r}") from error
+    return {
+        "arm": taken, "reward": float(rewards.get(key, default)), "propensity": propensity,
+        "chances": chances, "time": event.get("timestamp"), "x": x,
+    }  # fmt: skip
+
+
+def action_name(action: Any, place: int) -> str | int:
+    """Return an action's _tag, or else its id, or else its place from 1."""
+    if not isinstance(action, dict):
+        return place + 1
+    parts = [action, *(part for part in action.values() if isinstance(part, dict))]
+    for key in ("_tag", "id"):
+        for part in parts:
+            if isinstance(part.get(key), str | int):
+                return part[key]
+    return place + 1
+
+
+def _check_actions(events: list[dict[str, Any]]) -> None:
+    """Warn where actions without a name change from round to round."""
+    first: dict[str | int, str] = {}
+    for event in events:
+        for k, action in enumerate(event["c"].get("_multi", ())):
+            if action_name(action, k) == k + 1:
+                text = json.dumps(action, sort_keys=True)
+                if first.setdefault(k + 1, text) != text:
+                    warnings.warn(
+                        f"action {k + 1} has neither a _tag nor an id, and changes: arms go by "
+                        "their places",
+                        stacklevel=3,
+                    )
+                    return
+
+
+def _check_drops(events: list[dict[str, Any]]) -> None:
+    """Lines that were dropped at random must have been so at one rate."""
+    rates = {float(event.get("pdrop", 0.0)) for event in events}
+    if len(rates) > 1:
+        raise ValueError(
+            f"lines were dropped at different rates (pdrop from {min(rates):g} to "
+            f"{max(rates):g}): rounds that were kept are no fair sample of all"
+        )
+
+
+def features(part: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the features of a JSON object, a namespace before the name with a dot; numbers of a
+    list by their places, and texts of one as what is there."""
+    for name, value in part.items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, dict):
+            yield from features(value, f"{before}{name}.")
+        elif isinstance(value, list):
+            for k, one in enumerate(value):
+                if isinstance(one, dict):
+                    yield from features(one, f"{before}{name}.")
+                elif isinstance(one, str):
+                    yield f"{before}{name}={one}", 1.0
+                else:
+                    yield f"{before}{name}[{k}]", one
+        else:
+            yield f"{before}{name}", value
+
+
+def _table(rounds: list[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    import pandas as pd
+
+    arms = list(dict.fromkeys(arm for one in rounds for arm in one["chances"]))
+    x = pd.DataFrame([one["x"] for one in rounds])
+    for name in x.columns[x.isna().any()]:
+        if pd.api.types.is_numeric_dtype(x[name]):
+            x[name] = x[name].fillna(0.0)  # a feature that is not there is 0
+    found = {name: [one[name] for one in rounds] for name in ("arm", "reward", "propensity")}
+    roles: dict[str, Any] = {name: f"logged {name}" for name in found}
+    roles["probabilities"] = {arm: f"{EVENT}{arm}" for arm in arms}
+    table: dict[str, Any] = {roles[name]: values for name, values in found.items()}
+    chances = np.array([[one["chances"].get(arm, 0.0) for arm in arms] for one in rounds])
+    total = chances.sum(axis=1)
+    scale = np.where(np.abs(total - 1) < SINGLE, total, 1.0)
+    table["logged propensity"] = np.array(found["propensity"]) / scale
+    for k, column in enumerate(roles["probabilities"].values()):
+        table[column] = chances[:, k] / scale
+    times = [one["time"] for one in rounds]
+    if all(time is not None for time in times):
+        roles["time"] = "logged time"
+        table["logged time"] = times
+    roles["x"] = x.columns.tolist()
+    return pd.concat([pd.DataFrame(table), x], axis=1), roles

@@ -1,0 +1,49 @@
+"""The log of a bandit with the policies of its past, which are learned again from its history."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.bandit import choosing, learning, transactions
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.ope.logs.columns import ascending
+from bayesbandit.ope.logs.readers import of_history
+
+
+def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
+    """Return the parts of the log of a bandit's history, with a snapshot of its policy by batch.
+
+    A bandit without rounds learns the history, batch by batch, and a copy of it before each batch
+    is what decided the batch. The log compares these policies with the logged probabilities.
+    batch: labels (n,) of the rounds between two rewards, ascending; without them each round is one.
+    """
+    past = bandit.history.fork()
+    if past.total > len(past):
+        raise ValueError(
+            f"the history keeps {len(past)} of {past.total} rounds, and past policies were learned "
+            "from all: a bandit with history=None keeps them"
+        )
+    parts = of_history(past)
+    n, rows = len(past), past.ordered().copy()
+    labels = np.arange(n, dtype=np.float64) if batch is None else ascending(batch, n, "batch")
+    assert labels is not None
+    if past.retired:
+        raise ValueError(f"arms were removed: {past.retired!r}; their past policies are not known")
+    own: Any = Bandit(
+        bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
+        seed=bandit.seed, history=0 if bandit.reweighting is None else None,
+    )  # fmt: skip
+    frozen: dict[float, Any] = {}
+    starts = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), n]
+    for start, end in pairwise(starts):
+        own.t = start
+        frozen[float(labels[start])] = transactions.fork(own)
+        learning.learn(own, rows[start:end].copy())
+
+    def snapshots(label: Any, x: np.ndarray) -> np.ndarray:
+        return choosing.probabilities(frozen[float(label)], x)
+
+    return {**parts, "batch": labels, "snapshots": snapshots}

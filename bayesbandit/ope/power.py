@@ -1,0 +1,291 @@
+"""How long should an adaptive experiment be, and how much must it explore? By simulation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.player import names_of
+from bayesbandit.bandit.presets.linear import LinTS
+from bayesbandit.checks import Name, integer, name_array, number, one_of
+from bayesbandit.environments.base import Environment, Sample
+from bayesbandit.ope.estimate import estimate
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.sequences import always_valid_p
+from bayesbandit.ope.targets import Unsupported
+from bayesbandit.runtime.progress import bar
+
+BATCHES = 50  # of the longest horizon, where `batch` is not given
+DRAWN = 10_000  # rounds from which true values are known where an environment is given
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Arms without contexts, of these mean rewards. noise: its standard deviation; None: rewards
+    are 0 or 1."""
+
+    means: Mapping[Name, float]
+    noise: float | None = None
+    name: str = "arms"
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        return tuple(self.means)
+
+    @property
+    def n_features(self) -> int:
+        return 0
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        """Draw `horizon` rounds."""
+        T, mu = integer(horizon, "horizon", least=1), np.array(list(self.means.values()))
+        mean = np.tile(mu, (T, 1))
+        if self.noise is None:
+            reward = (rng.random(mean.shape) < mean).astype(np.float64)
+        else:
+            reward = mean + self.noise * rng.normal(size=mean.shape)
+        return Sample(np.empty((T, 0)), mean, reward)
+
+
+@dataclass(frozen=True, repr=False)
+class Power:
+    """What an adaptive experiment would show and cost, by floor and horizon; made by `power`.
+
+    table: a row a floor and horizon, with standard errors in columns `_se`. power: how often the
+        interval of `one` less `other` excludes 0 on the true side; wrong: on the false side;
+        always: how often the always-valid test finds it at some round, so that one may stop there.
+        refused: how often there is no interval, which counts as nothing found. width: of the
+        interval; coverage of the true difference. lost: the sum of rewards by which the bandit
+        fell short of the best arm of each round.
+    runs: a row a run, floor and horizon. difference: the true one, of `one` less `other`.
+    """
+
+    table: pd.DataFrame
+    runs: pd.DataFrame
+    one: Name
+    other: Name
+    difference: float
+
+    def __repr__(self) -> str:
+        n = self.runs["replication"].nunique()
+        head = f"Power({self.one!r} − {self.other!r} = {self.difference:.4g}, {n} replications)"
+        return f"{head}\n{self.table.round(3).to_string(index=False)}"
+
+    def cheapest(self, power: float = 0.8, always: bool = False) -> pd.Series | None:
+        """Return the row that loses the least reward among those of this power, or None. always:
+        the power of the test that may be asked at every round."""
+        number(power, "power", above=0, below=1)
+        enough = self.table[self.table["always" if always else "power"] >= power]
+        return enough.iloc[int(enough["lost"].argmin())] if len(enough) else None
+
+
+def power(
+    world: Environment | Mapping[Name, float],
+    bandit: Callable[..., Bandit] = LinTS,
+    *,
+    floors: Iterable[float] = (0.01, 0.05, 0.1),
+    horizons: Iterable[int] = (500, 1_000, 2_000),
+    against: Name | tuple[Name, Name] | None = None,
+    noise: float | None = None,
+    batch: int | None = None,
+    level: float = 0.95,
+    replications: int = 200,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool = True,
+) -> Power:
+    """Simulate adaptive experiments: what they would show, and what they would cost.
+
+    world: an environment, or the arms' mean rewards by name, without contexts.
+    bandit: a preset, with settings if any: `partial(bb.LinTS, alpha=0.5)`.
+    floors: smallest probabilities of an arm. horizons: rounds.
+    against: the arm from which the best one is to be told; a pair of arms for another difference;
+        by default the second best.
+    noise: of rewards, where the means are given; None: rewards are 0 or 1.
+    batch: rounds between two updates; by default a fiftieth of the longest horizon.
+    level: of intervals and tests. jobs: processes (−1: all cores); they change no number.
+    progress: a bar on stderr.
+
+    A replication has the same contexts and rewards at all floors. A shorter horizon is the
+    beginning of a longer one.
+    """
+    from joblib import Parallel, delayed
+
+    world = _world(world, noise)
+    K = len(world.arms)
+    integer(seed, "seed")
+    levels, ends = _several(floors, "floors"), sorted(_several(horizons, "horizons"))
+    for floor in levels:
+        if number(floor, "a floor", least=0) > 1 / K:
+            raise ValueError(f"a floor must be ≤ 1/{K} for {K} arms; got {floor:g}")
+    for end in ends:
+        integer(end, "a horizon", least=2)
+    number(level, "level", above=0, below=1)
+    integer(replications, "replications", least=2)
+    if jobs != -1:
+        integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
+    _takes_a_floor(bandit, world, levels[0])
+    value = world.sample(DRAWN, _rng(seed, "truth")).mean.mean(axis=0)
+    pair = _pair(world.arms, value, against)
+    one, other = (world.arms.index(arm) for arm in pair)
+    truth = float(value[one] - value[other])
+
+    run = partial(_run, world, bandit, levels, ends, pair, truth, size, level, seed)
+    rows: list[dict[str, Any]] = []
+    work = (delayed(run)(i) for i in range(replications))
+    with bar("replications", replications, shown=progress) as advance:
+        for found in Parallel(n_jobs=jobs, return_as="generator")(work):
+            rows += found
+            advance(1)
+    runs = pd.DataFrame(rows)
+    return Power(_summary(runs, levels, ends), runs, *pair, truth)
+
+
+def _world(world: Any, noise: float | None) -> Environment:
+    if not isinstance(world, Mapping):
+        if not isinstance(world, Environment):
+            raise TypeError(f"power takes an environment, or mean rewards by arm; got {world!r}")
+        if noise is not None:
+            raise ValueError("noise is for mean rewards by arm: an environment has its own")
+        return world
+    if len(world) < 2:
+        raise ValueError(f"there must be two arms or more; got {list(world)!r}")
+    if noise is not None:
+        number(noise, "noise", above=0)
+    limits = {"least": 0, "most": 1} if noise is None else {}
+    for arm, mean in world.items():
+        said = " where rewards are 0 or 1 (noise=None)" if noise is None else ""
+        number(mean, f"the mean reward of {arm!r}{said}", **limits)
+    return Arms(dict(world), noise)
+
+
+def _several(values: Any, what: str) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{what} must be numbers, as [{values!r}]; got {values!r}")
+    found = list(values)
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"{what} must be one or more different numbers; got {found!r}")
+    return found
+
+
+def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
+    """Refuse what makes no bandit with a floor, before the first run."""
+    if not callable(bandit) or isinstance(bandit, Bandit):
+        raise TypeError(f"bandit must be a preset, as bb.LinTS, not a bandit; got {bandit!r}")
+    parameters = inspect.signature(bandit).parameters
+    if "min_probability" not in parameters and all(
+        p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters.values()
+    ):
+        raise TypeError(f"bandit must take min_probability=, the floor; {bandit!r} does not")
+    made = bandit(world.arms, world.n_features, seed=0, min_probability=floor)
+    if not isinstance(made, Bandit):
+        raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
+
+
+def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:
+    """The difference asked for, as two arms."""
+    best, *others = (arms[k] for k in np.argsort(-value, kind="stable"))
+    pair = against if isinstance(against, tuple) else (best, others[0])
+    if against is not None and not isinstance(against, tuple):
+        one_of(against, "against", tuple(arms))
+        pair = best, against
+    if len(pair) != 2 or any(arm not in arms for arm in pair):
+        raise ValueError(f"against must be an arm or two of {list(arms)!r}; got {against!r}")
+    if pair[0] == pair[1]:
+        raise ValueError(f"against must be another arm than the best, {best!r}; got {against!r}")
+    return pair
+
+
+def _rng(seed: int, *key: Any) -> np.random.Generator:
+    return np.random.default_rng(_stream(seed, *key))
+
+
+def _stream(seed: int, *key: Any) -> np.random.SeedSequence:
+    return np.random.SeedSequence([seed, *(b for part in key for b in str(part).encode())])
+
+
+def _run(
+    world: Environment, bandit: Callable[..., Bandit], floors: Sequence[float],
+    horizons: Sequence[int], pair: tuple[Name, Name], truth: float, batch: int, level: float,
+    seed: int, i: int,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """One replication: a row a floor and horizon."""
+    from threadpoolctl import threadpool_limits
+
+    rows = []
+    with threadpool_limits(limits=1):
+        sample = world.sample(horizons[-1], _rng(seed, "world", i))
+        if len(sample.x) < horizons[-1]:
+            raise ValueError(
+                f"{world.name} has {len(sample.x)} rounds; the longest horizon is {horizons[-1]}"
+            )
+        for floor in floors:
+            player = bandit(
+                world.arms, world.n_features, seed=_stream(seed, "bandit", i), min_probability=floor
+            )
+            log = simulated(player, sample, batch)
+            loss = sample.mean.max(axis=1) - sample.mean[np.arange(len(log)), log.played]
+            for end in horizons:
+                found = _found(log[:end], pair, truth, level)
+                keys = {"floor": floor, "horizon": end, "replication": i}
+                rows.append(keys | found | {"lost": float(loss[:end].sum())})
+    return rows
+
+
+def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
+    """Return the log of a bandit that plays a sample, and learns after each batch."""
+    arms = list(bandit.arms)
+    if len(sample.warm_arm):
+        names = [arms[k] for k in sample.warm_arm]
+        bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
+    taken, earned, e = [], [], []
+    for start in range(0, len(sample.x), batch):
+        rows = slice(start, start + batch)
+        decision = bandit.choose(sample.x[rows])
+        k = names_of(bandit, decision.arm, arms, len(sample.x[rows]))
+        reward = sample.reward[rows][np.arange(len(k)), k]
+        e.append(decision.probabilities)
+        bandit.observe(decision, reward)
+        taken.append(k)
+        earned.append(reward)
+    k, reward, p = map(np.concatenate, (taken, earned, e))
+    label = np.arange(len(k)) // batch
+    return Log(sample.x, name_array(tuple(arms))[k], reward, p, arms=arms, batch=label)
+
+
+def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dict[str, Any]:
+    """What an analysis of the log shows of the difference of a pair."""
+    try:
+        found = estimate(log, pair, level=level, force=True)
+    except Unsupported:
+        found = None
+    if found is None or found.refused:
+        nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
+        return nothing | {"estimate": np.nan, "width": np.nan, "coverage": np.nan}
+    side = 1.0 if truth >= 0 else -1.0
+    low, high = sorted((side * found.low, side * found.high))
+    p = always_valid_p(found.scores, found.h, 1 - level)[0 if side > 0 else 1]
+    return {
+        "power": float(low > 0), "wrong": float(high < 0), "always": float(p < 1 - level),
+        "refused": 0.0, "estimate": found.value, "width": high - low,
+        "coverage": float(found.low <= truth <= found.high),
+    }  # fmt: skip
+
+
+def _summary(runs: pd.DataFrame, floors: Sequence[float], ends: Sequence[int]) -> pd.DataFrame:
+    cells = runs.groupby(["floor", "horizon"], sort=False)
+    columns = {}
+    for name in ("power", "wrong", "always", "refused", "width", "coverage", "lost"):
+        columns[name] = cells[name].mean()
+        if name != "refused":
+            columns[f"{name}_se"] = cells[name].sem()
+    order = pd.MultiIndex.from_product([floors, ends], names=["floor", "horizon"])
+    return pd.DataFrame(columns).loc[order].reset_index()

@@ -1,0 +1,184 @@
+"""What a log says of policies: values, differences, sample sizes, and its own probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.ope import Check, Evaluation
+from bayesbandit.plots.curves import MANY
+from bayesbandit.plots.differences import LOOKS
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    dot,
+    dress,
+    entitle,
+    label_rows,
+    legend,
+    look,
+    panels,
+    plain,
+    rows,
+    ruled,
+)
+
+WIDE = 5.5  # inches of a single panel
+POINTS = 500  # of a line
+
+
+def policy_values(result: Evaluation) -> Figure:
+    """Estimated values with their intervals, a row a policy; grey, without one where it is
+    refused."""
+    table = result.table
+    figure, ax, down = _rows(table.index)
+    known = table["low"].notna().to_numpy()
+    _bars(ax, table, "estimate", down, known, BLUE, "o")
+    ax.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
+    dress(ax, "", "mean reward a round", "", inches=WIDE)
+    ruled(ax, "x")
+    entitle(figure, f"What policies would have earned: {result.level:.0%} intervals")
+    keys = [dot(BLUE, "o", "estimate and interval"), dot(GREY, "D", "interval refused")]
+    legend(figure, keys[: 1 + int(not known.all())], handle=1)
+    return figure
+
+
+def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
+    """By how much policies earn more than one of them, from paired scores: thick lines are each
+    one's interval, thin ones hold all at once."""
+    table = result.contrasts(against)
+    if table.empty:
+        raise ValueError(f"no policy to compare with {against!r}: there is only one")
+    figure, ax, down = _rows(table["one"])
+    known = table["low"].notna().to_numpy()
+    sure = np.sign(table["difference"]) * ((table["low_all"] > 0) | (table["high_all"] < 0))
+    for sign, (colour, marker, _) in LOOKS.items():
+        some = known & (sure == -sign).to_numpy()  # less regret is more reward
+        _bars(ax, table, "difference", down, some, colour, marker)
+        ends = table.loc[some, ["low_all", "high_all"]].to_numpy().T
+        ax.hlines(-down[some], *ends, color=colour, lw=0.8)
+    ax.plot(table["difference"][~known], -down[~known], "x", color=GREY, ms=5)
+    ax.axvline(0.0, color="black", lw=0.9, zorder=1)
+    dress(ax, "", plain(f"mean reward a round above that of {against}"), "", inches=WIDE)
+    ruled(ax, "x")
+    entitle(figure, f"Paired differences: {result.level:.0%} intervals, thin: all at once")
+    legend(figure, [dot(c, m, f"{what} {against}") for c, m, what in LOOKS.values()], handle=1)
+    return figure
+
+
+def sample_sizes(result: Evaluation) -> Figure:
+    """Effective sample sizes, a row a policy: what the log gives, and what its probabilities
+    promised."""
+    table = result.table
+    figure, ax, down = _rows(table.index)
+    ax.hlines(-down, table["ess"], table["expected_ess"], color=GREY, lw=1.0)
+    ax.plot(table["ess"], -down, "o", color=BLUE, ms=5)
+    ax.plot(table["expected_ess"], -down, "D", color=VERMILLION, ms=5, fillstyle="none")
+    ax.set_xlim(0, None)
+    dress(ax, "", "rounds", "", inches=WIDE)
+    ruled(ax, "x")
+    entitle(figure, "Effective sample sizes")
+    keys = [dot(BLUE, "o", "realised"), dot(VERMILLION, "D", "expected")]
+    legend(figure, keys, handle=1)
+    return figure
+
+
+def calibration(found: Check) -> Figure:
+    """How often arms were taken against how often their probabilities said, by bin, ± 2 standard
+    errors; a panel an arm."""
+    table = found.calibration
+    if table.empty:
+        raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
+    arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
+    figure, axes = panels(len(arms), most=4, width=3.1, height=2.6)
+    for ax, arm in zip(axes, arms, strict=True):
+        here = table[table["arm"] == arm]
+        n = here["rounds"].to_numpy()
+        said, was = here["expected"] / n, here["taken"] / n
+        reach = 2 * np.sqrt(np.maximum(said * (1 - said), 0) / n)
+        ax.plot([0, 1], [0, 1], color=GREY, lw=1.0)
+        ax.errorbar(said, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        dress(ax, str(arm), "logged probability", "share of rounds")
+        ruled(ax)
+    some = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
+    entitle(figure, f"Calibration of the logged probabilities ± 2 SE{some}")
+    return figure
+
+
+def value_sequences(result: Evaluation) -> Figure:
+    """The confidence sequence of each policy's value by round, a panel a policy: it holds at all
+    rounds at once."""
+    table = result.sequence
+    names = [name for name in result.policies if (table["policy"] == name).any()][:MANY]
+    if not names:
+        raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
+    figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
+    for ax, name in zip(axes, names, strict=True):
+        here = table[table["policy"] == name]
+        here = here.iloc[np.unique(np.linspace(0, len(here) - 1, POINTS).astype(int))]
+        own = look(0)
+        ax.fill_between(here["round"], here["low"], here["high"], color=own["color"], alpha=0.25)
+        if (estimate := result.estimates[name]) is not None:
+            ax.axhline(estimate.value, color=GREY, lw=1.0)
+        dress(ax, str(name), "round", "mean reward a round")
+        ruled(ax)
+        _close(ax, here)
+    entitle(figure, f"Confidence sequences, valid at all rounds at once: {result.level:.0%}")
+    keys = [Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
+            Line2D([], [], color=GREY, label="estimate at the end")]  # fmt: skip
+    legend(figure, keys, handle=2)
+    return figure
+
+
+def replay_curves(runs: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
+    """Mean reward so far by matched round, a line a bandit: the mean of its runs, with the range of
+    their middle half. runs: by bandit, the `curve` of each replay."""
+    figure, (ax,) = panels(1, most=1, width=6.0, height=3.4)
+    for b, some in enumerate(runs.values()):
+        n = min(len(curve) for curve in some)
+        t = np.unique(np.linspace(0, n - 1, POINTS).astype(int))
+        means = np.array([curve["mean"].to_numpy()[t] for curve in some])
+        low, high = np.quantile(means, [0.25, 0.75], axis=0)
+        own = look(b)
+        ax.plot(t + 1, means.mean(axis=0), lw=1.6, ms=4.5, markevery=(0.05 * b % 0.2, 0.2), **own)
+        ax.fill_between(t + 1, low, high, color=own["color"], alpha=0.18, lw=0)
+    dress(ax, "", "matched round", "mean reward so far")
+    ruled(ax)
+    ax.set_xlim(0, None)
+    entitle(figure, "Mean reward while learning, by replay: mean and middle half of the runs")
+    keys = [Line2D([], [], label=name, **look(b)) for b, name in enumerate(runs)]
+    legend(figure, keys, handle=3)
+    return figure
+
+
+def _close(ax: Axes, table: pd.DataFrame) -> None:
+    """Let the axis show the later four fifths; the first intervals may be very wide."""
+    late = table.iloc[len(table) // 5 :]
+    low, high = late["low"].min(), late["high"].max()
+    if np.isfinite([low, high]).all() and low < high:
+        room = 0.1 * (high - low)
+        ax.set_ylim(low - room, high + room)
+
+
+def _rows(names: pd.Index | pd.Series) -> tuple[Figure, Axes, np.ndarray]:
+    """A figure of one panel with a row for each name, and how far down each is."""
+    labels, down, lines = rows(names)
+    figure, (ax,) = panels(1, most=1, width=WIDE, height=0.9 + 0.2 * lines)
+    label_rows([ax], labels, down, lines)
+    return figure, ax, down
+
+
+def _bars(
+    ax: Axes, table: pd.DataFrame, centre: str, down: np.ndarray, some: np.ndarray, colour: str,
+    marker: str,
+) -> None:  # fmt: skip
+    value, low, high = (table[name].to_numpy()[some] for name in (centre, "low", "high"))
+    reach = [value - low, high - value]
+    ax.errorbar(value, -down[some], xerr=reach, fmt=marker, color=colour, ms=5, lw=1.8)

@@ -1,0 +1,43 @@
+"""Values with intervals, in rows under each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bayesbandit.plots.style import BLUE, GREY, dress, entitle, label_rows, panels, rows, ruled
+
+WIDTH = 3.1  # inches of a panel
+
+
+def interval_rows(
+    table: pd.DataFrame, row: str, value: str, panel: str, label: str, title: str,
+    nominal: float | None = None, least: float | None = None,
+) -> Figure:  # fmt: skip
+    """Column `value` with its interval from `low` to `high`, a row for each value of column `row`,
+    a panel for each of column `panel`; nothing where the value is missing, a point where the
+    interval is. nominal: what the value should be, a line. least: where the panels begin; values
+    below are arrowheads at their left."""
+    if missing := [c for c in (row, value, panel, "low", "high") if c not in table.columns]:
+        raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
+    names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[row]).tolist()
+    labels, down, end = rows(lines)
+    figure, axes = panels(len(names), most=4, width=WIDTH, height=0.9 + 0.2 * end)
+    for ax, name in zip(axes, names, strict=True):
+        here = table[table[panel] == name].set_index(row).reindex(lines)
+        middle, low, high = (here[c].to_numpy(np.float64) for c in (value, "low", "high"))
+        seen = middle >= (-np.inf if least is None else least)
+        ax.hlines(-down[seen], low[seen], high[seen], color=BLUE, lw=1.6)
+        ax.plot(middle[seen], -down[seen], "o", color=BLUE, ms=5)
+        if nominal is not None:
+            ax.axvline(nominal, color=GREY, lw=1.0, zorder=1)
+        if least is not None:
+            ax.set_xlim(least, None)
+            off = middle < least
+            ax.plot(np.full(off.sum(), least), -down[off], "<", color=BLUE, ms=6, clip_on=False)
+        dress(ax, str(name), label, "", inches=WIDTH)
+        ruled(ax, "x")
+    label_rows(axes, labels, down, end)
+    entitle(figure, title)
+    return figure

@@ -1,0 +1,358 @@
+"""What a belief says of the mean rewards of K arms at n contexts: a value that knows its moments,
+draws and comparisons.
+
+Four kinds: `LocationScale`, independent normals or Student-t; `Joint`, dependent ones; `Draws`; and
+`Conjugate`, betas or gammas. A belief with another kind of knowledge writes a class of its own with
+what `Prediction` asks; a subclass of `Prediction` has two of its methods already.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from bayesbandit.checks import floats, one_of
+from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
+from bayesbandit.kernels.prob_best import by_draws, joint, points
+from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
+from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
+from bayesbandit.kernels.prob_best.widened import widened_best
+from bayesbandit.kernels.rules import BETA, GAMMA, HUGE, THOMPSON, spread
+from bayesbandit.runtime.compiling import interpreted
+
+Array = np.ndarray
+Alpha = float | Array  # how much wider than the belief: a number, or one for each context
+FAMILIES = {"beta": BETA, "gamma": GAMMA}
+IMPROPER = "the posterior is not proper before there are more rewards"
+SQUARABLE = 1e150  # the greatest size of a number whose square float64 holds
+
+
+@runtime_checkable
+class Prediction(Protocol):
+    """What is believed of the mean rewards of K arms at n contexts."""
+
+    @property
+    def mean(self) -> Array:
+        """Means (n, K)."""
+        ...
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations (n, K); infinite where next to nothing is known."""
+        ...
+
+    @abstractmethod
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        """Return draws (size, n, K) of the mean rewards. Nothing is said of how contexts depend on
+        each other."""
+
+    @abstractmethod
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        """Return P(arm has the largest mean reward) (n, K) under a draw α times as far from its
+        mean; α a number or (n,)."""
+
+    @abstractmethod
+    def among(self, arms: Array) -> Prediction:
+        """Return what is believed of these arms alone: (K,) true and false, or their numbers."""
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        """Return what a logged row of this KIND keeps beside the means, (n, K) each: scales and
+        degrees of freedom, from which a compiled rule decides (`kernels/rules.py`). None: the rule
+        needs `best`."""
+        return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
+
+    def ranking(self) -> Joint | None:
+        """Return dependent normals or Student-t that order the arms as their mean rewards do, where
+        there are some."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class LocationScale:
+    """Independent arms: mean + scale · t, normal or Student-t with df degrees of freedom.
+
+    mean, scale (n, K), df (n, K) or a number, infinite for the normal.
+    """
+
+    mean: Array
+    scale: Array
+    df: Array | float = np.inf
+
+    def __post_init__(self) -> None:
+        _hold(self, mean=self.mean, scale=self.scale)
+        if self.mean.ndim != 2 or self.mean.shape != self.scale.shape:
+            raise ValueError(
+                f"mean and scale must be (n, K); got {self.mean.shape} and {self.scale.shape}"
+            )
+
+    @cached_property
+    def degrees(self) -> Array:
+        """Degrees of freedom (n, K)."""
+        return np.broadcast_to(self.df, self.mean.shape)
+
+    @cached_property
+    def sd(self) -> Array:
+        return spread(self.scale, self.df)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        if not np.isfinite(self.scale).all():
+            raise ValueError(IMPROPER)
+        z = rng.standard_normal((size, *self.mean.shape))
+        if (finite := np.isfinite(self.degrees)).any():
+            df = np.where(finite, self.degrees, 1.0)
+            z = np.where(finite, z * np.sqrt(df / rng.chisquare(df, z.shape)), z)
+        return self.mean + self.scale * z
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        scale = np.reshape(alpha, (-1, 1)) * np.minimum(self.scale, HUGE)
+        return best_of_location_scale(self.mean, scale, self.degrees)
+
+    def among(self, arms: Array) -> LocationScale:
+        return LocationScale(self.mean[:, arms], self.scale[:, arms], self.degrees[:, arms])
+
+    def entries(self, kind: int) -> tuple[Array, Array]:
+        return self.scale, self.degrees
+
+    def ranking(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Dependent arms: mean + width · Rε, with ε standard normal in P dimensions, the same for all
+    arms, and for Student-t one width √(df/χ²).
+
+    mean (n, K), root R (n, K, P), df a number, infinite for the normal.
+    """
+
+    mean: Array
+    root: Array
+    df: float = np.inf
+
+    def __post_init__(self) -> None:
+        _hold(self, mean=self.mean, root=self.root)
+        if self.root.ndim != 3 or self.mean.shape != self.root.shape[:2]:
+            raise ValueError(
+                f"mean must be (n, K) and root (n, K, P); got {self.mean.shape} and "
+                f"{self.root.shape}"
+            )
+
+    @cached_property
+    def scale(self) -> Array:
+        """Scales (n, K)."""
+        return np.sqrt((self.root**2).sum(axis=2))
+
+    @property
+    def sd(self) -> Array:
+        return spread(self.scale, self.df)
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        noise = rng.standard_normal((size, len(self.root), self.root.shape[2], 1))
+        if np.isfinite(self.df):
+            chi2 = rng.chisquare(self.df, (size, len(self.root), 1, 1))
+            noise *= np.sqrt(self.df / chi2)
+        return self.mean + (self.root @ noise)[..., 0]
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        """By the shares of 4,096 quasi-random joint draws, the same every time."""
+        return Comparison(self, np.ravel(alpha), np.zeros(1)).probabilities()
+
+    def among(self, arms: Array) -> Joint:
+        return Joint(self.mean[:, arms], self.root[:, arms], self.df)
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return None if kind == THOMPSON else (self.scale, np.full(self.mean.shape, self.df))
+
+    def ranking(self) -> Joint:
+        return self
+
+
+class Comparison:
+    """Thompson sampling from a `Joint` with spreads α and least probabilities, (n,) or (1,) each;
+    probabilities are computed when they are asked for.
+
+    seeds (n,): of the shift of the points by which a context's arms are compared; until decisions
+    draw them, the same for all.
+    """
+
+    def __init__(self, joint: Joint, alpha: Array, floor: Array) -> None:
+        self.alpha, self.floor = np.broadcast_arrays(alpha.astype(float), floor.astype(float))
+        self.mean, self.factor = np.ascontiguousarray(joint.mean), points.principal(joint.root)
+        self.df, self.seeds = joint.df, np.zeros(len(joint.mean))
+
+    def choose(self, rows: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
+        """Decide for rows (n, width) of K arms from `done` on, among those of these numbers (A,),
+        until the stream runs short; return the next row."""
+        return int(joint.choose_jointly(rows, done, D, K, arms, *self._known(), stream))
+
+    def probabilities(self) -> Array:
+        """Return the probabilities of the arms (n, A)."""
+        joint.shares_of(*self._known(), out := np.empty(self.mean.shape))
+        return out
+
+    def _known(self) -> tuple[Array, ...]:
+        """What the kernels take."""
+        P, normals = self.factor.shape[1], points.normals()
+        known = points.cells(P + 1), normals, points.log_width(self.df), self.alpha, self.floor
+        return self.mean, self.factor, self.seeds, *known
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Posterior draws of the mean rewards: values (n, K, S), NaN of an arm that has none so far.
+
+    weights (S,): of the draws, ≥ 0; None: all alike. joint: whether the s-th draws of all arms
+    belong together; else each arm takes one by itself. Probabilities are exact for these draws.
+    """
+
+    values: Array
+    weights: Array | None = None
+    joint: bool = False
+
+    def __post_init__(self) -> None:
+        _hold(self, values=self.values)
+        shape = self.values.shape
+        if self.values.ndim != 3 or shape[2] == 0:
+            raise ValueError(f"values must be (n, K, S), S ≥ 1; got {shape}")
+        if self.weights is not None:
+            _hold(self, weights=self.weights)
+            w = self.weights
+            if w.shape != shape[2:] or not (w >= 0.0).all() or not 0.0 < w.sum() < np.inf:
+                raise ValueError(f"weights must be ({shape[2]},), ≥ 0, not all 0; got {w}")
+
+    @cached_property
+    def known(self) -> Array:
+        """Which arms have draws (n, K)."""
+        return ~np.isnan(self.values[:, :, 0])
+
+    @cached_property
+    def mean(self) -> Array:
+        return np.where(self.known, self._average(self.values), 0.0)
+
+    @cached_property
+    def sd(self) -> Array:
+        size = np.abs(self.values).max(axis=2, keepdims=True)
+        unit = np.where(size > SQUARABLE, size, 1.0)
+        values = self.values / unit
+        if self.weights is None:
+            sd = values.std(axis=2)
+        else:
+            sd = np.sqrt(self._average((values - self._average(values)[:, :, None]) ** 2))
+        return np.where(self.known, unit[:, :, 0] * sd, np.inf)
+
+    def _average(self, values: Array) -> Array:
+        """Means (n, K) over the draws (n, K, S)."""
+        if self.weights is None:
+            return np.asarray(values.mean(axis=2))
+        return values @ (self.weights / self.weights.sum())
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        if not self.known.all():
+            raise ValueError(IMPROPER)
+        _, K, S = self.values.shape
+        p = None if self.weights is None else self.weights / self.weights.sum()
+        one = np.broadcast_to(rng.choice(S, (size, 1 if self.joint else K), p=p), (size, K))
+        return np.stack([self.values[:, k, one[:, k]].T for k in range(K)], axis=2)
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        """All alike as long as an arm has no draws."""
+        if not self.known.all():
+            return np.full(self.known.shape, 1.0 / self.known.shape[1])
+        mean, a = self._average(self.values)[:, :, None], np.reshape(alpha, (-1, 1, 1))
+        values = mean + a * (self.values - mean)
+        if self.joint:
+            return by_draws.joint(values.transpose(0, 2, 1), self.weights)
+        return by_draws.independent(values, self.weights)
+
+    def among(self, arms: Array) -> Draws:
+        return Draws(self.values[:, arms], self.weights, self.joint)
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return Prediction.entries(self, kind)
+
+    def ranking(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Conjugate:
+    """Independent arms of the family "beta", Beta(a, b), or "gamma", Gamma(a, rate b); a, b (n, K),
+    > 0."""
+
+    family: Literal["beta", "gamma"]
+    a: Array
+    b: Array
+
+    def __post_init__(self) -> None:
+        one_of(self.family, "family", tuple(FAMILIES))
+        _hold(self, a=self.a, b=self.b)
+        if self.a.ndim != 2 or self.a.shape != self.b.shape:
+            raise ValueError(f"a and b must be (n, K); got {self.a.shape} and {self.b.shape}")
+        if not ((self.a > 0.0) & (self.b > 0.0)).all():
+            raise ValueError(f"a and b must be > 0; got {self.a.min()} and {self.b.min()}")
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Means and standard deviations (n, K)."""
+        family = beta_moments if self.family == "beta" else gamma_moments
+        mean, sd = interpreted(family)(self.a, self.b)
+        return mean, sd
+
+    @property
+    def mean(self) -> Array:
+        return self.moments[0]
+
+    @property
+    def sd(self) -> Array:
+        return self.moments[1]
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        shape = size, *self.a.shape
+        if self.family == "beta":
+            return rng.beta(self.a, self.b, shape)
+        return rng.gamma(self.a, 1.0 / self.b, shape)
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        alphas = np.broadcast_to(np.ravel(alpha), len(self.a))
+        out, same = np.empty(self.a.shape), alphas == 1.0
+        if same.any():
+            a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
+            own = np.empty(a.shape)
+            best_of(a, b, FAMILIES[self.family], own)
+            out[same] = own
+        if not same.all():
+            out[~same] = self._widened(alphas[~same], self.a[~same], self.b[~same])
+        return out
+
+    def _widened(self, alpha: Array, a: Array, b: Array) -> Array:
+        """Return `best` for rows (m, K) with α (m,); of equal rows once."""
+        K, kind = a.shape[1], FAMILIES[self.family]
+        rows, of = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
+        found = np.empty((len(rows), K))
+        for i, (wide, *parameters) in enumerate(rows.tolist()):
+            one, other = parameters[:K], parameters[K:]
+            shapes = np.empty((K, SHAPE))
+            for k in range(K):
+                reshape(shapes[k], one[k], other[k], kind)
+            mean = interpreted(beta_moments if kind == BETA else gamma_moments)
+            found[i] = widened_best(shapes, mean(np.array(one), np.array(other))[0], kind, wide)
+        return found[of.ravel()]
+
+    def among(self, arms: Array) -> Conjugate:
+        return Conjugate(self.family, self.a[:, arms], self.b[:, arms])
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return Prediction.entries(self, kind)
+
+    def ranking(self) -> None:
+        return None
+
+
+def _hold(value: object, **fields: Array | float) -> None:
+    """Give a frozen value these fields, as arrays of float64."""
+    for name, array in fields.items():
+        object.__setattr__(value, name, floats(array, name))

@@ -1,0 +1,301 @@
+"""Do intervals from adaptive logs hold? Beyond the paper: coverage, peeking, false propensities.
+
+Logs are made by linear Thompson sampling with a floor, three arms, 1,000 rounds in batches of 40.
+All arms have the same value, in four designs: the linear model is right ("well": slopes −.5, 0, .5)
+or wrong ("mis": squares), the floor is constant (1/30) or decays (t^−.7/3).
+
+- Coverage: 95 % intervals of each arm's value and of two differences. Clipped IPS, the direct
+  method, SWITCH and shrunk DR give a number without an interval. The sample mean is the control.
+- A peeking analyst looks every 40 rounds from round 120 on, at arms without contexts that pay 1 in
+  30 % of cases: does an interval ever miss, and is one of the equal arms declared the best?
+- False propensities: the e-process of logs of 500 rounds whose probabilities are said to be 1/K,
+  those of two arms swapped, or each arm's mean; and the true ones, the control.
+- A real log, where the environment variable BAYESBANDIT_OBD names its folder: the Open Bandit data,
+  uniform choice judged by the log of Thompson sampling, and the other way round, beside what each
+  earned on its own log.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import checks, evaluation, plots
+from bayesbandit.experiments.experiment import stream
+from bayesbandit.experiments.results_on_disk import LIBRARIES, OTHERWISE
+from bayesbandit.experiments.study import Study
+from bayesbandit.runtime.files import replacing
+from bayesbandit.runtime.progress import bar
+from bayesbandit.studies.evidence import measured, open_bandit
+from bayesbandit.studies.evidence.designs import DESIGNS
+from bayesbandit.studies.evidence.measured import (
+    BEST,
+    CLAIMS,
+    DEFAULT,
+    ESTIMATORS,
+    LOOKS,
+    SHORT,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLOCK = 25  # replications that are drawn at once
+PEEKED = "no contexts"
+PARTS: dict[str, tuple[str, ...]] = {
+    "coverage": tuple(DESIGNS), "peeking": (PEEKED,), "detection": tuple(DESIGNS),
+}  # fmt: skip
+SEQUENCES = (measured.FIXED, measured.ASYMPTOTIC, measured.EXACT)
+CELL = ["environment", "target", "method"]
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """Replications of each part and design. A replication's numbers depend on the seed alone."""
+
+    replications: int
+    seed: int
+
+    def run(self, jobs: int = 1, out: str | Path | None = None) -> pd.DataFrame:
+        """Return a row a part, design, target, method and replication.
+
+        out: a folder that keeps the results. Those that it has of the same settings are read.
+        """
+        from joblib import Parallel, delayed
+
+        record = {"settings": {"replications": self.replications, "seed": self.seed}}
+        if (kept := _kept(out, record)) is not None:
+            return kept
+        blocks = range(-(-self.replications // BLOCK))
+        units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
+        begun = time.monotonic()
+        with bar("blocks of simulations", len(units)) as advance:
+            done = Parallel(n_jobs=jobs, return_as="generator")(
+                delayed(block)(*unit, self.seed) for unit in units
+            )
+            frames = []
+            for frame in done:
+                frames.append(frame)
+                advance(1)
+        table = pd.concat(frames, ignore_index=True)
+        table = table[table["replication"] < self.replications].reset_index(drop=True)
+        if out is not None:
+            _keep(table, Path(out), record | {"seconds": round(time.monotonic() - begun, 1)})
+        return table
+
+
+def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
+    """Measure one block of replications."""
+    from threadpoolctl import threadpool_limits
+
+    measure = {
+        "coverage": measured.coverage, "peeking": measured.peeking, "detection": measured.detection
+    }[part]  # fmt: skip
+    with threadpool_limits(limits=1):
+        rows = measure(design, BLOCK, stream(seed, "evidence", part, design, number))
+        frame = pd.DataFrame(rows)
+    frame["replication"] += number * BLOCK
+    frame.insert(0, "part", part)
+    return frame
+
+
+def _kept(out: str | Path | None, record: dict[str, Any]) -> pd.DataFrame | None:
+    """The results of these settings that a folder has."""
+    if out is None or not (said := Path(out) / "run.json").exists():
+        return None
+    then = json.loads(said.read_text(encoding="utf-8"))
+    if then.get("settings") != record["settings"]:
+        raise ValueError(
+            f"{out} holds results of {then.get('settings')}, not {record['settings']}; {OTHERWISE}"
+        )
+    return pd.read_parquet(Path(out) / "results.parquet")
+
+
+def _keep(table: pd.DataFrame, folder: Path, record: dict[str, Any]) -> None:
+    """Write the results, and then how they were made."""
+    import platform
+    from importlib.metadata import version
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / "results.parquet") as beside:
+        table.to_parquet(beside, index=False)
+    versions = {library: version(library) for library in LIBRARIES}
+    record = record | {"python": platform.python_version(), "versions": versions}
+    with replacing(folder / "run.json") as beside:
+        beside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def simulations(replications: int, seed: int = 0) -> Simulations:
+    """Return all parts in all designs."""
+    checks.integer(replications, "replications", least=1)
+    return Simulations(replications, checks.integer(seed, "seed"))
+
+
+def table(results: pd.DataFrame) -> pd.DataFrame:
+    """For each design, target and estimator: coverage, width, bias and root mean squared error, in
+    units of the reward, with standard errors; and the share of logs without an interval."""
+    rows = _of(results, "coverage")
+    given = rows["low"].notna()
+    cells = rows.assign(
+        coverage=((rows["low"] <= 0) & (rows["high"] >= 0)).astype(float).where(given),
+        width=rows["high"] - rows["low"], refused=(~given).astype(float),
+        squared=rows["value"] ** 2,
+    ).groupby(CELL, sort=False)  # fmt: skip
+    found = pd.DataFrame({
+        "coverage": cells["coverage"].mean(), "coverage_se": cells["coverage"].sem(),
+        "width": cells["width"].mean(), "width_se": cells["width"].sem(),
+        "bias": cells["value"].mean(), "bias_se": cells["value"].sem(),
+        "rmse": np.sqrt(cells["squared"].mean()), "refused": cells["refused"].mean(),
+    })  # fmt: skip
+    return found.reset_index()
+
+
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Coverage of the default in %, ± SE: a row a target, a column a design. The paper has none."""
+    mine = table[table["method"] == DEFAULT]
+    shares = mine.assign(coverage=100 * mine["coverage"], coverage_se=100 * mine["coverage_se"])
+    return evaluation.wide(shares, 1, "target", "environment", "coverage")
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Coverage, width and error of every estimator, peeking, false propensities, the real log."""
+    found, frames = table(results), {}
+    for target in ("arm 0", "0 − 1"):
+        here = found[found["target"] == target]
+        shares = here.assign(coverage=100 * here["coverage"], coverage_se=100 * here["coverage_se"])
+        for name, column, frame, digits in (
+            ("coverage in %", "coverage", shares, 1), ("width of the interval", "width", here, 3),
+            ("bias", "bias", here, 3),
+        ):  # fmt: skip
+            frames[f"{target}: {name}, ± SE"] = evaluation.wide(
+                frame.dropna(subset=[column]), digits, "method", "environment", column
+            )
+        for name, column, scale in (
+            ("root mean squared error", "rmse", 1),
+            ("logs without an interval, in %", "refused", 100),
+        ):
+            cells = here.pivot(index="method", columns="environment", values=column) * scale
+            frames[f"{target}: {name}"] = cells.loc[list(ESTIMATORS), list(DESIGNS)].reset_index()
+    frames |= {
+        f"A peeking analyst, {len(LOOKS)} looks": peeked(results),
+        "Three equal arms: one is declared the best, in %": declared(results),
+        f"Propensities refuted within {SHORT} rounds, in %": refuted(results),
+        "Propensities: the median round in which they are refuted": refuted(results, "round"),
+    }
+    if (real := open_bandit.sample()) is not None:
+        frames["Open Bandit data, clicks per 1,000 rounds ± SE"] = open_bandit.table(real)
+    return frames
+
+
+def peeked(results: pd.DataFrame) -> pd.DataFrame:
+    """How often an interval misses the value at some look, and its width at the end."""
+    rows = _of(results, "peeking")
+    rows = rows[rows["target"] == "arm 0"]
+    found = []
+    for name in SEQUENCES:
+        here = rows[rows["method"] == name]
+        missed = int(here["round"].notna().sum())
+        ever = ((here["low"] > measured.P) | (here["high"] < measured.P)).sum()
+        width = (here["high"] - here["low"]).to_numpy(np.float64)
+        se = width.std(ddof=1) / np.sqrt(len(width)) if len(width) > 1 else np.nan
+        found.append({
+            "method": name, "misses at some look, in %": evaluation.share(missed, len(here), 1),
+            "misses at the end, in %": evaluation.share(int(ever), len(here), 1),
+            "width at the end": evaluation.within(width.mean(), se, 3),
+        })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def declared(results: pd.DataFrame) -> pd.DataFrame:
+    """How often one of three equal arms is declared the best at some look."""
+    rows = _of(results, "peeking")
+    counts = [rows[rows["method"] == name]["round"].notna() for name in BEST]
+    said = [evaluation.share(int(c.sum()), len(c), 1) for c in counts]
+    return pd.DataFrame({"test": BEST, "declared": said})
+
+
+def refuted(results: pd.DataFrame, what: str = "share") -> pd.DataFrame:
+    """By design and claim, how often propensities are refuted, or the median round of it."""
+    rows, found = _of(results, "detection"), []
+    for design in DESIGNS:
+        row: dict[str, Any] = {"design": design}
+        for claim in CLAIMS:
+            at = rows[(rows["environment"] == design) & (rows["method"] == claim)]["round"]
+            known = int(at.notna().sum())
+            if what == "share":
+                row[claim] = evaluation.share(known, len(at), 1)
+            else:
+                row[claim] = at.median() if known else np.nan
+        found.append(row)
+    return pd.DataFrame(found)
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """Coverage and width by estimator; misses and refutations by round; the real log."""
+    found = table(results)
+    found = found[found["target"] == "arm 0"].dropna(subset=["coverage"])
+    n = results["replication"].nunique()
+    drawn = {}
+    for column, label, nominal, least in (
+        ("coverage", "coverage of 95 % intervals", 0.95, 0.8),
+        ("width", "width of the interval", None, None),
+    ):
+        half = 1.96 * found[f"{column}_se"]
+        ends = found.assign(low=found[column] - half, high=found[column] + half)
+        drawn[column] = plots.interval_rows(
+            ends, "method", column, "environment", label,
+            f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least,
+        )  # fmt: skip
+    rows = _of(results, "peeking")
+    missed = by_round(rows[rows["target"] == "arm 0"], LOOKS)
+    drawn["peeking"] = plots.learning_curves(
+        missed, "t", "so far", "method", "environment", "round", "logs with a miss so far",
+        "Looking every 40 rounds, an interval has missed the value", nominal=0.05,
+    )  # fmt: skip
+    drawn["detection"] = plots.learning_curves(
+        by_round(_of(results, "detection"), range(20, SHORT + 1, 20)), "t", "so far", "method",
+        "environment", "round", "logs refuted so far", "The propensities of a log are refuted",
+        alike=True,
+    )  # fmt: skip
+    if (real := open_bandit.sample()) is not None:
+        drawn["open_bandit"] = plots.interval_rows(
+            real.assign(value=1000 * real["value"], low=1000 * real["low"],
+                        high=1000 * real["high"]),
+            "estimator", "value", "policy", "clicks per 1,000 rounds",
+            "Open Bandit data: a policy judged by the log of the other, and by its own",
+        )  # fmt: skip
+    return drawn
+
+
+def by_round(rows: pd.DataFrame, rounds: Any) -> pd.DataFrame:
+    """Whether it has happened by each of these rounds: a row a run and round."""
+    parts = [
+        rows[["environment", "method", "replication"]].assign(
+            t=t, **{"so far": (rows["round"] <= t).astype(float)}
+        )
+        for t in rounds
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of(results: pd.DataFrame, part: str) -> pd.DataFrame:
+    return results[results["part"] == part]
+
+
+STUDY = Study(
+    title="Coverage of 95 % intervals from adaptive logs",
+    simulations=simulations,
+    table=table,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=1000,
+    quick={"replications": 20},
+)

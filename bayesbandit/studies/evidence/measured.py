@@ -1,0 +1,232 @@
+"""What is measured of simulated logs: a row an estimator, sequence or claim, and replication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from bayesbandit.ope import Estimate, Log, check, estimate
+from bayesbandit.ope.means import forward, predictable
+from bayesbandit.ope.sequences import START, always_valid_p, sums
+from bayesbandit.ope.weights import LACKING, spread
+from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, K, Logged, bernoulli, linear
+
+Row = dict[str, Any]
+LEVEL, P = 0.95, 0.3  # of intervals; value of the arms that are peeked at
+Z = float(norm.ppf((1 + LEVEL) / 2))
+TARGETS: dict[str, Any] = {
+    "arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2),
+}  # fmt: skip
+DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, MinVar (default)", "sample mean", "contextual"
+METHODS: dict[str, dict[str, Any]] = {
+    "IPS": {"estimator": "ips", "weights": "equal"},
+    "SNIPS": {"estimator": "snips", "weights": "equal"},
+    "DR, equal weights": {"weights": "equal"},
+    "DR, StableVar": {"weights": "stablevar"},
+    "DR, contextual MinVar": {"weights": CONTEXTUAL},
+    "DR, running mean, MinVar": {"mean": "running"},
+    "DR, arm means, MinVar": {"mean": "arm"},
+    "DR, ridge, MinVar": {"mean": "ridge"},
+    "DR, quadratic, MinVar": {"mean": "quadratic"},
+    "clipped IPS": {"estimator": "clipped", "weights": "equal"},
+    "direct method": {"estimator": "dm", "weights": "equal"},
+    "SWITCH": {"estimator": "switch", "weights": "equal"},
+    "shrunk DR": {"estimator": "shrunk", "weights": "equal"},
+}
+MEANS = ("running", "arm", "ridge", "quadratic")
+ESTIMATORS = (SAMPLE_MEAN, DEFAULT, *METHODS)
+CLAIMS = ("true", "1/K", "swapped", "arm means")
+LOOKS = tuple(range(START, 1001, BATCH))
+FIXED, ASYMPTOTIC, EXACT = "ordinary interval", "asymptotic sequence", "exact sequence"
+BEST = ("sample means, peeked", "z-test, peeked", "always-valid test")
+SHORT = 500  # rounds of a log whose propensities are tested
+
+
+def coverage(design: str, R: int, seed: Any) -> Iterator[Row]:
+    """Estimates of each target by each estimator, by R logs. All true values are 0."""
+    well, floor = DESIGNS[design]
+    drawn = linear(R, seed, well, floor, snapshots=True)
+    for i, (log, full) in enumerate(zip(drawn.logs(), drawn.logs(snapshots=True), strict=True)):
+        learned = {name: means(log, name) for name in MEANS}
+        for target, asked in TARGETS.items():
+            for name, found in estimates(log, full, asked, learned):
+                yield {
+                    "environment": design, "target": target, "method": name, "replication": i,
+                    "t": len(log), "value": found[0], "low": found[1], "high": found[2],
+                    "round": np.nan,
+                }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Known:
+    """Predictable means (n, K) that have been learned: they are the same for all targets."""
+
+    m: np.ndarray
+
+    def predict(self, rows: slice) -> np.ndarray:
+        return self.m[rows]
+
+    def learn(self, rows: slice) -> None:
+        """Nothing is left to learn."""
+
+
+def means(log: Log, name: str) -> np.ndarray:
+    return predictable(log, log.reward, np.ones(len(log)), name)
+
+
+def chosen(log: Log, asked: Any, learned: dict[str, np.ndarray]) -> np.ndarray:
+    """The means that `estimate` chooses for a target."""
+    w = weights_of(log, asked)[1]
+    return forward(log, [Known(m) for m in learned.values()], log.reward, w)
+
+
+def weights_of(log: Log, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+    """δ (n, K), what is asked of each arm, and w = δ(A)/e(A) (n,)."""
+    delta = np.zeros((len(log), K))
+    for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
+        delta[:, arm] += sign
+    return delta, delta[np.arange(len(log)), log.played] / log.propensity
+
+
+def estimates(
+    log: Log, full: Log, asked: Any, learned: dict[str, np.ndarray]
+) -> Iterator[tuple[str, tuple[float, float, float]]]:
+    """Value and interval by estimator. full: the log with snapshots; learned: means by name."""
+    yield SAMPLE_MEAN, sample_mean(log, asked)
+    m = chosen(log, asked, learned)
+    for name, settings in {DEFAULT: {}, **METHODS}.items():
+        data = full if settings.get("weights") == CONTEXTUAL else log
+        mean = learned.get(settings.get("mean", ""), m)
+        found = estimate(data, asked, level=LEVEL, force=True, **settings | {"mean": mean})
+        yield name, ends(found)
+
+
+def ends(found: Estimate) -> tuple[float, float, float]:
+    return found.value, found.low, found.high
+
+
+def sample_mean(log: Log, asked: Any) -> tuple[float, float, float]:
+    """What an analysis does that takes the rounds for independent."""
+    value, variance = 0.0, 0.0
+    for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
+        y = log.reward[log.played == arm]
+        if len(y) < 2:
+            return np.nan, np.nan, np.nan
+        value, variance = value + sign * y.mean(), variance + y.var(ddof=1) / len(y)
+    half = Z * np.sqrt(variance)
+    return value, value - half, value + half
+
+
+def peeking(design: str, R: int, seed: Any) -> Iterator[Row]:
+    """Of arm 0's value, the first look at which an interval misses it, and the interval at the
+    end; and the first look at which one of three equal arms is declared the best. A look every 40
+    rounds, from round 120 on."""
+    for i, log in enumerate(bernoulli(R, seed, P).logs()):
+        plain = estimate(log, 0, sequence="asymptotic", level=LEVEL, force=True)
+        exact = estimate(log, 0, sequence=(0, 1), level=LEVEL, force=True).sequence
+        assert plain.sequence is not None
+        assert exact is not None
+        low, high = fixed(log, plain, 0)
+        found = {
+            FIXED: (low, high),
+            ASYMPTOTIC: (_at(plain.sequence.low), _at(plain.sequence.high)),
+            EXACT: (_at(exact.low, 1), _at(exact.high, 1)),
+        }
+        every = {ASYMPTOTIC: plain.sequence, EXACT: exact}
+        for name, (least, most) in found.items():
+            missed = (least > P) | (most < P)
+            at = first(missed)
+            if name in every:  # they hold at every round, not at looks alone
+                sequence = every[name]
+                at = first((sequence.low > P) | (sequence.high < P), sequence.rounds + 1)
+            yield {
+                "environment": design, "target": "arm 0", "method": name, "replication": i,
+                "t": len(log), "value": plain.value, "low": least[-1], "high": most[-1],
+                "round": at,
+            }  # fmt: skip
+        for name, at in declared(log).items():
+            yield {
+                "environment": design, "target": "best arm", "method": name, "replication": i,
+                "t": len(log), "value": np.nan, "low": np.nan, "high": np.nan, "round": at,
+            }  # fmt: skip
+
+
+def _at(path: np.ndarray, begun: int = START) -> np.ndarray:
+    """A sequence's ends at the looks; `begun`: the round of its first."""
+    return path[np.array(LOOKS) - begun]
+
+
+def first(hit: np.ndarray, rounds: Any = LOOKS) -> float:
+    """The first round in which something was so; NaN where it never was."""
+    return float(np.asarray(rounds)[hit.argmax()]) if hit.any() else np.nan
+
+
+def moments(log: Log, found: Estimate, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Value and standard error at each look, as `estimate` has them of the log so far."""
+    s, rows = sums(found.scores, found.h), np.array(LOOKS) - 1
+    delta, w = weights_of(log, asked)
+    assert log.probabilities is not None
+    seen = np.cumsum(found.h**2 * w**2)
+    ratio = np.cumsum(found.h**2 * spread(delta, log.probabilities)) / np.maximum(seen, 1e-300)
+    lacking = np.where((ratio >= LACKING) & (seen > 0), ratio, 1.0)
+    return (s.S / s.H)[rows], (np.sqrt(lacking * s.V) / s.H)[rows]
+
+
+def fixed(log: Log, found: Estimate, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Ordinary intervals at the looks."""
+    value, se = moments(log, found, asked)
+    return value - Z * se, value + Z * se
+
+
+def declared(log: Log) -> dict[str, float]:
+    """The first look at which some arm is better than every other one, by test; NaN: never.
+
+    One-sided, at level .05/(K − 1) against each of the others.
+    """
+    most = norm.isf((1 - LEVEL) / (K - 1))
+    naive, z = np.zeros((2, len(LOOKS), K, K))
+    p = np.ones((K, K))
+    for a in range(K):
+        for b in range(a):
+            found = estimate(log, (a, b), level=LEVEL, force=True)
+            value, se = moments(log, found, (a, b))
+            z[:, a, b] = value / se
+            naive[:, a, b] = [_studentised(log[:t], (a, b)) for t in LOOKS]
+            z[:, b, a], naive[:, b, a] = -z[:, a, b], -naive[:, a, b]
+            p[a, b], p[b, a] = always_valid_p(found.scores, found.h, 1 - LEVEL)
+    own = np.eye(K, dtype=bool)
+    rounds = [first(((x > most) | own).all(axis=2).any(axis=1)) for x in (naive, z)]
+    valid = ((p < (1 - LEVEL) / (K - 1)) | own).all(axis=1).any()
+    return dict(zip(BEST, [*rounds, float(len(log)) if valid else np.nan], strict=True))
+
+
+def _studentised(log: Log, pair: tuple[int, int]) -> float:
+    value, low, high = sample_mean(log, pair)
+    return 0.0 if not high > low else value / ((high - low) / (2 * Z))
+
+
+def claimed(e: np.ndarray) -> dict[str, np.ndarray]:
+    """What a log may say of the true probabilities e (n, K)."""
+    said = (
+        e, np.full_like(e, 1 / K), e[:, [1, 0, 2]], np.broadcast_to(e.mean(axis=0), e.shape),
+    )  # fmt: skip
+    return dict(zip(CLAIMS, said, strict=True))
+
+
+def detection(design: str, R: int, seed: Any) -> Iterator[Row]:
+    """The round in which the propensities of a log of 500 rounds are refuted."""
+    well, floor = DESIGNS[design]
+    drawn: Logged = linear(R, seed, well, floor, T=SHORT)
+    for i, log in enumerate(drawn.logs()):
+        assert log.probabilities is not None
+        for name, e in claimed(log.probabilities).items():
+            found = check(Log(log.x, log.played, log.reward, e))
+            yield {
+                "environment": design, "target": "propensities", "method": name, "replication": i,
+                "t": len(log), "value": found.log_e, "low": np.nan, "high": np.nan,
+                "round": np.nan if found.at is None else found.at + 1,
+            }  # fmt: skip

@@ -1,0 +1,130 @@
+"""The study of evidence: what it measures is what `bb.ope` says, and its arithmetic."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import bayesbandit as bb
+from bayesbandit.ope import estimate
+from bayesbandit.studies import evidence
+from bayesbandit.studies.evidence import designs, measured, open_bandit
+from bayesbandit.studies.evidence.measured import DEFAULT, FIXED, LOOKS
+
+
+@pytest.fixture(scope="module")
+def log():
+    return next(designs.linear(1, seed=3).logs())
+
+
+@pytest.mark.parametrize("asked", [1, (0, 2)])
+def test_means_are_those_that_estimate_chooses(log, asked):
+    learned = {name: measured.means(log, name) for name in measured.MEANS}
+    np.testing.assert_array_equal(measured.chosen(log, asked, learned), estimate(log, asked).m)
+
+
+def test_snapshots_are_the_policy():
+    drawn = designs.linear(2, seed=1, T=200, snapshots=True)
+    for log in drawn.logs(snapshots=True):  # a log refuses snapshots that differ from its rows
+        assert log.snapshots.shape == (5, 200, designs.K)
+    plain = designs.linear(2, seed=1, T=200)
+    np.testing.assert_array_equal(plain.arm, drawn.arm)
+    np.testing.assert_array_equal(plain.probabilities, drawn.probabilities)
+
+
+def test_looks_are_ordinary_intervals():
+    log = next(designs.bernoulli(1, seed=2).logs())
+    for asked in (0, (2, 1)):
+        low, high = measured.fixed(log, estimate(log, asked), asked)
+        for at in (0, 7, len(LOOKS) - 1):
+            found = estimate(log[: LOOKS[at]], asked, force=True)
+            assert (low[at], high[at]) == pytest.approx((found.low, found.high))
+
+
+def made(part, rows):
+    columns = ["environment", "target", "method", "replication", "value", "low", "high", "round"]
+    return pd.DataFrame(rows, columns=columns).assign(part=part, t=9)
+
+
+def test_table_by_hand():
+    nan = np.nan
+    rows = [
+        ("well", "arm 0", DEFAULT, 0, 0.1, -0.1, 0.3, nan),
+        ("well", "arm 0", DEFAULT, 1, 0.3, 0.1, 0.5, nan),
+        ("well", "arm 0", DEFAULT, 2, 0.2, nan, nan, nan),
+    ]
+    (row,) = evidence.table(made("coverage", rows)).to_dict("records")
+    assert row["coverage"] == 0.5
+    assert row["coverage_se"] == pytest.approx(0.5)
+    assert row["width"] == pytest.approx(0.4)
+    assert row["bias"] == pytest.approx(0.2)
+    assert row["rmse"] == pytest.approx(np.sqrt(0.14 / 3))
+    assert row["refused"] == pytest.approx(1 / 3)
+
+
+def test_peeking_by_hand():
+    rows = [
+        ("e", "arm 0", name, i, 0.3, 0.2, 0.4, at)
+        for name in evidence.SEQUENCES for i, at in enumerate([120, np.nan])
+    ]  # fmt: skip
+    row = evidence.peeked(made("peeking", rows)).set_index("method").loc[FIXED]
+    assert row["misses at some look, in %"].startswith("50.0 ± 35.4")
+    assert row["misses at the end, in %"].startswith("0 (≤")
+    so_far = evidence.by_round(made("peeking", rows), (100, 120, 160))
+    assert so_far.groupby("t")["so far"].mean().tolist() == [0.0, 0.5, 0.5]
+
+
+def test_blocks_depend_on_the_seed_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(evidence, "PARTS", {"detection": ("mis",)})
+    monkeypatch.setattr(evidence, "BLOCK", 2)
+    three = evidence.simulations(3).run(out=tmp_path)
+    assert sorted(set(three["replication"])) == [0, 1, 2]
+    two = evidence.simulations(2).run()
+    assert_frame_equal(three[three["replication"] < 2].reset_index(drop=True), two)
+    assert_frame_equal(evidence.simulations(3).run(out=tmp_path), three)  # those that are kept
+    with pytest.raises(ValueError, match="holds results of"):
+        evidence.simulations(3, seed=1).run(out=tmp_path)
+    true = three[three["method"] == "true"]
+    assert true["round"].isna().all()
+
+
+def test_a_real_log(monkeypatch, tmp_path):
+    """Two logs of one policy: each judges the other."""
+    rng, n = np.random.default_rng(0), 3_000
+    for file in open_bandit.FILES.values():
+        item = rng.integers(open_bandit.K, size=n)
+        frame = pd.DataFrame({
+            "timestamp": pd.date_range("2020-01-01", periods=n, freq="s"), "item_id": item,
+            "position": rng.integers(1, 4, size=n), "propensity_score": 1 / open_bandit.K,
+            "click": (rng.random(n) < 0.1).astype(int),
+        })  # fmt: skip
+        frame.to_parquet(tmp_path / file)
+    monkeypatch.delenv(open_bandit.FOLDER, raising=False)
+    assert open_bandit.sample() is None
+    monkeypatch.setenv(open_bandit.FOLDER, str(tmp_path))
+    found = open_bandit.sample()
+    assert len(found) == 2 * (len(open_bandit.ESTIMATORS) + 1)
+    assert (found["refused"] == "").all()
+    assert ((found["low"] < 0.1) & (found["high"] > 0.1)).mean() > 0.7
+    shown = open_bandit.table(found)
+    assert shown["clicks"].str.contains("±").all()
+    logs = open_bandit.logs(tmp_path)
+    shares = open_bandit.shares(logs["Thompson"])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert not bb.ope.check(logs["uniform"]).refuted
+
+
+@pytest.mark.slow
+def test_the_claims():
+    """Coverage ≥ 91 % of the default everywhere, and detection, at 50 replications."""
+    results = evidence.simulations(50).run()
+    found = evidence.table(results)
+    mine = found[found["method"] == DEFAULT]
+    assert (mine["coverage"] > 0.91 - 3 * 0.04).all()
+    control = found[(found["method"] == "sample mean") & (found["target"] == "arm 0")]
+    assert (control["coverage"] < 0.7).all()
+    detected = evidence.refuted(results).set_index("design")
+    assert detected.shape == (4, 4)
+    assert set(evidence.figures(results)) >= {"coverage", "width", "peeking", "detection"}
+    assert list(evidence.printed(found)["target"]) == list(measured.TARGETS)
+    assert evidence.details(results)

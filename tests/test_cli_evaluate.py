@@ -1,0 +1,218 @@
+"""The commands that read a log of a bandit, run as a user would."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli.app import app
+
+ARMS = ["mail", "call"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def said(result):
+    return " ".join(result.output.split())
+
+
+@pytest.fixture(autouse=True)
+def small_pictures(monkeypatch):
+    save, small = Figure.savefig, Figure(figsize=(1, 1))
+    monkeypatch.setattr(Figure, "savefig", lambda _, file, **how: save(small, file, **how))
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """500 rounds; "mail" is for the young, "call" for others."""
+    rng, n = np.random.default_rng(0), 500
+    age, plan = rng.normal(size=n), np.array(["free", "paid"])[rng.integers(2, size=n)]
+    p = np.clip(0.5 - 0.4 * age, 0.2, 0.8)
+    mail = rng.random(n) < p
+    chance = np.where(mail, 0.5 - 0.2 * age, 0.5 + 0.2 * age).clip(0.05, 0.95)
+    frame = pd.DataFrame({
+        "arm": np.where(mail, *ARMS), "reward": (rng.random(n) < chance).astype(float),
+        "propensity": np.where(mail, p, 1 - p), "age": age, "plan": plan,
+        "time": pd.date_range("2026-01-01", periods=n, freq="h"),
+    })  # fmt: skip
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def changed(log, tmp_path, **columns):
+    path = tmp_path / "changed.csv"
+    pd.read_csv(log).assign(**columns).to_csv(path, index=False)
+    return path
+
+
+def test_one_page_answers(log, tmp_path):
+    frame = pd.read_csv(log)
+    encoder = bb.Encoder.fit(frame[["age", "plan"]])
+    saved = bb.LinTS(ARMS, encoder=encoder, seed=3)
+    saved.update(frame[["age", "plan"]][:100], frame["arm"][:100], frame["reward"][:100],
+                 frame["propensity"][:100])  # fmt: skip
+    saved.save(tmp_path / "saved.npz")
+    result = run("evaluate", log, "--policy", "LinTS(alpha=.25)", "--policy",
+                 tmp_path / "saved.npz", "--bounds", 0, 1, "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "learned from rounds 1 to 250, and all are judged by rounds 251 to 500" in said(result)
+    folder = tmp_path / "evaluate"
+    table = pd.read_csv(folder / "table.csv").set_index("policy")
+    assert table.index.tolist() == ["logged", "call", "mail", "LinTS(alpha=.25)", "saved.npz"]
+    later = frame["reward"][250:].mean()
+    assert table.loc["logged", "estimate"] == pytest.approx(later)
+    assert (table["always_low"] <= table["low"]).all()
+    assert table.loc["LinTS(alpha=.25)", "estimate"] > later
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64") == 5
+    for part in ("Paired differences", "Always-valid p", "Calibration", "Placebo", "effective"):
+        assert part in page
+    settings = json.loads((folder / "run.json").read_text())["settings"]
+    assert settings["columns"]["contexts"] == ["age", "plan"]
+    assert settings["bounds"] is None
+    assert settings["sequence"] == [0, 1]
+
+
+def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
+    """A saved bandit that has seen the log gets no interval."""
+    frame = pd.read_csv(log)
+    saved = bb.LinTS(ARMS, 1, seed=3)
+    saved.update(frame[["age"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
+    saved.save(tmp_path / "seen.npz")
+    here = ("--drop", "plan", "--against", "seen.npz")
+    only = changed(log, tmp_path).with_name("only.csv")
+    frame.drop(columns="plan").to_csv(only, index=False)
+    result = run("evaluate", only, "--policy", tmp_path / "seen.npz", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
+    assert "trained on 500 of these 500 rounds" in table.loc["seen.npz", "refused"]
+    assert np.isnan(table.loc["seen.npz", "low"])
+    refused = run("evaluate", log, "--policy", tmp_path / "seen.npz", *here, "--out", tmp_path)
+    assert refused.exit_code == 2
+    assert "the saved bandit takes 1 numbers; the log has the contexts" in said(refused)
+
+
+def test_columns_by_name(log, tmp_path):
+    frame = pd.read_csv(log)
+    names = {"arm": "what", "reward": "got", "propensity": "chance", "time": "when"}
+    path = tmp_path / "named.parquet"
+    mail = np.where(frame["arm"] == "mail", frame["propensity"], 1 - frame["propensity"])
+    frame = frame.rename(columns=names).assign(m=mail, c=1 - mail, week=np.arange(500) // 100)
+    frame.to_parquet(path)
+    result = run("evaluate", path, "--arm", "what", "--reward", "got", "--probability-of",
+                 "mail=m", "--probability-of", "call=c", "--time", "when", "--batch", "week",
+                 "--drop", "chance", "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert len(pd.read_csv(tmp_path / "evaluate" / "table.csv")) == 3
+    result = run("evaluate", path, "--out", tmp_path)
+    assert "no column that is recognised as arm" in said(result)
+    result = run("evaluate", path, "--probability-of", "mail", "--out", tmp_path)
+    assert "--probability-of takes ARM=COLUMN; got 'mail'" in said(result)
+
+
+def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
+    rng = np.random.default_rng(0)
+    arm = rng.integers(14, size=600)
+    frame = pd.DataFrame({"item_id": arm, "click": rng.integers(2, size=600), "pscore": 1 / 14})
+    frame.to_csv(tmp_path / "log.csv")
+    result = run("evaluate", tmp_path / "log.csv", "--policy", "13", "--against", "13",
+                 "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "Of 14 arms the 10 most taken are judged" in said(result)
+    run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
+    page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
+    assert "Paired differences: policies less logged" in page
+
+
+def test_a_refuted_log(log, tmp_path):
+    mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
+    path = changed(log, tmp_path, arm=mostly, propensity=0.5)
+    result = run("evaluate", path, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "The logged probabilities are refuted (log E =" in said(result)
+    assert "no interval is given" in said(result)
+    forced = run("evaluate", path, "--force", "--out", tmp_path)
+    assert "no interval is given" not in said(forced)
+
+
+def test_rewards_that_are_missing(log, tmp_path):
+    reward = pd.read_csv(log)["reward"].where(np.arange(500) % 50 != 49)
+    path = changed(log, tmp_path, reward=reward)
+    result = run("evaluate", path, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "10 of 500 rewards are missing (NaN): say what they are" in said(result)
+    assert run("evaluate", path, "--missing", "random", "--out", tmp_path).exit_code == 0
+    both = run("evaluate", path, "--missing", "bounds", "--bounds", 0, 1, "--out", tmp_path)
+    assert both.exit_code == 0, both.output
+
+
+BAD = {
+    "propensities must be in (0, 1]; got 0.0": {"propensity": 0.0},
+    "propensities must be in (0, 1]; got nan": {"propensity": np.nan},
+    "propensities must be in (0, 1]; got 1.5": {"propensity": 1.5},
+    "time must not run back": {"time": ["2026-01-02", "2026-01-01"] * 250},
+    "(reward) must be numbers; got 'yes' in round 0": {"reward": "yes"},
+    "rewards must lie within the declared bounds": {"reward": 7.0},
+    "must sum to 1": {"probability_mail": 0.1, "probability_call": 0.1},
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_bad_input_is_a_sentence(text, log, tmp_path):
+    path = changed(log, tmp_path, **BAD[text])
+    result = run("evaluate", path, "--bounds", 0, 1, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert text in said(result)
+    assert not (tmp_path / "evaluate").exists()
+
+
+def test_options_that_are_wrong(log, tmp_path):
+    out = ("--out", tmp_path)
+    for options, text in {
+        ("--against", "nobody"): "--against must be one of ['logged', 'call', 'mail']",
+        ("--policy", "LinTZ"): "unknown bandit 'LinTZ'",
+        ("--policy", "LinTS", "--policy", "LinTS"): "LinTS is given more than once",
+        ("--missing", "later"): "missing must be",
+        ("--level", "2"): "level must be",
+        ("--arm", "nothing"): "has no column 'nothing' (arm)",
+    }.items():
+        result = run("evaluate", log, *options, *out)
+        assert result.exit_code == 2
+        assert text in said(result)
+    assert "there is no file" in said(run("evaluate", tmp_path / "no.csv", *out))
+
+
+def test_compare_sends_a_log_here(log, tmp_path):
+    result = run("compare", "--csv", log, "--target", "arm", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"evaluate {log}` says what policies would have earned" in said(result)
+
+
+def test_compare_by_replay(log, tmp_path):
+    result = run("compare", "--log", log, "--bandit", "LinTS", "--bandit", "LinGreedy(epsilon=1)",
+                 "--replications", 3, "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "compare" / "table.csv")
+    assert table["bandit"].tolist() == ["LinTS", "LinGreedy(epsilon=1)"]
+    assert (table["matched"] > 80).all()
+    assert "Most by this log: LinTS" in said(result) or "Best by this log: LinTS" in said(result)
+    assert (tmp_path / "compare" / "replay.png").exists()
+    alone = run("compare", "--log", log, "--data", "iris", "--out", tmp_path)
+    assert "--log stands alone" in said(alone)
+    role = run("compare", "--log", log, "--column", "arm", "--out", tmp_path)
+    assert "--column takes ROLE=COLUMN" in said(role)
+
+
+def test_a_replay_of_few_rounds_is_refused(log, tmp_path):
+    path = tmp_path / "short.csv"
+    pd.read_csv(log).head(100).to_csv(path, index=False)
+    result = run("compare", "--log", path, "--bandit", "LinTS", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "would match 20.0 on average, fewer than 50" in said(result)

@@ -1,0 +1,76 @@
+"""Pictures of what a log says show every policy, arm and interval."""
+
+import io
+
+import numpy as np
+import pytest
+
+from bayesbandit import plots
+from bayesbandit.ope import Log, check, evaluate, replay
+from bayesbandit.studies.evidence.designs import linear
+from tests.ope.test_replay import Always, uniform
+
+
+@pytest.fixture(scope="module")
+def result():
+    (log,) = linear(1, seed=3, floor=lambda t: 0.1).logs()
+    few = np.full((len(log), 3), 1 / 3)
+    few[:] = np.where(np.eye(3, dtype=bool)[log.probabilities.argmin(axis=1)], 1.0, 0.0)
+    return evaluate(log, {"logged": None, "arm $0": 0, "few": few}, sequence="asymptotic")
+
+
+def drawn(figure):
+    figure.savefig(io.BytesIO(), format="png", dpi=40)
+    return figure
+
+
+def names(figure):
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
+
+
+def test_a_row_a_policy(result):
+    values = drawn(plots.policy_values(result))
+    assert names(values) == ["logged", r"arm \$0", "few"]
+    assert "95%" in values.get_suptitle()
+    differences = drawn(plots.policy_contrasts(result, "logged"))
+    assert names(differences) == [r"arm \$0", "few"]
+    assert "above that of logged" in differences.axes[0].get_xlabel()
+    sizes = drawn(plots.sample_sizes(result))
+    dots = sizes.axes[0].lines[0].get_xdata()
+    np.testing.assert_allclose(dots, result.table["ess"])
+
+
+def test_a_refused_interval_is_a_grey_point():
+    log = uniform()
+    result = evaluate(log, {"a": "a", "b": "b"}, estimator="dm")
+    figure = drawn(plots.policy_values(result))
+    assert len(figure.legends[0].get_texts()) == 2
+    np.testing.assert_allclose(figure.axes[0].lines[-1].get_xdata(), result.table["estimate"])
+
+
+def test_a_panel_an_arm_or_policy(result):
+    figure = drawn(plots.calibration(check(result.data)))
+    assert [ax.get_title() for ax in figure.axes] == ["0", "1", "2"]
+    figure = drawn(plots.value_sequences(result))
+    assert [ax.get_title() for ax in figure.axes] == ["logged", r"arm \$0", "few"]
+
+
+def test_curves_of_replays():
+    runs = [replay(uniform(), Always(), min_probability=0.1, seed=r).curve for r in range(3)]
+    figure = drawn(plots.replay_curves({"b": runs, "again": runs}))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["b", "again"]
+    end = figure.axes[0].lines[0].get_ydata()[-1]
+    n = min(map(len, runs)) - 1
+    assert end == pytest.approx(np.mean([curve["mean"][n] for curve in runs]))
+
+
+def test_what_cannot_be_drawn_is_said():
+    log = uniform()
+    told = Log(log.x, log.arm, log.reward, arms=log.arms, propensity=log.propensity)
+    with pytest.raises(ValueError, match="nothing to calibrate"):
+        plots.calibration(check(told))
+    short = evaluate(log[:100], ["a"], sequence="asymptotic")
+    with pytest.raises(ValueError, match="begin with round 120"):
+        plots.value_sequences(short)
+    with pytest.raises(ValueError, match="there is only one"):
+        plots.policy_contrasts(short, "a")

@@ -1,0 +1,212 @@
+"""The laws of a prediction: its moments, draws, comparisons and restrictions are of one thing."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import bayesbandit as bb
+from bayesbandit.kernels.rules import THOMPSON
+from bayesbandit.kernels.rules import UCB as UCB_RULE
+from tests import oracle
+
+N, K = 2, 4
+
+
+def made(seed=0):
+    """One of each kind, at N contexts of K arms."""
+    rng = np.random.default_rng(seed)
+    mean, scale = rng.normal(size=(N, K)), rng.uniform(0.2, 1.5, size=(N, K))
+    values, weights = rng.normal(size=(N, K, 6)), rng.uniform(size=6)
+    a, b = rng.uniform(0.5, 9.0, size=(2, N, K))
+    root = rng.normal(size=(N, K, 3))
+    return {
+        "normal": bb.LocationScale(mean, scale),
+        "Student-t": bb.LocationScale(mean, scale, rng.uniform(5.0, 12.0, size=(N, K))),
+        "joint": bb.Joint(mean, root),
+        "joint Student-t": bb.Joint(mean, root, 7.0),
+        "draws": bb.Draws(values),
+        "joint draws": bb.Draws(values, joint=True),
+        "weighted draws": bb.Draws(values, weights),
+        "weighted joint draws": bb.Draws(values, weights, joint=True),
+        "beta": bb.Conjugate("beta", a, b),
+        "gamma": bb.Conjugate("gamma", a, b),
+    }
+
+
+MADE = made()
+every = pytest.mark.parametrize("name", MADE)
+
+
+@every
+def test_moments_are_those_of_draws(name, rng):
+    found, S = MADE[name], 40_000
+    assert isinstance(found, bb.Prediction)
+    draws = found.draw(S, rng)
+    assert draws.shape == (S, N, K)
+    error = found.sd / np.sqrt(S)
+    assert (np.abs(draws.mean(axis=0) - found.mean) < 5 * error).all()
+    np.testing.assert_allclose(draws.std(axis=0), found.sd, rtol=0.05)
+
+
+@every
+@pytest.mark.parametrize("alpha", [1.0, 0.4, np.array([2.0, 0.5])], ids=["1", "0.4", "of n"])
+def test_best_is_the_share_of_draws(name, alpha, rng):
+    """Of draws α times as far from their means."""
+    found, S = MADE[name], 40_000
+    wide = found.mean + np.reshape(alpha, (-1, 1)) * (found.draw(S, rng) - found.mean)
+    share = np.stack([np.bincount(d, minlength=K) for d in wide.argmax(axis=2).T]) / S
+    p = found.best(alpha)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+    assert (np.abs(p - share) < 5 * np.sqrt(p * (1 - p) / S) + 2e-3).all()
+
+
+@every
+def test_without_spread_the_largest_mean_is_best(name):
+    found = MADE[name]
+    np.testing.assert_allclose(found.best(0.0), np.eye(K)[found.mean.argmax(axis=1)])
+
+
+@every
+def test_some_arms_are_a_prediction_of_their_own(name, rng):
+    found, some = MADE[name], np.array([True, False, True, True])
+    for arms in (some, np.flatnonzero(some)):
+        part = found.among(arms)
+        np.testing.assert_array_equal(part.mean, found.mean[:, some])
+        np.testing.assert_array_equal(part.sd, found.sd[:, some])
+        assert part.draw(3, rng).shape == (3, N, 3) == (3, *part.best().shape)
+    one = found.among(np.array([2]))
+    np.testing.assert_allclose(one.best(), 1.0)
+    swapped = found.among(np.array([3, 2, 1, 0]))
+    np.testing.assert_allclose(swapped.best(), found.best()[:, ::-1], atol=5e-3)
+
+
+@every
+def test_a_compiled_rule_has_its_entries(name):
+    """Or none, where Thompson sampling needs the whole prediction."""
+    found = MADE[name]
+    drawn = found.entries(THOMPSON)
+    assert (drawn is not None) == isinstance(found, bb.LocationScale)
+    scale, last = found.entries(UCB_RULE)
+    wide = np.sqrt(last / (last - 2.0), where=last < np.inf, out=np.ones_like(scale))
+    np.testing.assert_allclose(scale * wide, found.sd)
+
+
+@pytest.mark.parametrize("df", [np.inf, 3.0])
+def test_location_and_scale(df):
+    mean, scale = np.array([[0.3, 0.0, -0.2]]), np.array([[0.5, 1.0, 0.1]])
+    found = bb.LocationScale(mean, scale, df)
+    t = stats.norm(mean, scale) if np.isinf(df) else stats.t(df, mean, scale)
+    np.testing.assert_allclose(found.sd, t.std())
+    expected = oracle.best_arm(mean[0], 1.5 * scale[0], np.full(3, df))
+    np.testing.assert_allclose(found.best(1.5), [expected], atol=1e-6)
+
+
+def test_a_scale_of_zero_is_a_point():
+    found = bb.LocationScale([[1.0, 1.0, 0.0]], np.zeros((1, 3)))
+    np.testing.assert_array_equal(found.sd, 0.0)
+    np.testing.assert_allclose(found.best(), [[0.5, 0.5, 0.0]])
+    np.testing.assert_array_equal(found.draw(2, np.random.default_rng(0)), [found.mean] * 2)
+    certain = bb.Joint([[1.0, 1.0, 0.0]], np.zeros((1, 3, 2)))
+    np.testing.assert_allclose(certain.best(), [[0.5, 0.5, 0.0]])
+
+
+def test_what_is_not_proper_is_not_drawn(rng):
+    for found in (
+        bb.LocationScale([[0.0, 0.0]], [[1.0, np.inf]]),
+        bb.Draws([[[1.0, 2.0], [np.nan, np.nan]]]),
+    ):
+        assert found.sd[0, 1] == np.inf
+        with pytest.raises(ValueError, match="not proper before there are more rewards"):
+            found.draw(1, rng)
+        np.testing.assert_allclose(found.best().sum(), 1.0)
+    np.testing.assert_array_equal(found.best(), 0.5)  # draws: as long as an arm has none
+
+
+def test_joint_normals_are_the_integral():
+    """Of two arms: Φ(difference / its sd)."""
+    mean, root = np.array([[0.4, 0.0]]), np.array([[[1.0, 0.5], [0.2, 1.0]]])
+    found = bb.Joint(mean, root)
+    apart = np.linalg.norm(root[0, 0] - root[0, 1])
+    np.testing.assert_allclose(found.best()[0, 0], stats.norm.cdf(0.4 / apart), atol=1e-3)
+    np.testing.assert_allclose(found.sd, np.sqrt((root**2).sum(axis=2)))
+    t = bb.Joint(mean, root, 4.0)
+    np.testing.assert_allclose(t.best()[0, 0], stats.t(4).cdf(0.4 / apart), atol=1e-3)
+    assert found.ranking() is found
+
+
+def test_equal_arms_tie_where_they_depend_on_each_other():
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(3, 6, 4))
+    root[:, [1, 3, 5]] = root[:, [1]]
+    p = bb.Joint(np.zeros((3, 6)), root).best()
+    np.testing.assert_allclose(p[:, [1, 3]], p[:, [5, 5]], atol=1e-12)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0]])
+def test_draws_are_enumerated(weights, joint):
+    """Every draw of each arm against every draw of the others, ties included."""
+    values = np.array([[[0.0, 1.0, 2.0], [1.0, 1.0, 2.0]]])
+    w = np.full(3, 1 / 3) if weights is None else np.array(weights) / 3.0
+    p = np.zeros(2)
+    for i in range(3):
+        for j in [i] if joint else range(3):
+            pair = np.array([values[0, 0, i], values[0, 1, j]])
+            won = pair == pair.max()
+            p += (w[i] if joint else w[i] * w[j]) * won / won.sum()
+    found = bb.Draws(values, weights, joint)
+    np.testing.assert_allclose(found.best(), [p], atol=1e-12)
+    np.testing.assert_allclose(found.mean, values @ w)
+    np.testing.assert_allclose(found.sd**2, ((values - (values @ w)[..., None]) ** 2) @ w)
+
+
+def test_weights_are_repetitions():
+    rng = np.random.default_rng(2)
+    values, times = rng.normal(size=(3, 4, 5)), np.array([1, 3, 0, 2, 1])
+    for joint in (False, True):
+        weighted = bb.Draws(values, times / 7.0, joint)
+        repeated = bb.Draws(np.repeat(values, times, axis=2), joint=joint)
+        for ours, theirs in zip(
+            (weighted.mean, weighted.sd, weighted.best(0.7)),
+            (repeated.mean, repeated.sd, repeated.best(0.7)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ["beta", "gamma"])
+def test_conjugate_arms_are_the_integral(family):
+    a, b = np.array([[0.7, 3.0, 8.0]]), np.array([[1.2, 2.0, 9.0]])
+    arms = [stats.beta(*p) if family == "beta" else stats.gamma(p[0], scale=1 / p[1])
+            for p in zip(a[0], b[0], strict=True)]  # fmt: skip
+    found = bb.Conjugate(family, a, b)
+    np.testing.assert_allclose(found.mean, [[arm.mean() for arm in arms]])
+    np.testing.assert_allclose(found.sd, [[arm.std() for arm in arms]])
+    top = 1.0 if family == "beta" else 60.0
+    for k in (1, 2):
+        others = [arm for i, arm in enumerate(arms) if i != k]
+        own, _ = integrate.quad(
+            lambda v, k=k, others=others: arms[k].pdf(v) * np.prod([o.cdf(v) for o in others]),
+            0.0, top, limit=500,
+        )  # fmt: skip
+        np.testing.assert_allclose(found.best()[0, k], own, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: bb.LocationScale([1.0], [1.0]), r"mean and scale must be \(n, K\); got \(1,\)"),
+        (lambda: bb.LocationScale([[1.0]], [[1.0, 2.0]]), r"got \(1, 1\) and \(1, 2\)"),
+        (lambda: bb.LocationScale([["a"]], [[1.0]]), "mean must be numbers"),
+        (lambda: bb.Joint([[1.0]], [[1.0]]), r"root \(n, K, P\); got \(1, 1\) and \(1, 1\)"),
+        (lambda: bb.Draws([[1.0]]), r"values must be \(n, K, S\), S ≥ 1; got \(1, 1\)"),
+        (lambda: bb.Draws(np.ones((1, 2, 0))), r"S ≥ 1; got \(1, 2, 0\)"),
+        (lambda: bb.Draws(np.ones((1, 2, 3)), [1.0, -1.0, 1.0]), r"weights must be \(3,\), ≥ 0"),
+        (lambda: bb.Draws(np.ones((1, 2, 3)), [1.0]), r"weights must be \(3,\), ≥ 0"),
+        (lambda: bb.Conjugate("normal", [[1.0]], [[1.0]]), "family must be one of 'beta', 'gamma'"),
+        (lambda: bb.Conjugate("beta", [[1.0]], [[0.0]]), "a and b must be > 0"),
+    ],
+)
+def test_what_is_none(make, match):
+    with pytest.raises(ValueError, match=match):
+        make()
