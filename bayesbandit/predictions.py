@@ -20,7 +20,6 @@ from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.prob_best.widened import widened_best
 from bayesbandit.kernels.rules import BETA, GAMMA, HUGE, THOMPSON, spread
 from bayesbandit.runtime.compiling import interpreted
 
@@ -330,6 +329,8 @@ class Conjugate:
 
     def _widened(self, alpha: Array, a: Array, b: Array) -> Array:
         """Return `best` for rows (m, K) with α (m,); of equal rows once."""
+        from bayesbandit.kernels.prob_best.widened import widened_best  # loads SciPy
+
         K, kind = a.shape[1], FAMILIES[self.family]
         rows, of = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
         found = np.empty((len(rows), K))
