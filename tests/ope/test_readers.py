@@ -162,7 +162,7 @@ BAD = {
         "reward": ["1", "2", "3", "x"] * 50
     },
     r"propensities must be in \(0, 1\]; got 0.0": {"propensity": 0.0},
-    r"column 'action' \(arm\): 100 of the 200 labels are missing": {"action": ["a", None] * 100},
+    r"column 'action' \(arm\): 100 of 200 values are missing": {"action": ["a", None] * 100},
     r"time must not run back": {"timestamp": ["2026-01-02", "2026-01-01"] * 100},
     r"column 'timestamp' \(time\) must be times": {"timestamp": "soon"},
     r"probabilities must sum to 1": {"probability_a": 0.5},
