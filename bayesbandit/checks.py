@@ -126,7 +126,7 @@ def _filled(values: object) -> np.ndarray:
 
 
 def unmasked(values: object, what: str) -> np.ndarray:
-    """Return values as an array of objects, none of which a NumPy mask hides."""
+    """Return values as an array of objects. Raise ValueError where a NumPy mask hides one."""
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{what} has masked values: {values!r}")
     return np.asarray(values, dtype=object)

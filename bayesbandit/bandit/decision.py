@@ -32,7 +32,7 @@ class Decision:
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # what has the probabilities that the rows lack, and of which arms
+        self.late = late  # a comparison that computes the missing probabilities, and its arms
 
     def settle(self) -> None:
         """Fill in the probabilities that have been left for when they are asked for."""

@@ -69,7 +69,7 @@ class BanditState:
 
     @property
     def model(self) -> Any:
-        """What is believed about rewards: `Ridge`, a declared `RewardModel`, or one's own."""
+        """The reward model: `Ridge`, a declared `RewardModel`, or a model of yours."""
         return self.spec.declared if isinstance(self.spec, Declaring) else self.spec
 
     @property

@@ -1,8 +1,8 @@
 """What is known now about the mean rewards of all arms at once.
 
-To add one, write a subclass of `Belief` with `predict` and `update`, and a model of which
-`belief(n_arms, n_features, normalize, seed)` makes it; or of `ByDraws`, with `values` alone. What
-else a bandit may ask has a default here, or says which method is missing.
+To add one, write a subclass of `Belief` with `predict` and `update`, or of `ByDraws` with `values`
+alone, and a model whose `belief(n_arms, n_features, normalize, seed)` makes it. All other methods
+have a default here, or raise an error that names the method to write.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Belief(Protocol):
 
 @runtime_checkable
 class BeliefModel(Protocol):
-    """What makes the belief of a bandit: `Ridge`, or one's own.
+    """What makes the belief of a bandit: `Ridge`, or a class of yours.
 
     It may have `nbytes(n_arms, n_features)`, the bytes that its belief takes before any data: a
     file that is small out of all proportion to them is refused.
@@ -213,7 +213,7 @@ class Snapshot(Protocol):
 
     @property
     def new(self) -> Array:
-        """Arms of which nothing was known (K,)."""
+        """Arms that had no rewards (K,)."""
         ...
 
     def predict(self, x: Array) -> Prediction:

@@ -180,7 +180,7 @@ class Experiment:
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
         """Return a bandit's settings in words, without memory addresses, as of the first
-        environment; and of code of one's own, what tells it from other code of the same name."""
+        environment; and for user code a fingerprint, which differs where the code does."""
         first, parts = self.environments[0], [checks.shown(player)]
         if isinstance(player, Bandit) and isinstance(player.spec, Declares):
             parts.append(player.spec.fingerprint(len(first.arms), first.n_features))

@@ -239,8 +239,8 @@ def _plain(value: Any) -> Any:
 
 
 def _model(encoded: dict[str, Any], model: Any) -> Any:
-    """What the bandit believes by; of a declared model the file holds name and priors, by which it
-    is found in the running program or the gallery, unless it is given."""
+    """Return the model. A file holds the name and priors of a declared one: it is found in the
+    running program or the gallery, unless it is given."""
     if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
         return Shared(_model(encoded["model"], getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:

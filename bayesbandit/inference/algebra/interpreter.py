@@ -68,7 +68,7 @@ class Algebra(Walk[Value, Sequence[Value]]):
             for variable, value in zip(node.outputs, self.rule(node, given), strict=True)
         ]
 
-    # ---- operations, of which some inputs are sums or conditions ---------------------------------
+    # ---- operations with inputs that are sums or conditions --------------------------------------
 
     def elementwise(self, node: Apply, name: str, given: Sequence[Value]) -> Sequence[Value]:
         return [elementwise(node, name, given)]

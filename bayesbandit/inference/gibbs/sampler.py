@@ -163,7 +163,7 @@ class Gibbs(GaussianBlock):
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
 
     def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
-        """Refuse rows, by role, of which it is proved that they have no posterior."""
+        """Refuse rows, by role, where it is proved that there is no posterior."""
         problem(self.reading, self.data(**data)).check_proper()
 
     def _special(self, data: Data) -> bool:

@@ -7,6 +7,7 @@ Where a domain has no rule for a class, its rule `other` decides.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from bayesbandit.inference.graph_analysis.operations import (
 )
 
 
-class Walk[V, R]:
+class Walk[V, R](ABC):
     """The nodes between `seeds` and `outputs`, and their values V. A rule returns an R.
 
     ragged: variables whose shape depends on the seeds, where a domain keeps them (`resized`).
@@ -42,13 +43,13 @@ class Walk[V, R]:
         """Return the value of a node or an input."""
         return self.values[variable] if variable in self.values else self.root(variable)
 
+    @abstractmethod
     def root(self, variable: Variable) -> V:
         """Return the value of an input that is no seed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def visit(self, node: Apply, given: Sequence[V]) -> Sequence[V]:
         """Return the values of a node's outputs, given those of its inputs."""
-        raise NotImplementedError
 
     def resized(self, node: Apply, depends: Sequence[float]) -> bool:
         """Return whether the shape of a node's first input depends on the seeds, and note that of
@@ -131,4 +132,4 @@ class Walk[V, R]:
 
     def other(self, node: Apply, given: Sequence[V]) -> Any:
         """Interpret an operation that the domain has no rule for."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no rule for {node.op}")

@@ -31,7 +31,7 @@ class PolicyMixture:
     gains: of every arm at every past context. "ips": rewards of the arms that were played by the
         inverse of their propensities, 0 elsewhere, as the theory has it; "dr", doubly robust: the
         same of what a ridge regression for each arm leaves, beside what it says, which varies less.
-    oracle: who finds policies of large gain; `LinearOracle()` or one's own.
+    oracle: finds policies of large gain; `LinearOracle()` or a class of yours.
     refit_every: the epochs; 1.0 doubles the rounds from one to the next.
     rewards: least and largest reward that there can be; the theory is of rewards from 0 to 1.
     """
