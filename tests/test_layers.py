@@ -11,7 +11,8 @@ import bayesbandit
 
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
-    {"runtime", "checks"},
+    {"checks"},
+    {"runtime"},
     {"schedule", "tables"},
     {"kernels"},
     {"history", "predictions", "environments", "declaring"},

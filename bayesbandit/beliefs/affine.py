@@ -172,6 +172,9 @@ class AffineBelief(Belief):
         self.inner.restore({"arms": state["arms"]})
         self.n[:] = state["n"]
 
+    def verify(self, total: int) -> None:
+        self.inner.verify(total)
+
 
 class Inner(Kernel):
     """The regression inside of an affine belief, which learns of features: rounds are decided in

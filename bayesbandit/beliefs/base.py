@@ -146,8 +146,13 @@ class Belief(Protocol):
         raise _missing(self, "state", "the bandit is saved")
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Go on from `state`; raise ValueError where its arrays have not the shapes of this."""
         raise _missing(self, "restore", "a saved bandit is loaded")
+
+    def verify(self, total: int) -> None:
+        """Raise ValueError where this cannot be what is known of so many rounds: it is asked of
+        what a file holds, and before a file is written."""
+        return
 
 
 @runtime_checkable

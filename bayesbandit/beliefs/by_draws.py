@@ -143,6 +143,9 @@ class ByDraws(Belief):
         self.rounds.restore(state["rounds"], len(self.n))
         self._change(len(self.n))
 
+    def verify(self, total: int) -> None:
+        self.rounds.verify(len(self.n))
+
 
 class ByNormal(ByDraws):
     """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""

@@ -94,3 +94,7 @@ class JointBelief(AffineBelief):
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.rounds.restore(state["rounds"], len(self.n))
+
+    def verify(self, total: int) -> None:
+        super().verify(total)
+        self.rounds.verify(len(self.n))

@@ -17,6 +17,15 @@ from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.rules import UCB, tail_at
 from bayesbandit.predictions import Joint, LocationScale
 from bayesbandit.runtime.compiling import interpreted, without
+from bayesbandit.runtime.schema import demand
+
+ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
+FAR = 1e150  # of a coefficient
+SUMS = [
+    *(ridge_state.N, ridge_state.SUM_W, ridge_state.SUM_WRR),
+    *(ridge_state.LOSS, ridge_state.SIGMA2, ridge_state.RESIDUAL),
+]
+DIVISORS = [ridge_state.DF, ridge_state.LAM, ridge_state.W_BAR]
 
 Array = np.ndarray
 
@@ -193,6 +202,20 @@ class LinearBelief(Belief, Kernel):
         for arm in self.arms:
             kernel.set_noise(arm, self.settings)
         kernel.pool_noise(self.arms, self.settings)
+
+    def verify(self, total: int) -> None:
+        arms, head = self.arms, self.arms[:, : ridge_state.HEAD]
+        n = self.n
+        demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
+        df = ridge_state.DF  # which may be infinite
+        for part in (arms[:, :df], arms[:, df + 1 :]):  # without a copy of all of it
+            ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
+            demand(not np.isnan(ends).any(), "its belief has NaN")
+            demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
+        theta = arms[n > 0, ridge_state.HEAD : ridge_state.HEAD + self.n_columns]
+        demand((np.abs(theta) <= FAR).all(), "its coefficients are too large")
+        demand((head[:, SUMS] >= 0).all(), "its belief has a negative sum")
+        demand((head[:, DIVISORS] > 0).all(), "its belief has a divisor of 0")
 
     def add_arm(self) -> None:
         """One more arm, about which nothing is known."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bayesbandit.checks import LARGEST
+from bayesbandit.runtime.schema import demand
+
 
 class Rounds:
     """Contexts x (n, d), arm numbers, rewards and weights (n,), in the order of arrival.
@@ -84,3 +87,11 @@ class Rounds:
                 f"rounds must be (n, {d + 3}), of arms by number below {n_arms}; got {rows.shape}"
             )
         self._rows, self.total = rows, len(rows)
+
+    def verify(self, n_arms: int) -> None:
+        """Raise ValueError where a number cannot be one of a round."""
+        rows, d = self.state(), self.n_features
+        told, arm, weight = rows[:, [*range(d), d + 1]], rows[:, d], rows[:, d + 2]
+        demand((np.abs(told) <= LARGEST).all(), "its rounds")
+        demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
+        demand(((arm >= 0) & (arm < n_arms)).all(), "its rounds have unknown arms")

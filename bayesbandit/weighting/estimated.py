@@ -13,6 +13,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import shares
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.one_thread import one_thread
+from bayesbandit.runtime.schema import NAME, check, demand
 from bayesbandit.weighting.base import measured
 
 ACCURACY = 1e-4  # of the gradient, in coordinates in which the curvature is about 1
@@ -61,7 +62,15 @@ class Estimated:
         return {"arms": list(self.arms), "coef": self.coef}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        check(state, {"arms": [NAME], ...: object})
         self.arms, self.coef = tuple(state["arms"]), state["coef"]
+
+    def verify(self, layout: Layout) -> None:
+        shape = len(self.arms), layout.n_features + 1
+        demand(
+            self.coef.shape == shape or not self.arms, f"its propensities have {self.coef.shape}"
+        )
+        demand(np.isfinite(self.coef).all(), "its propensities are not finite")
 
 
 def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -10,10 +10,20 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Snapshot, below
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.propensities import chances
-from bayesbandit.kernels.rules import FLOOR, KIND, PARAM, TAIL, put_moments, row_width
+from bayesbandit.kernels.rules import FLOOR, KIND, PARAM, TABULATED, TAIL, put_moments, row_width
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.runtime.compiling import interpreted
+from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
+
+FORM = {
+    "periods": [Whole()],
+    "rules": [Row(Whole(0, TABULATED - 1), float, float)],
+    "arms": [[NAME]],
+    "stale": bool,
+    ...: object,
+}
 
 
 class Pooled:
@@ -104,10 +114,22 @@ class Pooled:
         }
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        check(state, FORM)
+        lengths = {len(state[key]) for key in ("periods", "rules", "arms")}
+        demand(len(lengths) == 1, "its snapshots are not all there")
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         self.beliefs = [belief.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
+
+    def verify(self, layout: Layout) -> None:
+        width = ridge_state.core_width(layout.n_columns)
+        for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
+            found = self.beliefs[i].state()["arms"]
+            demand(found.shape == (len(arms), width), f"snapshot {i} is not whole")
+            demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
+            demand(0 <= param < np.inf, f"snapshot {i} has no rule")
+            demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
 
 
 def chances_then(

@@ -16,6 +16,7 @@ from bayesbandit.checks import LARGEST, Name, column, shown
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
+from bayesbandit.runtime.schema import NAME, Row, Whole, check
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
@@ -55,6 +56,10 @@ class Weigher(Protocol):
         """Go on from `state`."""
         ...
 
+    def verify(self, layout: Layout) -> None:
+        """Raise ValueError where this cannot be known of arms and features of this layout."""
+        ...
+
 
 class Propensities(Protocol):
     """Propensities that are estimated from the past, and change as it grows."""
@@ -86,6 +91,10 @@ class Propensities(Protocol):
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Go on from `state`."""
+        ...
+
+    def verify(self, layout: Layout) -> None:
+        """Raise ValueError where this cannot be known of arms and features of this layout."""
         ...
 
 
@@ -121,6 +130,9 @@ class Inverse:
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         self.estimator.restore(state, belief)
+
+    def verify(self, layout: Layout) -> None:
+        self.estimator.verify(layout)
 
 
 class Weighed:
@@ -173,6 +185,9 @@ class Weighed:
         return {}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        """Nothing."""
+
+    def verify(self, layout: Layout) -> None:
         """Nothing."""
 
 
@@ -240,8 +255,13 @@ class Reweighting:
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Go on from `state`."""
+        check(state, {"due": [Row(NAME, Whole())], ...: object})
         self.due = dict(state["due"])
         self.weigher.restore(state, belief)
+
+    def verify(self, layout: Layout) -> None:
+        """Raise ValueError where this cannot be known of arms and features of this layout."""
+        self.weigher.verify(layout)
 
 
 def begin(balance: Balance) -> Reweighting | None:

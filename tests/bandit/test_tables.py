@@ -175,19 +175,6 @@ def test_it_is_saved_with_the_bandit(encoder, tmp_path):
         same(other.choose(FRAME).rows, expected)
 
 
-def test_files_of_before_are_read(tmp_path):
-    path = tmp_path / "b"
-    bandit = bb.LinTS(ARMS, 5)
-    bandit.play(X, REWARD)
-    bandit.save(path)
-    meta, arrays = saving.read(path)
-    del meta["encoder"]
-    rewrite(path, meta | {"version": 4}, arrays)
-    loaded = bb.Bandit.load(path)
-    assert loaded.encoder is None
-    same(loaded.choose(X).rows, bandit.choose(X).rows)
-
-
 def at(*path, value):
     def change(meta):
         part = meta["encoder"]

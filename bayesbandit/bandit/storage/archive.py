@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandit.storage.schema import Broken
+from bayesbandit.runtime.schema import Broken
 
 KINDS = ("<f8", "<i8", "|u1")  # of arrays
 HEADER = re.compile(  # of an array: NumPy's own reader has Python parse it

@@ -12,7 +12,6 @@ import numpy as np
 from bayesbandit.bandit import transactions, validation
 from bayesbandit.bandit.state import BanditState
 from bayesbandit.bandit.storage import archive, verify
-from bayesbandit.bandit.storage.schema import PLAIN, Broken, check
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -21,13 +20,13 @@ from bayesbandit.history import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
 from bayesbandit.runtime.files import replacing
+from bayesbandit.runtime.schema import PLAIN, Broken, check
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance
 from bayesbandit.weighting.reweighting import Reweighting
 
 FORMAT = "bayesbandit.Bandit"
-VERSION = 5
-READ = (4, VERSION)  # 4: without an encoder
+VERSION = 1
 RAW = (  # what values of no use make of code that trusts them
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
     *(AssertionError, NotImplementedError),  # PyMC's and PyTensor's, of odd priors
@@ -193,7 +192,7 @@ def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
         verify.check_form(archive.plain(text), arrays)
         verify.check_size(bandit.spec, meta, arrays)
         verify.check_whole(bandit)
-    except Broken as error:
+    except ValueError as error:
         raise ValueError(
             f"this bandit cannot be saved, no file of it would load: {error}"
         ) from error
@@ -219,13 +218,11 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         complete = sorted(arrays) == meta.get("arrays")
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
         raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
-    if kind != FORMAT or type(version) is not int or version not in READ:
+    if kind != FORMAT or type(version) is not int or version != VERSION:
         raise ValueError(
             f"{path} holds {kind!r} version {version!r}; this release reads {FORMAT!r} "
-            f"version {' and '.join(map(str, READ))}"
+            f"version {VERSION}"
         )
-    if version < VERSION:
-        meta["encoder"] = None
     if not complete:
         raise ValueError(f"{path} is broken: it holds the arrays {sorted(arrays)}")
     return meta, arrays

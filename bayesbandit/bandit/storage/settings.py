@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandit.storage.schema import PLAIN, OneOf, Row, Whole, brief, check
 from bayesbandit.model import RewardModel
 from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
+from bayesbandit.runtime.schema import PLAIN, OneOf, Row, Whole, brief, check
 
 DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
 NUMBERS = "biufU"  # kinds of arrays that a setting may be

@@ -6,26 +6,19 @@ and sizes. Then it checks what the numbers mean, before a kernel takes one for a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from bayesbandit.bandit.state import BanditState
-from bayesbandit.bandit.storage import schema
-from bayesbandit.bandit.storage.schema import NAME, Array, Broken, OneOf, Row, Whole
 from bayesbandit.bandit.storage.settings import PART
 from bayesbandit.beliefs.base import nbytes
-from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
-from bayesbandit.kernels import ridge_state, rules
-from bayesbandit.weighting.reweighting import Reweighting
+from bayesbandit.kernels import rules
+from bayesbandit.runtime import schema
+from bayesbandit.runtime.schema import NAME, Array, Broken, OneOf, Row, Whole, demand
 
-Shapes = Mapping[str, tuple[int | None, ...]]
-ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 ROOM, TIMES = 2**25, 16  # bytes that a model may need, and how many for each byte of its arrays
 PARTS = ("belief", "reweighting")  # which have a state of their own
@@ -52,20 +45,7 @@ HEADER = {
     "digest?": OneOf(None, str),
     "arrays": [str],
 }
-REWEIGHTING = {
-    "due": [Row(NAME, Whole())],
-    "periods?": [Whole()],
-    "rules?": [Row(Whole(0, rules.TABULATED - 1), float, float)],
-    "arms?": [OneOf(NAME, [NAME])],
-    ...: object,
-}
-CHAIN = Row(Whole(-1), Whole(), Whole())  # its rounds (−1: none), decisions from it, and runs
 ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray}
-
-
-def demand(truth: Any, what: str) -> None:
-    if not truth:
-        raise Broken(what)
 
 
 def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
@@ -133,7 +113,6 @@ def check_types(own: Any, state: dict[str, Any]) -> None:
     """That a state has the types that a new belief's state has, or a new balance's."""
     if not _is_ours(own):
         return  # what a class of the user's consists of is its own affair
-    schema.check(state, REWEIGHTING if isinstance(own, Reweighting) else {...: object})
     for name, value in own.state().items():
         array = isinstance(value, np.ndarray)
         form = Array(value.dtype.str, value.ndim) if array else type(value)
@@ -174,100 +153,6 @@ def check_whole(bandit: BanditState) -> None:
     total, width = bandit.history.total, bandit.history.rows.shape[1]
     demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
     demand(width == bandit.layout.width, f"its history has {width} columns")
-    if isinstance(belief, SharedBelief):
-        belief, K = belief.common, 1
-        known = np.asarray(belief.n)
-        demand(known.tolist() == [total], f"its posterior has {known} of {total} rounds")
-    inner: Any = belief
-    while inner is not None:
-        if isinstance(inner, LinearBelief):
-            _check_arms(inner.arms, inner.n_columns)
-        inner = getattr(inner, "inner", None)
-    if isinstance(rounds := getattr(belief, "rounds", None), Rounds):
-        _check_rounds(rounds.of(), K)
-    if (drawn := getattr(belief, "drawn", None)) is not None:  # a sampler's
-        for chain in cast(Any, belief).chains:
-            _check_chain(chain, drawn(), cast(Any, belief).held)
+    belief.verify(total)
     if bandit.reweighting is not None:
-        _check_estimator(bandit)
-
-
-def _check_chain(chain: Any, drawn: Shapes, held: Callable[[Any], Shapes]) -> None:
-    """Draws of a posterior, and the state that its sampler goes on from; by variable, the shape of
-    its draws, and in such a state, None where a length is the rows' affair."""
-    schema.check([chain.fitted, chain.served, chain.runs], CHAIN, "its chains' counts")
-    states = chain.state if isinstance(chain.state, list) else []
-    drawings = [(chain.values, drawn)] if chain.values else []
-    for values, shapes in (*drawings, *((state, held(state)) for state in states)):
-        demand(values.keys() == shapes.keys(), "its draws' variables")
-        for name, shape in shapes.items():
-            found = np.asarray(values[name])
-            fits = len(found.shape) == len(shape) and all(
-                n in (m, None) for n, m in zip(shape, found.shape, strict=True)
-            )
-            demand(fits, f"its draws of {name!r} have the shape {found.shape}")
-            numbers = found.dtype.kind in "iuf" and np.isfinite(found).all()
-            demand(numbers, f"its draws of {name!r} are not finite")
-    if isinstance(chain.state, np.ndarray):
-        demand(chain.state.ndim == 2 and np.isfinite(chain.state).all(), "its sampler's state")
-
-
-def _check_arms(arms: np.ndarray, D: int) -> None:
-    head = arms[:, : ridge_state.HEAD]
-    n = head[:, ridge_state.N]
-    demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
-    for part in (
-        arms[:, : ridge_state.DF],
-        arms[:, ridge_state.DF + 1 :],
-    ):  # without a copy of all of it
-        ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
-        demand(not np.isnan(ends).any(), "its belief has NaN")
-        demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
-    theta = arms[n > 0, ridge_state.HEAD : ridge_state.HEAD + D]
-    demand((np.abs(theta) <= FAR**2).all(), "its coefficients are too large")
-    sums = (
-        ridge_state.N,
-        ridge_state.SUM_W,
-        ridge_state.SUM_WRR,
-        ridge_state.LOSS,
-        ridge_state.SIGMA2,
-        ridge_state.RESIDUAL,
-    )
-    for at in sums:
-        demand((head[:, at] >= 0).all(), "its belief has a negative sum")
-    for at in (ridge_state.DF, ridge_state.LAM, ridge_state.W_BAR):
-        demand((head[:, at] > 0).all(), "its belief has a divisor of 0")
-
-
-def _check_rounds(rows: dict[str, np.ndarray], K: int) -> None:
-    x, reward, weight, arm = (rows[role] for role in ("x", "reward", "weight", "arm"))
-    demand((np.abs(x) <= LARGEST).all() and (np.abs(reward) <= LARGEST).all(), "its rounds")
-    demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
-    demand(((arm >= 0) & (arm < K)).all(), "its rounds have unknown arms")
-
-
-def _check_estimator(bandit: BanditState) -> None:
-    assert bandit.reweighting is not None
-    known = bandit.reweighting.weigher.state()
-    if "coef" in known:
-        shape = len(known["arms"]), bandit.n_features + 1
-        coef = known["coef"]
-        demand(coef.shape == shape or not known["arms"], f"its propensities have {coef.shape}")
-        demand(np.isfinite(coef).all(), "its propensities are not finite")
-    if "periods" in known:
-        _check_pool(bandit, known)
-
-
-def _check_pool(bandit: BanditState, known: dict[str, Any]) -> None:
-    """Snapshots of a linear belief."""
-    lengths = {len(known[key]) for key in ("periods", "rules", "arms")}
-    demand(len(lengths) == 1, "its snapshots are not all there")
-    width = ridge_state.core_width(bandit.layout.n_columns)
-    for i, (arms, (kind, param, floor)) in enumerate(
-        zip(known["arms"], known["rules"], strict=True)
-    ):
-        found = known[f"{i}.arms"]
-        demand(found.shape == (len(arms), width), f"snapshot {i} is not whole")
-        demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
-        demand(kind in range(rules.TABULATED) and 0 <= param < np.inf, f"snapshot {i} has no rule")
-        demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
+        bandit.reweighting.verify(bandit.layout)

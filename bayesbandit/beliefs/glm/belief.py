@@ -213,3 +213,7 @@ class LinearizedBelief(Belief):
             if found.shape != own.shape or not (np.isfinite(found) & (found >= 0.0)).all():
                 raise ValueError(f"{name} must be {own.shape}, ≥ 0; got {found}")
             own[:] = found
+
+    def verify(self, total: int) -> None:
+        self.inner.verify(total)
+        self.rounds.verify(len(self.n))

@@ -13,7 +13,15 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.by_draws import ByDraws
-from bayesbandit.beliefs.sampled.chains import Chain, Draws, lists, restored, shapes, stored
+from bayesbandit.beliefs.sampled.chains import (
+    Chain,
+    Draws,
+    check_chain,
+    lists,
+    restored,
+    shapes,
+    stored,
+)
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import Improper, Refusal
@@ -250,3 +258,9 @@ class SampledBelief(ByDraws):
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))
         self.chains = restored(state, len(self.chains))
+
+    def verify(self, total: int) -> None:
+        super().verify(total)
+        for chain in self.chains:
+            state = chain.state[0] if isinstance(chain.state, list) and chain.state else {}
+            check_chain(chain, self.drawn(), self.held(state))

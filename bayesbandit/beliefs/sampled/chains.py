@@ -11,7 +11,11 @@ import numpy as np
 from bayesbandit.beliefs.base import below
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.plan import Plan
+from bayesbandit.runtime import schema
+from bayesbandit.runtime.schema import Row, Whole
 
+COUNTS = Row(Whole(-1), Whole(), Whole())  # rounds (−1: none), decisions, and runs
+Shapes = Mapping[str, tuple[int | None, ...]]  # by name, None for the number of rows
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 
 
@@ -53,6 +57,26 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
         elif chain.state:
             found |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
     return found
+
+
+def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
+    """Raise ValueError where draws have not these shapes, or are not finite; nor a state."""
+    schema.check([chain.fitted, chain.served, chain.runs], COUNTS, "its chains' counts")
+    states = chain.state if isinstance(chain.state, list) else []
+    drawings = [(chain.values, drawn)] if chain.values else []
+    for values, shapes in (*drawings, *((one, state) for one in states)):
+        schema.demand(values.keys() == shapes.keys(), "its draws' variables")
+        for name, shape in shapes.items():
+            found = np.asarray(values[name])
+            fits = len(found.shape) == len(shape) and all(
+                n in (m, None) for n, m in zip(shape, found.shape, strict=True)
+            )
+            schema.demand(fits, f"its draws of {name!r} have the shape {found.shape}")
+            numbers = found.dtype.kind in "iuf" and np.isfinite(found).all()
+            schema.demand(numbers, f"its draws of {name!r} are not finite")
+    if isinstance(chain.state, np.ndarray):
+        whole = chain.state.ndim == 2 and np.isfinite(chain.state).all()
+        schema.demand(whole, "its sampler's state")
 
 
 def restored(state: Mapping[str, Any], n: int) -> list[Chain]:

@@ -21,6 +21,7 @@ from bayesbandit.model import RewardModel
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.schema import demand
 
 Array = np.ndarray
 
@@ -169,3 +170,8 @@ class SharedBelief(Belief):
             raise ValueError(f"n must be counts {self.n.shape}; got {state['n']}")
         self.n = state["n"].astype(np.float64)
         self.common.restore(below(state, "common."))
+
+    def verify(self, total: int) -> None:
+        known = np.asarray(self.common.n)
+        demand(known.tolist() == [total], f"its posterior has {known} of {total} rounds")
+        self.common.verify(total)

@@ -213,6 +213,9 @@ class PolicyBelief(Belief):
             *policies, leader = (Linear(one) for one in coef)
             self.mixture = Mixture(leader, list(policies), weights)
 
+    def verify(self, total: int) -> None:
+        self.rounds.verify(len(self.n))
+
 
 class Votes(Prediction):
     """What the policies say at contexts x (n, d) of the arms that are `among` all (K,).

@@ -268,6 +268,9 @@ class TreeBelief(Belief):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
 
+    def verify(self, total: int) -> None:
+        self.inner.verify(total)
+
 
 def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Return the entries whose keys begin so, by the rest of the key."""

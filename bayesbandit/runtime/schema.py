@@ -28,6 +28,12 @@ class Broken(ValueError):
     """A file that does not hold a whole bandit: it has a value that is not of its form."""
 
 
+def demand(truth: Any, what: str) -> None:
+    """Raise `Broken` unless this is true."""
+    if not truth:
+        raise Broken(what)
+
+
 @dataclass(frozen=True)
 class Whole:
     least: int = 0
