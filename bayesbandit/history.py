@@ -10,19 +10,7 @@ import numpy as np
 
 from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.kernels.propensities import chances
-from bayesbandit.kernels.rules import (
-    ARM,
-    EPSILON_GREEDY,
-    FLOOR,
-    KIND,
-    PARAM,
-    PROPENSITY,
-    REWARD,
-    WEIGHT,
-    row_width,
-    tail_at,
-)
-from bayesbandit.runtime.compiling import interpreted
+from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,13 +39,14 @@ class Layout:
         return (self.n_features,)
 
     @cached_property
-    def width(self) -> int:
-        return int(interpreted(row_width)(self.n_columns, len(self.arms)))
+    def row_type(self) -> np.dtype:
+        """The type of a row as a record."""
+        return row_type(self.n_columns, len(self.arms))
 
     @cached_property
-    def tail(self) -> int:
-        """Where the scalars after context and moments begin."""
-        return int(interpreted(tail_at)(self.n_columns, len(self.arms)))
+    def width(self) -> int:
+        """Numbers that a row takes."""
+        return self.row_type.itemsize // 8
 
     @cached_property
     def index(self) -> dict[Name, int]:
@@ -68,15 +57,13 @@ class Layout:
         """The arms as an array that keeps their types."""
         return name_array(self.arms).view(Names)
 
-    def moment(self, rows: np.ndarray, which: int) -> np.ndarray:
-        """Means (which = 0), scales (1) or degrees of freedom (2) of all arms: (…, K)."""
-        K = len(self.arms)
-        start = self.n_columns + which * K
-        return rows[..., start : start + K]
+    def records(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows (…, width) as records (…), which share their memory: `records["reward"]`."""
+        return rows.view(self.row_type)[..., 0]
 
     def fill_propensities(self, rows: np.ndarray) -> np.ndarray:
         """The chosen arms' propensities (n,), computed where a row (n, width) has none yet."""
-        p = rows[:, self.tail + PROPENSITY]
+        p = self.records(rows)["propensity"]
         missing = np.flatnonzero(np.isnan(p))
         if missing.size:
             out = np.empty(missing.size)
@@ -86,9 +73,9 @@ class Layout:
 
     def floors(self, rows: np.ndarray) -> np.ndarray:
         """Return the least probability of an arm in decided rows (n, width): (n,)."""
-        tail, K = rows[:, self.tail :], len(self.arms)
-        floor = tail[:, FLOOR]
-        share = np.where(tail[:, KIND] == EPSILON_GREEDY, tail[:, PARAM] / K, 0.0)
+        rounds, K = self.records(rows), len(self.arms)
+        floor = rounds["min_probability"]
+        share = np.where(rounds["rule"] == EPSILON_GREEDY, rounds["number"] / K, 0.0)
         return floor + np.maximum(1.0 - K * floor, 0.0) * share
 
     def assumed(self, rows: np.ndarray) -> np.ndarray:
@@ -216,7 +203,12 @@ class History:
     def of_arm(self, k: int) -> np.ndarray:
         """The kept rows of arm number k, oldest first."""
         rows = self.ordered()
-        return rows[rows[:, self.layout.tail + ARM] == k]
+        return rows[self.layout.records(rows)["arm"] == k]
+
+    @property
+    def records(self) -> np.ndarray:
+        """The kept rows as records (n,), oldest first: see `Layout.records`."""
+        return self.layout.records(self.ordered())
 
     @property
     def x(self) -> np.ndarray:
@@ -234,12 +226,12 @@ class History:
 
     def played(self) -> np.ndarray:
         """Numbers of the arms that were played (n,); −1, −2, … for removed ones."""
-        return self.ordered()[:, self.layout.tail + ARM].astype(np.int64)
+        return self.records["arm"].astype(np.int64)
 
     @property
     def reward(self) -> np.ndarray:
         """Rewards (n,)."""
-        return self.ordered()[:, self.layout.tail + REWARD].copy()
+        return self.records["reward"].copy()
 
     @property
     def propensity(self) -> np.ndarray:
@@ -256,7 +248,7 @@ class History:
     @property
     def weight(self) -> np.ndarray:
         """The weights with which the rounds last entered their arm's estimate (n,)."""
-        return self.ordered()[:, self.layout.tail + WEIGHT].copy()
+        return self.records["weight"].copy()
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row a round: x0 … x(d−1), or the features' names, arm, reward, propensity (NaN
@@ -279,22 +271,21 @@ class History:
         arms that have no row left."""
         old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
         old.fill_propensities(past)
-        tail = past[:, old.tail :]
-        tail[:, FLOOR] = old.floors(past)  # of as many arms as there were
-        tail[tail[:, KIND] == EPSILON_GREEDY, PARAM] = 0.0
-        rows = np.empty((len(past), layout.width))
-        rows[:, : layout.n_columns] = past[:, : old.n_columns]
-        for which, absent in enumerate((-np.inf, 0.0, np.inf)):
-            layout.moment(rows, which)[:] = absent
-        rows[:, layout.tail :] = tail
+        before, rows = old.records(past), np.empty((len(past), layout.width))
+        after = layout.records(rows)
+        after["x"], after["mean"], after["scale"], after["last"] = before["x"], -np.inf, 0.0, np.inf
+        for name in SCALARS:
+            after[name] = before[name]
+        after["min_probability"] = old.floors(past)  # of as many arms as there were
+        after["number"][after["rule"] == EPSILON_GREEDY] = 0.0
         had, known = len(self.retired), self.names()  # by number: −1 is the last name
-        played, where = np.unique(tail[:, ARM].astype(np.int64), return_inverse=True)
+        played, where = np.unique(self.played(), return_inverse=True)
         there = [k for k in played.tolist() if k < 0 or arms[k] not in layout.index]
         gone = sorted(there, key=lambda k: -1 - k if k < 0 else had + k)  # as they went
         retired = [known[k] for k in gone]
         number = {k: -1 - i for i, k in enumerate(gone)}
         code = [number[k] if k in number else layout.index[arms[k]] for k in played.tolist()]
-        rows[:, layout.tail + ARM] = np.array(code, dtype=np.float64)[where]
+        after["arm"] = np.array(code, dtype=np.float64)[where]
         history = History(layout, self.limit)
         history.restore(rows, self.total, retired)
         return history

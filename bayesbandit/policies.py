@@ -9,8 +9,8 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, shown, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import EPSILON_GREEDY, HUGE, THOMPSON
-from bayesbandit.kernels.rules import UCB as UCB_RULE
+from bayesbandit.kernels.row_layout import EPSILON_GREEDY, HUGE, THOMPSON
+from bayesbandit.kernels.row_layout import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
@@ -35,7 +35,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Ruled(Policy, Protocol):
-    """A policy that a compiled rule plays: its KIND (`kernels/rules.py`), and its number."""
+    """A policy that a compiled rule plays: its KIND (`kernels/row_layout.py`), and its number."""
 
     kind: ClassVar[int]
 

@@ -20,7 +20,7 @@ from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.rules import BETA, GAMMA, HUGE, THOMPSON, spread
+from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, THOMPSON, spread
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
@@ -60,8 +60,8 @@ class Prediction(Protocol):
 
     def entries(self, kind: int) -> tuple[Array, Array] | None:
         """Return what a logged row of this KIND keeps beside the means, (n, K) each: scales and
-        degrees of freedom, from which a compiled rule decides (`kernels/rules.py`). None: the rule
-        needs `best`."""
+        degrees of freedom, from which a compiled rule decides (`kernels/row_layout.py`). None: the
+        rule needs `best`."""
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
     def ranking(self) -> Joint | None:

@@ -41,7 +41,7 @@ DOUBLE = "from numba import njit\n\n\n@njit(cache=True)\ndef double(a):\n    ret
 AT_ONCE = """
 import sys, time
 import bayesbandit
-from bayesbandit.kernels import rules
+from bayesbandit.kernels import row_layout
 from numba.core import caching
 
 kind, number, wait = caching.IndexDataCacheFile, eval(sys.argv[1]), float(sys.argv[2])

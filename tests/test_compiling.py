@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bayesbandit.kernels import linear, propensities, rounds
-from bayesbandit.kernels.rules import BETA, TABULATED, THOMPSON, UCB
+from bayesbandit.kernels.row_layout import BETA, TABULATED, THOMPSON, UCB
 from bayesbandit.runtime.compiling import Kernel, njit, switches, without
 
 DOUBLED = True

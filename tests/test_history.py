@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.history import History, Layout, name_array
-from bayesbandit.kernels import rules
 from tests.players import play, world
 
 LAYOUT = Layout(("a", "b"), 1, 2)
@@ -17,9 +16,9 @@ def rows_of(numbers):
     """Rows told apart by their reward; arm and propensity follow from it."""
     rows = np.zeros((len(numbers), LAYOUT.width))
     rows[:, 0] = numbers
-    rows[:, LAYOUT.tail + rules.REWARD] = numbers
-    rows[:, LAYOUT.tail + rules.ARM] = [number % 2 for number in numbers]
-    rows[:, LAYOUT.tail + rules.PROPENSITY] = 0.5
+    log = LAYOUT.records(rows)
+    log["reward"], log["arm"] = numbers, [number % 2 for number in numbers]
+    log["propensity"] = 0.5
     return rows
 
 
@@ -46,7 +45,7 @@ def test_the_last_rounds_are_kept_in_order(limit, steps):
     np.testing.assert_array_equal(history.x[:, 0], kept)
     assert history.arm.tolist() == ["ab"[number % 2] for number in kept]
     np.testing.assert_array_equal(
-        history.of_arm(1)[:, LAYOUT.tail + rules.REWARD], [i for i in kept if i % 2]
+        LAYOUT.records(history.of_arm(1))["reward"], [i for i in kept if i % 2]
     )
     assert repr(history) == f"History({len(kept)} of {len(told)} rounds)"
 

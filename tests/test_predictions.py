@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import bayesbandit as bb
-from bayesbandit.kernels.rules import THOMPSON
-from bayesbandit.kernels.rules import UCB as UCB_RULE
+from bayesbandit.kernels.row_layout import THOMPSON
+from bayesbandit.kernels.row_layout import UCB as UCB_RULE
 from tests import oracle
 
 N, K = 2, 4

@@ -14,8 +14,8 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.state import BanditState
 from bayesbandit.beliefs.base import Kernel, parts, predicted
 from bayesbandit.checks import Name, floats, sums
-from bayesbandit.kernels import rounds, rules
-from bayesbandit.kernels.rules import put_moments
+from bayesbandit.kernels import rounds
+from bayesbandit.kernels.row_layout import TABULATED, THOMPSON, put_moments
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import Comparison, Prediction
 
@@ -95,9 +95,8 @@ def _of_arms(bandit: BanditState, x: np.ndarray, available: np.ndarray, one: boo
         rows, kind = describe(twin, x, available, params)
         _decide(twin, rows, kind, params)
         decision = Decision(bandit.layout, rows)
-    rows, tail = decision.rows, bandit.layout.tail
-    chosen = rows[:, tail + rules.ARM].astype(np.int64)
-    rows[:, : bandit.n_features] = x[np.arange(len(x)), chosen]
+    rows, taken = decision.rows, decision.records["arm"].astype(np.int64)
+    rows[:, : bandit.n_features] = x[np.arange(len(x)), taken]
     transactions.become(bandit, twin)
     return Decision(bandit.layout, rows[0] if one else rows, decision.late)
 
@@ -107,7 +106,7 @@ def _by_joint_draws(
 ) -> Decision | None:
     """Decide by Thompson sampling whose probabilities are computed when they are asked for, where
     the arms are ordered by dependent normals or Student-t and none is new; None elsewhere."""
-    if twin.rule != rules.THOMPSON or twin.belief.new.any():
+    if twin.rule != THOMPSON or twin.belief.new.any():
         return None
     prediction = predicted(twin.belief, x)
     if (ranking := prediction.ranking()) is None:
@@ -136,9 +135,9 @@ def posterior(bandit: BanditState, k: int) -> Any:
     """Return what is known of arm k, with the rounds of it that the history keeps."""
     layout, history = bandit.layout, bandit.history
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
-    tail = rows[:, layout.tail :]
-    kept = {"reward": tail[:, rules.REWARD], "weight": tail[:, rules.WEIGHT]}
-    known = bandit.belief.posterior(k, {"x": rows[:, : layout.n_features], **kept})
+    log = layout.records(rows)
+    roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
+    known = bandit.belief.posterior(k, roles)
     if bandit.encoder is not None and hasattr(known, "encoder"):
         known = replace(known, encoder=bandit.encoder)
     return known
@@ -151,8 +150,9 @@ def probabilities(bandit: BanditState, x: np.ndarray) -> np.ndarray:
     now = transactions.params(bandit, 1)[:1]
     twin.belief = bandit.belief.fork()
     rows, kind = describe(twin, x, bandit.all_arms, now, held=True)
-    rows[:, layout.tail + rules.KIND] = kind
-    rows[:, layout.tail + rules.PARAM : layout.tail + rules.FLOOR + 1] = now
+    log = layout.records(rows)
+    log["rule"] = kind
+    log["number"], log["min_probability"] = now.T
     return Decision(layout, rows).probabilities
 
 
@@ -168,7 +168,7 @@ def describe(
 
     params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
     """
-    belief, layout, kind = bandit.belief, bandit.layout, rules.TABULATED
+    belief, layout, kind = bandit.belief, bandit.layout, TABULATED
     rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
     if not bandit.of_arms:  # the context of such a row is what the arm chosen has
         rows[:, : bandit.n_features] = x
@@ -181,8 +181,8 @@ def describe(
         prediction = predicted(belief, x[part])
         kind, scale, last = _entries(bandit, prediction, available, new, own, t[part])
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
-        if kind == rules.TABULATED:
-            p, floor = layout.moment(rows[part], 2), own[:, 1:]
+        if kind == TABULATED:
+            p, floor = layout.records(rows[part])["last"], own[:, 1:]
             p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]
         belief.decided(len(t[part]))
     return rows, kind
@@ -204,7 +204,7 @@ def _entries(
             return chosen(bandit.policy, prediction.among(old), t)  # a copy, its own to change
         return best_of(prediction if old.all() else prediction.among(old), params[:, 0])
 
-    return rules.TABULATED, prediction.sd, shared(new, available, among)
+    return TABULATED, prediction.sd, shared(new, available, among)
 
 
 def best_of(prediction: Prediction, alpha: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
-from bayesbandit.kernels.rules import ARM, KIND, PROPENSITY, deviation
+from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL, deviation
 from bayesbandit.predictions import Comparison
 
 
@@ -37,9 +37,14 @@ class Decision:
     def settle(self) -> None:
         """Fill in the probabilities that have been left for when they are asked for."""
         if self.late is not None:
-            (comparison, arms), rows = self.late, self.rows.reshape(-1, self.layout.width)
-            self.layout.moment(rows, 2)[:, arms] = comparison.probabilities()
+            comparison, arms = self.late
+            np.atleast_2d(self.records["last"])[:, arms] = comparison.probabilities()
             self.late = None
+
+    @property
+    def records(self) -> np.ndarray:
+        """The row(s) as records, () or (n,): see `Layout.records`."""
+        return self.layout.records(self.rows)
 
     @property
     def arms(self) -> tuple[Name, ...]:
@@ -56,19 +61,19 @@ class Decision:
         """The name of the chosen arm, or an array (n,) of names: strings and integers of Python, as
         they were given."""
         if self.rows.ndim == 1:
-            return self.layout.arms[int(self.rows[self.layout.tail + ARM])]
-        return self.layout.names[self.rows[:, self.layout.tail + ARM].astype(np.int64)]
+            return self.layout.arms[int(self.rows[ARM - TAIL])]
+        return self.layout.names[self.records["arm"].astype(np.int64)]
 
     @property
     def mean(self) -> np.ndarray:
         """Posterior means of the arms' mean rewards (…, K)."""
-        return self.layout.moment(self.rows, 0).copy()
+        return self.records["mean"].copy()
 
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
-        scale, last = self.layout.moment(self.rows, 1), self.layout.moment(self.rows, 2)
-        return deviation(self.rows[..., self.layout.tail + KIND, None], scale, last)
+        rounds = self.records
+        return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
     def propensity(self) -> float | np.ndarray:
@@ -77,10 +82,10 @@ class Decision:
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
-        p = rows[layout.tail + PROPENSITY]
+        p = rows[PROPENSITY - TAIL]
         if p != p:  # not asked for so far
             put_own(rows, layout.n_columns, len(layout.arms))
-            p = rows[layout.tail + PROPENSITY]
+            p = rows[PROPENSITY - TAIL]
         return float(p)
 
     @property

@@ -13,7 +13,8 @@ from bayesbandit.bandit.refusals import Refused, Rows
 from bayesbandit.bandit.state import BanditState
 from bayesbandit.beliefs.base import Kernel
 from bayesbandit.history import UNLOGGED
-from bayesbandit.kernels import rounds, rules
+from bayesbandit.kernels import rounds
+from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.runtime.compiling import without
 from bayesbandit.weighting.reweighting import Inverse
 
@@ -63,7 +64,7 @@ def observe(
 def _told(bandit: BanditState, rows: np.ndarray, reward: np.ndarray) -> None:
     """Learn decided rows (n, width) with their rewards (n,)."""
     rows = rows.copy()
-    rows[:, bandit.layout.tail + rules.REWARD] = reward
+    bandit.layout.records(rows)["reward"] = reward
     learn(bandit, rows)
 
 
@@ -117,7 +118,7 @@ def _update(
     p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
     with bandit.lock:
         transactions.release(bandit)
-        index, tail = [bandit.number(a) for a in arm], bandit.layout.tail
+        index = [bandit.number(a) for a in arm]
         now = transactions.params(bandit, 1)
         twin = bandit if bandit.compiled else transactions.asked(bandit)
         absent = propensity is None and not weighs_by_propensity(bandit)
@@ -126,19 +127,15 @@ def _update(
         if x.ndim == 3 and absent:
             x = x[np.arange(n), index]
         if absent or (bandit.of_arms and x.ndim == 2):
-            rows, kind = _of_chosen(bandit, x, index), rules.TABULATED
+            rows, rule = _of_chosen(bandit, x, index), TABULATED
         else:
-            rows, kind = choosing.describe(twin, x, bandit.all_arms, now, held=True)
-        rows[:, tail + rules.ARM] = index
+            rows, rule = choosing.describe(twin, x, bandit.all_arms, now, held=True)
         if x.ndim == 3:
             rows[:, : bandit.n_features] = x[np.arange(n), index]
-        rows[:, tail + rules.KIND] = kind
-        rows[:, tail + rules.PARAM : tail + rules.FLOOR + 1] = now
-        if propensity is not None:
-            rows[:, tail + rules.PARAM], rows[:, tail + rules.FLOOR] = 0.0, floor
-        rows[:, tail + rules.PROPENSITY] = p
-        rows[:, tail + rules.REWARD] = reward
-        rows[:, tail + rules.WEIGHT] = np.nan
+        log = bandit.layout.records(rows)
+        log["arm"], log["rule"], log["propensity"], log["reward"] = index, rule, p, reward
+        log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
+        log["weight"] = np.nan
         learn(twin, rows)
         if twin is not bandit:
             transactions.become(bandit, twin)
@@ -155,12 +152,12 @@ def weighs_by_propensity(bandit: BanditState) -> bool:
 def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
     """Return rows (n, width) of contexts, or of features of the chosen arms, x (n, d), without what
     was believed of the arms."""
-    rows, layout = np.empty((len(x), bandit.layout.width)), bandit.layout
-    rows[:, : bandit.n_features], rows[:, bandit.n_features : layout.n_columns] = x, 1.0
-    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
-        layout.moment(rows, which)[:] = absent
-    mine = np.arange(len(x)), index
-    layout.moment(rows, 0)[mine], layout.moment(rows, 2)[mine] = 0.0, 1.0
+    rows, mine = np.empty((len(x), bandit.layout.width)), (np.arange(len(x)), index)
+    log = bandit.layout.records(rows)
+    log["x"] = 1.0
+    log["x"][:, : bandit.n_features] = x
+    log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
+    log["mean"][mine], log["last"][mine] = 0.0, 1.0
     return rows
 
 
@@ -215,10 +212,10 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
 
 def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
-    layout, tail = bandit.layout, rows[:, bandit.layout.tail :]
+    layout, log = bandit.layout, bandit.layout.records(rows)
     if bandit.source == rounds.UNWEIGHTED:
-        tail[:, rules.WEIGHT] = 1.0
+        log["weight"] = 1.0
     elif bandit.source == rounds.DECISION:
-        tail[:, rules.WEIGHT] = 1.0 / np.maximum(bandit.clip, layout.assumed(rows))
-    arm = tail[:, rules.ARM].astype(np.int64)
-    return rows[:, : layout.n_features], arm, tail[:, rules.REWARD], tail[:, rules.WEIGHT].copy()
+        log["weight"] = 1.0 / np.maximum(bandit.clip, layout.assumed(rows))
+    arm = log["arm"].astype(np.int64)
+    return rows[:, : layout.n_features], arm, log["reward"], log["weight"].copy()

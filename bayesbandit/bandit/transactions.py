@@ -30,7 +30,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import Layout, unheld
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.rounds import DECISION
-from bayesbandit.kernels.rules import TABULATED
+from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.policies import is_constant, numbers, rule
 from bayesbandit.runtime.compiling import without
 

@@ -37,8 +37,8 @@ class Kernel(Protocol):
     plain: ClassVar[bool] = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """Return the KIND of the rows (`kernels/rules.py`) in which the kernels play a rule of this
-        number and least probability, None where they change; None: they do not."""
+        """Return the KIND of the rows (`kernels/row_layout.py`) in which the kernels play a rule of
+        this number and least probability (None where they change), or None if they do not."""
         return rule
 
     @abstractmethod

@@ -14,7 +14,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.prob_best.points import product, root_of
 from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.rules import UCB, tail_at
+from bayesbandit.kernels.row_layout import UCB, empty_rows
 from bayesbandit.predictions import Joint, LocationScale
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
@@ -115,11 +115,10 @@ class LinearBelief(Belief, Kernel):
 
     def predict(self, x: Array) -> LocationScale:
         K, D = len(self.arms), self.n_columns
-        rows = np.empty((len(x), interpreted(tail_at)(D, K)))
-        rows[:, :D] = self.design(x)
+        rows, log = empty_rows(len(x), D, K)
+        log["x"] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
-        mean, scale, df = (rows[:, D + i * K : D + (i + 1) * K] for i in range(3))
-        return LocationScale(mean, scale, np.abs(df))
+        return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
 
     def predict_together(self, x: Array) -> Joint:
         n, m, d = x.shape

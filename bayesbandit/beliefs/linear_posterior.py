@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.kernels.rules import spread
+from bayesbandit.kernels.row_layout import spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""With what probability a rule picks an arm, given the row of a round (`kernels/rules.py`)."""
+"""With what probability a rule picks an arm, given the row of a round (`kernels/row_layout.py`)."""
 
 from functools import cache
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_from
-from bayesbandit.kernels.rules import (
+from bayesbandit.kernels.row_layout import (
     ARM,
     DRAWN,
     EPSILON_GREEDY,

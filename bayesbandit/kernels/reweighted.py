@@ -10,7 +10,7 @@ import numpy as np
 from bayesbandit.kernels.propensities import put_chances
 from bayesbandit.kernels.ridge_state import D_, N, stride
 from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
-from bayesbandit.kernels.rules import (
+from bayesbandit.kernels.row_layout import (
     FLOOR,
     KIND,
     PARAM,

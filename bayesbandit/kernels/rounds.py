@@ -3,7 +3,7 @@
 `Bandit` calls these functions once a round from Python, the experiment runner from one compiled
 loop (`play`): same functions, same stream of random numbers, same bits. An arm is a regression
 (`kernels/linear.py`), or, in the kernels that are `without` LINEAR, a probability or a rate
-(`kernels/conjugate/arms.py`). `kernels/rules.py` says what stands where in the row of a round.
+(`kernels/conjugate/arms.py`). `kernels/row_layout.py` says what stands where in the row of a round.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update, u
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.propensities import drawn_chances, put_chances
 from bayesbandit.kernels.ridge_state import D_, DF, N, stride
-from bayesbandit.kernels.rules import (
+from bayesbandit.kernels.row_layout import (
     ARM,
     DRAWN,
     FLOOR,

@@ -9,7 +9,7 @@ the block seeds all of them (`kernels/conjugate/families.py`).
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import log_odds, log_rate, seeded
-from bayesbandit.kernels.rules import (
+from bayesbandit.kernels.row_layout import (
     ANY,
     BETA,
     DRAWN,

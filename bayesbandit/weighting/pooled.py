@@ -12,9 +12,8 @@ from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.propensities import chances
-from bayesbandit.kernels.rules import FLOOR, KIND, PARAM, TABULATED, TAIL, put_moments, row_width
+from bayesbandit.kernels.row_layout import TABULATED, empty_rows
 from bayesbandit.policies import Policy, numbers, rule
-from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
 
 FORM = {
@@ -141,9 +140,8 @@ def chances_then(
     entries = prediction.entries(kind)
     assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
     scale, last = entries
-    rows, out = np.empty((len(x), interpreted(row_width)(0, new.size))), np.empty(len(x))
-    put_moments(rows, 0, np.ones_like(new), prediction.mean, scale, np.where(new, -last, last))
-    tail = rows[:, -TAIL:]
-    tail[:, KIND], tail[:, PARAM], tail[:, FLOOR] = kind, param, floor
+    out, (rows, log) = np.empty(len(x)), empty_rows(len(x), 0, new.size)
+    log["mean"], log["scale"], log["last"] = prediction.mean, scale, np.where(new, -last, last)
+    log["rule"], log["number"], log["min_probability"] = kind, param, floor
     chances(rows, k, 0, new.size, out)
     return out

@@ -14,7 +14,6 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import LARGEST, Name, column, shown
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels.rules import ARM, REWARD, WEIGHT
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.schema import NAME, Row, Whole, check
 from bayesbandit.schedule import Schedule
@@ -207,37 +206,36 @@ class Reweighting:
     ) -> None:
         """Weights for new rows (n, width), decided at round t, before the belief learns of them."""
         self.weigher.count(belief, policy, layout, t, len(rows))
-        played = rows[:, layout.tail + ARM].astype(np.int64)
-        for k in set(played.tolist()):
-            mine = played == k
-            weights = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
-            rows[mine, layout.tail + WEIGHT] = weights
+        log = layout.records(rows)
+        for k in np.unique(log["arm"]).astype(np.int64).tolist():
+            mine = log["arm"] == k
+            log["weight"][mine] = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
         """After rows are in belief and history: refresh those of their arms that are due."""
         layout = history.layout
-        arms, n, pulled = layout.arms, belief.n, {int(k) for k in rows[:, layout.tail + ARM]}
+        arms, n, pulled = layout.arms, belief.n, np.unique(layout.records(rows)["arm"])
         if belief.of_arms:
-            arms, n, pulled = (COMMON,), np.array([history.total]), {0}
-        due = [k for k in sorted(pulled) if n[k] >= self.due.get(arms[k], 1)]
+            arms, n, pulled = (COMMON,), np.array([history.total]), np.zeros(1)
+        due = [k for k in map(int, pulled) if n[k] >= self.due.get(arms[k], 1)]
         if not due:
             return
         if self.together:
             due = np.flatnonzero(n).tolist()
         self.weigher.learn(history, belief)
         history.detach()
-        past, played, changed = history.ordered(), history.played(), []
+        past, log, played, changed = history.ordered(), history.records, history.played(), []
         if belief.of_arms:
             played = np.zeros_like(played)
         for k in due:
             mine = np.flatnonzero(played == k)
             weights = self.weigher.of(arms[k], past, mine, layout)
             if weights is not None:
-                past[mine, layout.tail + WEIGHT] = weights
+                log["weight"][mine] = weights
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
-        reward, weight = past[:, layout.tail + REWARD], past[:, layout.tail + WEIGHT]
-        belief.reweigh(changed, past[:, : layout.n_features], played, reward, weight)
+        x = past[:, : layout.n_features]
+        belief.reweigh(changed, x, played, log["reward"], log["weight"])
 
     def fork(self) -> Reweighting:
         """What is known now, to be gone on with while this stays as it is."""

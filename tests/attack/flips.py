@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.kernels import rules
+from bayesbandit.kernels import row_layout
 from bayesbandit.kernels.propensities import RULE_OF, all_chances
 from tests.attack import crafting
 from tests.attack.kinds import SAVED, contexts, rewards
@@ -146,10 +146,10 @@ def prepared():
     """Have what any file may need loaded and compiled: distributions, the kernels of each rule."""
     stats.gamma(1.0)
     D, K = 1, 2
-    rows = np.zeros((2, rules.row_width(D, K)))
-    rows[:, rules.scale_at(D, K) : rules.tail_at(D, K)] = 1.0
-    for kind in (rules.TABULATED, *RULE_OF):
-        rows[:, rules.tail_at(D, K) + rules.KIND] = kind
+    rows = np.zeros((2, row_layout.row_width(D, K)))
+    rows[:, row_layout.scale_at(D, K) : row_layout.tail_at(D, K)] = 1.0
+    for kind in (row_layout.TABULATED, *RULE_OF):
+        rows[:, row_layout.tail_at(D, K) + row_layout.KIND] = kind
         all_chances(rows, D, K, np.empty((2, K)))
         all_chances(rows[:1], D, K, np.empty((1, K)))
 

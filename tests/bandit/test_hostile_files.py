@@ -11,7 +11,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.kernels import rules
+from bayesbandit.kernels import row_layout
 from bayesbandit.runtime import files
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
@@ -382,7 +382,7 @@ def test_a_file_does_not_claim_more_features_than_it_holds(more, arms, tmp_path)
     path = tmp_path / "b"
     bb.Bandit(2, bb.load_model("ridge"), bb.Thompson(), n_features=2).save(path)
     meta, arrays = saving.read(path)
-    width = arrays["history"].shape[1] - rules.row_width(0, 2) + rules.row_width(0, arms)
+    width = arrays["history"].shape[1] - row_layout.row_width(0, 2) + row_layout.row_width(0, arms)
     arrays["history"] = np.zeros((0, width - 2 + more))
     names = [f"a{i}" for i in range(arms)]
     hostile(path, meta, arrays, names=names, n_features=more)

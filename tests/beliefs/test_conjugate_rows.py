@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.kernels import rules
-from bayesbandit.kernels.rules import BETA, GAMMA, TABULATED, THOMPSON, UCB
+from bayesbandit.kernels.row_layout import BETA, GAMMA, TABULATED, THOMPSON, UCB
 from tests.beliefs.test_conjugate import ARMS, TRUTH, bandit, models, played, rewards, sums
 from tests.cases import few, moments_of, slow_but
 from tests.kernels.test_rounds import fits
@@ -17,18 +16,14 @@ KINDS = {"beta_bernoulli": BETA, "gamma_poisson": GAMMA}
 EMPTY = np.empty((1, 0))
 
 
-def kept(rows, layout, which):
-    return layout.moment(rows, which)
-
-
 @models
 def test_a_round_keeps_a_and_b_to_the_last_bit(name):
     made = played(bandit(name, balance="of mean 1"))
     made.update(np.empty((1, 0)), ["c"], [1.0], [1e-3])  # next to 1, of a probability
     decision, known = made.choose(), [made.belief.known(k) for k in range(3)]
-    assert decision.rows[made.layout.tail + rules.KIND] == KINDS[name]
-    assert kept(decision.rows, made.layout, 2).tolist() == [k.a for k in known]
-    assert kept(decision.rows, made.layout, 1).tolist() == [k.b for k in known]
+    assert decision.records["rule"] == KINDS[name]
+    assert decision.records["last"].tolist() == [k.a for k in known]
+    assert decision.records["scale"].tolist() == [k.b for k in known]
     for at, moment in zip(
         (decision.mean, decision.sd), moments_of(made.belief, EMPTY), strict=True
     ):
@@ -42,7 +37,7 @@ def test_other_rules_keep_moments(name, policy):
     decision = made.choose()
     mean, sd = moments_of(made.belief, EMPTY)
     np.testing.assert_array_equal(decision.mean, mean[0])
-    np.testing.assert_array_equal(kept(decision.rows, made.layout, 1), sd[0])
+    np.testing.assert_array_equal(decision.records["scale"], sd[0])
     np.testing.assert_array_equal(decision.sd, sd[0])
 
 
@@ -117,9 +112,8 @@ def tabulated(made):
     """Its history as rounds were kept when their probabilities were tabulated."""
     rows, layout = made.history.ordered(), made.layout
     for row in rows:
-        decision = bb.Decision(layout, row.copy())
-        layout.moment(row, 2)[:], layout.moment(row, 1)[:] = decision.probabilities, decision.sd
-        row[layout.tail + rules.KIND] = TABULATED
+        decision, log = bb.Decision(layout, row.copy()), layout.records(row)
+        log["last"], log["scale"], log["rule"] = decision.probabilities, decision.sd, TABULATED
 
 
 @models
@@ -129,26 +123,26 @@ def test_a_file_of_tabulated_rounds_is_read(name, tmp_path):
     expected.detach()
     expected = expected.propensity.copy()
     tabulated(made)
-    made.history.ordered()[:, made.layout.tail + rules.PROPENSITY] = np.nan
+    made.history.records["propensity"] = np.nan
     made.save(tmp_path / "b.npz")
     again = bb.Bandit.load(tmp_path / "b.npz")
-    assert set(again.history.ordered()[:, again.layout.tail + rules.KIND]) == {TABULATED}
+    assert set(again.history.records["rule"]) == {TABULATED}
     np.testing.assert_array_equal(again.history.propensity, expected)
     decision = again.choose()
     again.observe(decision, 1.0)
-    assert again.history.ordered()[-1, again.layout.tail + rules.KIND] == KINDS[name]
+    assert again.history.records["rule"][-1] == KINDS[name]
     again.remove_arm("a")
     np.testing.assert_array_equal(again.history.propensity[:-1], expected)
 
 
 BROKEN = {
-    "a of 0": (2, 0.0),
-    "a infinite": (2, np.inf),
-    "a that has no digits": (2, 1e-300),
-    "b of 0": (1, 0.0),
-    "b below 0": (1, -1.0),
-    "b infinite": (1, np.inf),
-    "another rule": (0, 6.0),
+    "a of 0": ("last", 0.0),
+    "a infinite": ("last", np.inf),
+    "a that has no digits": ("last", 1e-300),
+    "b of 0": ("scale", 0.0),
+    "b below 0": ("scale", -1.0),
+    "b infinite": ("scale", np.inf),
+    "another rule": ("rule", 6.0),
 }
 
 
@@ -161,10 +155,7 @@ def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):
     made.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key].copy() for key in archive.files}
-    if which == 0:
-        arrays["history"][3, made.layout.tail + rules.KIND] = value
-    else:
-        made.layout.moment(arrays["history"], which)[3, 1] = value
+    made.layout.records(arrays["history"])[which][3:4] = value
     assert "history" in json.loads(arrays["meta"].tobytes())["arrays"]
     with open(path, "wb") as file:
         np.savez(file, **arrays)

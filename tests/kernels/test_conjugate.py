@@ -7,7 +7,7 @@ from scipy.stats import beta, gamma
 
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape, stirling
 from bayesbandit.kernels.prob_best.widened import widened_best
-from bayesbandit.kernels.rules import BETA, GAMMA
+from bayesbandit.kernels.row_layout import BETA, GAMMA
 from tests.cases import few, slow_but
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])

@@ -8,11 +8,11 @@ from numba import njit
 from scipy import stats
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
-from bayesbandit.kernels import rules, selection
+from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chance, chances
-from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
+from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.runtime.compiling import without
 from tests.cases import few, slow_but
 from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
@@ -164,17 +164,21 @@ def test_rows_at_once_are_rows_one_by_one(family):
     """Rows like the one before, and rows that differ in one number of it."""
     one = row_of(np.full(3, 0.5), [7.0, 9.0, 14.0], [3.0, 5.0, 9.0], family)
     rows = np.tile(one, (9, 1))
-    tail = rules.tail_at(1, 3)
+    tail = row_layout.tail_at(1, 3)
     rows[:, 0] = np.arange(9)  # contexts, which matter to no arm
-    rows[2, tail + rules.FLOOR] = 0.1
-    rows[3, rules.df_at(1, 3)] = 4.0
-    rows[4, rules.scale_at(1, 3) + 1] = 2.0
-    rows[5, rules.df_at(1, 3)] *= -1.0
-    rows[6, 1], rows[6, rules.scale_at(1, 3)], rows[6, rules.df_at(1, 3)] = -np.inf, 0.0, 0.0
-    rows[7, tail + rules.KIND] = BETA + GAMMA - family
-    rows[8, tail + rules.KIND] = THOMPSON
+    rows[2, tail + row_layout.FLOOR] = 0.1
+    rows[3, row_layout.df_at(1, 3)] = 4.0
+    rows[4, row_layout.scale_at(1, 3) + 1] = 2.0
+    rows[5, row_layout.df_at(1, 3)] *= -1.0
+    rows[6, 1], rows[6, row_layout.scale_at(1, 3)], rows[6, row_layout.df_at(1, 3)] = (
+        -np.inf,
+        0.0,
+        0.0,
+    )
+    rows[7, tail + row_layout.KIND] = BETA + GAMMA - family
+    rows[8, tail + row_layout.KIND] = THOMPSON
     rows, order = rows[[0, 0, 1, 2, 2, 1, 3, 4, 5, 5, 0, 6, 7, 8, 8, 0]], np.arange(16) % 3
-    rows[:, tail + rules.ARM] = order
+    rows[:, tail + row_layout.ARM] = order
     expected = np.array([every(row, 3) for row in rows])
     found, own, first_arm = np.empty((16, 3)), np.empty(16), np.empty(16)
     all_chances(rows, 1, 3, found)
@@ -212,7 +216,9 @@ def test_the_standard_deviation_of_each_kind():
     beta, gamma = stats.beta(3.0, 5.0), stats.gamma(3.0, scale=1 / 5.0)
     for kind, exact in ((BETA, beta), (GAMMA, gamma)):
         for last in (3.0, -3.0):  # of a new arm
-            np.testing.assert_allclose(rules.deviation(kind, 5.0, last), exact.std(), rtol=1e-14)
-        assert rules.deviation(kind, 0.0, 0.0) == 0.0
-    assert rules.deviation(rules.TABULATED, 5.0, 0.3) == 5.0
-    assert rules.deviation(THOMPSON, 5.0, 4.0) == rules.spread(5.0, 4.0)
+            np.testing.assert_allclose(
+                row_layout.deviation(kind, 5.0, last), exact.std(), rtol=1e-14
+            )
+        assert row_layout.deviation(kind, 0.0, 0.0) == 0.0
+    assert row_layout.deviation(row_layout.TABULATED, 5.0, 0.3) == 5.0
+    assert row_layout.deviation(THOMPSON, 5.0, 4.0) == row_layout.spread(5.0, 4.0)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.kernels import rounds, rules, selection
+from bayesbandit.kernels import rounds, row_layout, selection
 from bayesbandit.kernels.propensities import all_chances, chance
-from bayesbandit.kernels.rules import EPSILON_GREEDY, THOMPSON, UCB
+from bayesbandit.kernels.row_layout import EPSILON_GREEDY, THOMPSON, UCB
 from bayesbandit.runtime.compiling import without
 from tests import oracle
 from tests.cases import few, slow_but
@@ -30,10 +30,10 @@ def stream_of(rng, n):
 def row_of(mean, scale, df=INF, kind=UCB, param=1.0, floor=0.0):
     """A logged round of one column with these moments; of new arms, df < 0."""
     K = len(mean)
-    row = np.zeros(rules.row_width(1, K))
+    row = np.zeros(row_layout.row_width(1, K))
     row[1 : 1 + K], row[1 + K : 1 + 2 * K], row[1 + 2 * K : 1 + 3 * K] = mean, scale, df
     tail = row[1 + 3 * K :]
-    tail[rules.KIND], tail[rules.PARAM], tail[rules.FLOOR] = kind, param, floor
+    tail[row_layout.KIND], tail[row_layout.PARAM], tail[row_layout.FLOOR] = kind, param, floor
     return row
 
 
@@ -77,10 +77,10 @@ def test_uniform_integers(rng):
 
 
 def test_spread_is_the_standard_deviation():
-    assert rules.spread(2.0, INF) == 2.0
-    np.testing.assert_allclose(rules.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
-    assert rules.spread(2.0, 2.0) == INF
-    assert rules.spread(0.0, 1.0) == 0.0
+    assert row_layout.spread(2.0, INF) == 2.0
+    np.testing.assert_allclose(row_layout.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
+    assert row_layout.spread(2.0, 2.0) == INF
+    assert row_layout.spread(0.0, 1.0) == 0.0
 
 
 ROWS = [
@@ -121,7 +121,7 @@ def test_infinite_sd_and_alpha_zero():
     """ν ≤ 2 has no variance; α = 0 is greedy all the same."""
     row = row_of([0.1, 0.9, 0.4], [1.0, 1.0, 1.0], df=1.5, param=0.0)
     np.testing.assert_array_equal(chances(row, 3), [0.0, 1.0, 0.0])
-    row[1 + 9 + rules.PARAM] = 0.1
+    row[1 + 9 + row_layout.PARAM] = 0.1
     np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
 
 
@@ -166,15 +166,15 @@ def test_a_decision_says_by_which_rule(rng):
     row = row_of([5.0, 0.0], [0.0, 0.0])
     params = np.array([[1.5, 0.01]])
     assert rounds.choose_many(row[None], 0, 1, 2, UCB, params, stream_of(rng, 100)) == 1
-    tail = row[-rules.TAIL :]
-    assert tail[[rules.KIND, rules.PARAM, rules.FLOOR]].tolist() == [UCB, 1.5, 0.01]
-    assert np.isnan(tail[[rules.PROPENSITY, rules.REWARD, rules.WEIGHT]]).all()
+    tail = row[-row_layout.TAIL :]
+    assert tail[[row_layout.KIND, row_layout.PARAM, row_layout.FLOOR]].tolist() == [UCB, 1.5, 0.01]
+    assert np.isnan(tail[[row_layout.PROPENSITY, row_layout.REWARD, row_layout.WEIGHT]]).all()
 
 
 @pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
 def test_a_context_that_is_no_number_changes_nothing(x, rng):
     belief = bb.Ridge(variance=1.0).belief(2, 2)
-    row, stream = np.empty(rules.row_width(3, 2)), stream_of(rng, 50)
+    row, stream = np.empty(row_layout.row_width(3, 2)), stream_of(rng, 50)
     args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0, 0.0)
     before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
     assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE

@@ -15,7 +15,16 @@ from bayesbandit.bandit.storage.settings import PART
 from bayesbandit.beliefs.base import nbytes
 from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
-from bayesbandit.kernels import rules
+from bayesbandit.kernels.row_layout import (
+    DRAWN,
+    EPSILON_GREEDY,
+    KINDS,
+    TABULATED,
+    TAIL,
+    THOMPSON,
+    UCB,
+    row_type,
+)
 from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import NAME, Array, Broken, OneOf, Row, Whole, demand
 
@@ -77,33 +86,34 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     kept = total if limit is None else min(total, limit)
     demand(rows.ndim == 2 and rows.dtype == np.float64, "history is not a table")
     demand(len(rows) == kept, f"history has {len(rows)} rows, not {kept}")
-    D = rows.shape[1] - rules.row_width(0, K)
+    D = rows.shape[1] - TAIL - 3 * K
     demand(
         D in (meta["n_features"], meta["n_features"] + 1), f"history has {rows.shape[1]} columns"
     )
-    x, moments, tail = np.split(rows, [D, rules.tail_at(D, K)], axis=1)
-    mean, scale, last = np.split(moments, 3, axis=1)
-    arm, kind, p = tail[:, rules.ARM], tail[:, rules.KIND], tail[:, rules.PROPENSITY]
-    reward, weight = tail[:, rules.REWARD], tail[:, rules.WEIGHT]
+    log = rows.view(row_type(D, K))[:, 0]
+    x, mean, scale, last = log["x"], log["mean"], log["scale"], log["last"]
+    arm, kind, p = log["arm"], log["rule"], log["propensity"]
+    reward, weight = log["reward"], log["weight"]
     demand((np.abs(x) <= LARGEST).all(), "its contexts are not finite")
     demand((np.abs(reward) <= LARGEST).all(), "its rewards are not finite")
     demand(((weight > 0) & (weight < np.inf)).all(), "its weights are not > 0")
     demand(np.isin(arm, np.arange(-len(meta["retired"]), K)).all(), "its history has unknown arms")
-    demand(np.isin(kind, rules.KINDS).all(), "its history has unknown rules")
-    param, most = tail[:, rules.PARAM], np.where(kind == rules.EPSILON_GREEDY, 1.0, LARGEST)
-    demand(((param >= 0) & (param <= most)).all(), "its history has a rule without its number")
+    demand(np.isin(kind, KINDS).all(), "its history has unknown rules")
+    number, most = log["number"], np.where(kind == EPSILON_GREEDY, 1.0, LARGEST)
+    demand(((number >= 0) & (number <= most)).all(), "its history has a rule without its number")
     chance = (p >= 0) & (p <= 1 + 1e-9)
     demand((np.isnan(p) | (p == UNLOGGED) | chance).all(), "its propensities are no chances")
     demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
     demand((scale >= 0).all() and not np.isnan(last).any(), "its moments are not numbers")
-    there, drawn = mean > -np.inf, np.isin(kind, (rules.THOMPSON, rules.UCB))[:, None]
+    there, drawn = mean > -np.inf, np.isin(kind, (THOMPSON, UCB))[:, None]
     demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
-    chances = last[there & (kind == rules.TABULATED)[:, None]]
+    chances = last[there & (kind == TABULATED)[:, None]]
     demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
-    drawn = there & np.isin(kind, rules.DRAWN)[:, None]
+    drawn = there & np.isin(kind, DRAWN)[:, None]
     for part in (np.abs(last[drawn]), scale[drawn]):
         demand(((part >= 1 / FAR) & (part <= FAR)).all(), "its arms have no parameters")
-    floor = tail[:, rules.FLOOR] * np.maximum(there.sum(axis=1), 1)  # none: arms have changed since
+    count = np.maximum(there.sum(axis=1), 1)  # none: arms have changed since
+    floor = log["min_probability"] * count
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
     demand(not lost.any(), "its history has rounds of which no propensity can be known")

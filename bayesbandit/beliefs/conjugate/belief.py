@@ -14,7 +14,7 @@ from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import arms as kernel
 from bayesbandit.kernels.rounds import NUMBERS, Kernels
-from bayesbandit.kernels.rules import BETA, GAMMA, THOMPSON
+from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate as ConjugatePrediction
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, reshape
-from bayesbandit.kernels.rules import DRAWN, GAMMA
+from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
 
 # A row of an arm: its shape (`best.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w; the mean and

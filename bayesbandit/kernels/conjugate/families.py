@@ -1,9 +1,9 @@
 """Beta and Gamma numbers: their moments, and draws of them.
 
-A draw by rejection takes nobody knows how many random numbers, and the block of a bandit must last
-for a round: a decision takes one normal of the block (`kernels/rules.py`), whose 64 bits begin a
-SplitMix64 (Steele, Lea and Flood 2014, OOPSLA) that gives as many as it takes. Draws are in the
-coordinate of `best.py`, log v/(1 − v) or log v, which tells apart what is next to 0 or to 1.
+A draw by rejection takes an unknown number of random numbers, and the block of a bandit must last
+for a round. So a decision takes one normal of the block (`kernels/selection.py`), whose 64 bits
+begin a SplitMix64 (Steele, Lea and Flood 2014, OOPSLA) that gives as many as it takes. Draws are in
+the coordinate of `best.py`, log v/(1 − v) or log v, which tells apart what is next to 0 or to 1.
 """
 
 import math

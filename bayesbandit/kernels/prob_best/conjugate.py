@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.rules import GAMMA
+from bayesbandit.kernels.row_layout import GAMMA
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 

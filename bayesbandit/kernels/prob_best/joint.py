@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import seeded, uniform
-from bayesbandit.kernels.rules import (
+from bayesbandit.kernels.row_layout import (
     ARM,
     FLOOR,
     KIND,

@@ -47,7 +47,7 @@ def of_history(history: Any) -> dict[str, Any]:
         parts["features"] = tuple(layout.features)
     if not whole.all() or len(arms) > K:
         return {**parts, "propensity": p}
-    mean = layout.moment(rows, 0)
+    mean = layout.records(rows)["mean"]
     on = mean > -np.inf
     if not layout.of_arms:
         parts["mean"] = np.where(on, mean, 0.0)

@@ -6,14 +6,17 @@ for the scale and a for the degrees of freedom. An arm that may not be chosen ha
 0. An arm without a reward is new: its degrees of freedom, or its a, are negative.
 """
 
+from functools import cache
+
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.runtime.compiling import interpreted, njit
 
-# The scalars of a row, counted from `tail_at`.
-ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(7)
-TAIL = 7
+# The scalars of a row, which kernels count from `tail_at`; `row_type` has them by name.
+SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
+TAIL = len(SCALARS)
+ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(TAIL)
 
 # The rule that decided; BETA and GAMMA: Thompson sampling from such posteriors.
 KINDS = range(6)
@@ -57,6 +60,19 @@ def moments_in(row, D, K):
 def row_width(D, K):
     """Numbers that one logged round takes."""
     return tail_at(D, K) + TAIL
+
+
+@cache
+def row_type(D: int, K: int) -> np.dtype:
+    """Return the type of a row as a record: x (D,), mean, scale and last (K,), and the scalars."""
+    moments = [(name, "f8", (K,)) for name in ("mean", "scale", "last")]
+    return np.dtype([("x", "f8", (D,)), *moments, *((name, "f8") for name in SCALARS)])
+
+
+def empty_rows(n: int, D: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n rows (n, width) for kernels, and as records (n,), which share their memory."""
+    records = np.empty(n, row_type(D, K))
+    return records.view(np.float64).reshape(n, records.itemsize // 8), records
 
 
 def put_moments(rows, D, available, mean, scale, last):
