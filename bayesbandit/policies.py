@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, shown, sums
+from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
@@ -62,7 +62,7 @@ def rule(policy: Policy) -> int | None:
 
 def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
     """A policy's probabilities (n, K) by a prediction, of rounds t (n,), checked."""
-    found, what = policy.probabilities(prediction, t), shown(policy)
+    found, what = policy.probabilities(prediction, t), type(policy).__name__
     p = floats(found, f"the probabilities of {what}")
     shape = prediction.mean.shape
     if p.shape != shape:
@@ -71,13 +71,13 @@ def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
     return p / sums(p, what)[:, None]
 
 
-def numbers(policy: Policy, t: int, K: int) -> tuple[float, float]:
-    """A policy's number, if it has a rule, and its least probability in round t, for K arms."""
+def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, float]:
+    """Return a policy's number, if it has a rule of this kind, and its minimum probability, in
+    round t, for K arms."""
     given = policy.min_probability if isinstance(policy, WithFloor) else 0.0
     least = _number(given, t, "min_probability", least=0)
     if K * least > 1.0:
         raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {least:g}")
-    kind = rule(policy)
     if kind is None or not isinstance(policy, Ruled):
         return 0.0, least
     most = 1.0 if kind == EPSILON_GREEDY else np.inf

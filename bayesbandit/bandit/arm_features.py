@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.bandit.state import BanditState
 from bayesbandit.checks import LARGEST, Name, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bayesbandit.bandit.bandit import Bandit
+
 
 def contexts(
-    bandit: BanditState, x: Any, arms: Iterable[Name] | None = None
+    bandit: Bandit, x: Any, arms: Iterable[Name] | None = None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Contexts (n, K, d), 0 where an arm may not be chosen; which may be (K,); whether x is one.
 
@@ -55,7 +56,7 @@ def contexts(
     return whole, available, one
 
 
-def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
+def of_all(bandit: Bandit, x: Any, n: int = 1) -> np.ndarray:
     """Contexts (n, d), or (n, K, d) where each arm has a row."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, n)
@@ -66,7 +67,7 @@ def of_all(bandit: BanditState, x: Any, n: int = 1) -> np.ndarray:
     return found
 
 
-def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
+def logged(bandit: Bandit, x: Any, arm: Any) -> np.ndarray:
     """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
     (n, d) of the chosen arms are enough."""
     if not bandit.of_arms:
@@ -75,7 +76,7 @@ def logged(bandit: BanditState, x: Any, arm: Any) -> np.ndarray:
     return of_all(bandit, x) if x.ndim > 2 else checked(x, bandit.n_features)
 
 
-def check_weighable(bandit: BanditState, x: np.ndarray) -> None:
+def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
     """Raise where rounds without propensities, at contexts x, would need one for their weight."""
     if bandit.of_arms and x.ndim == 2:
         K, d = len(bandit.arms), bandit.n_features
@@ -105,7 +106,7 @@ def _is_counted(x: object) -> bool:
     return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
 
 
-def _named(bandit: BanditState, x: object) -> list[int] | None:
+def _named(bandit: Bandit, x: object) -> list[int] | None:
     """The arms' numbers that the index of a pandas table names; None where it names none."""
     if not isinstance(x, Table):
         return None

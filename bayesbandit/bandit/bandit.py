@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
+from numbers import Integral
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,25 +15,28 @@ from bayesbandit import checks
 from bayesbandit.bandit import (
     arm_features,
     choosing,
+    fast_path,
     learning,
+    random_streams,
     simulation,
     transactions,
     validation,
 )
 from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
-from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import BeliefModel, kernel_of
+from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
 from bayesbandit.checks import LARGEST, Name
-from bayesbandit.history import History
+from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
-from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.encoder import Encoder, numbers_only
+from bayesbandit.tables.inputs import is_row, table_of
 from bayesbandit.weighting.base import Balance, is_normalized, weight_source
 from bayesbandit.weighting.propensity import Unweighted
-from bayesbandit.weighting.reweighting import begin
+from bayesbandit.weighting.reweighting import Reweighting, begin
 from bayesbandit.weighting.summary import summary
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no con
 NUMBERS = frozenset({float, int, bool, np.float64, np.int64, np.bool_})  # rewards that are quick
 
 
-class Bandit(BanditState):
+class Bandit:
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
@@ -70,12 +75,32 @@ class Bandit(BanditState):
     An arm without a reward is new. Of U new ones among K available arms each is drawn with
     probability 1/K, and the policy shares (K − U)/K among the others.
 
-    All state is in plain attributes: `belief`, `history`, `rng`, `stream` (a block of its normals,
-    with the number of contexts decided so far), and `reweighting` where past weights change.
+    All state is in plain attributes, which are listed below.
 
     Threads may share a bandit. Whatever goes wrong, an interrupt or a lack of memory included, a
     call changes all that it should or nothing: see `bandit/transactions.py`.
     """
+
+    encoder: Encoder | None  # of tables' rows
+    spec: Any  # what makes the belief
+    belief: Belief
+    has_kernel: bool  # whether the belief has a compiled way, which no subclass changed
+    policy: Policy
+    rule: int | None  # the policy's compiled rule
+    param: tuple[float, float] | None  # its number and minimum probability, where they never change
+    balance: Balance
+    source: int  # where the kernels find an observation's weight
+    clip: float
+    reweighting: Reweighting | None  # what changes past weights
+    layout: Layout
+    all_arms: np.ndarray  # (K,) True: all are available
+    history: History
+    seed: np.random.SeedSequence
+    rng: np.random.Generator
+    stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
+    deciding: Deciding | None  # what the compiled calls take: see `fast_path.py`
+    learning: tuple[Any, ...] | None
+    lock: RLock
 
     def __init__(
         self,
@@ -104,22 +129,28 @@ class Bandit(BanditState):
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
-        own, normalize = transactions.samplers(seed), is_normalized(balance)
+        own, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, own)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
         self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
-        transactions.set_arms(self, names)
+        self._name_arms(names)
         self.reweighting = begin(balance)
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
-        numbers(policy, 1, len(names))
-        transactions.obey(self, policy)
+        fast_path.set_policy(self, policy)
+        self.numbers(1)
         transactions.guard(self)
         self.deciding = self.learning = None
-        transactions.refill(self)
-        transactions.publish(self)
+        random_streams.refill(self)
+        fast_path.publish(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
+            f"n_features={self.n_features}{'' if self.encoder is None else f', {self.encoder}'})"
+        )
 
     def __copy__(self) -> Bandit:
         return self.copy()
@@ -127,12 +158,99 @@ class Bandit(BanditState):
     @transactions.alone
     def __getstate__(self) -> dict[str, Any]:
         state = vars(transactions.fork(self))
-        return {k: v for k, v in state.items() if k not in ("lock", *transactions.PUBLISHED)}
+        return {k: v for k, v in state.items() if k not in ("lock", *fast_path.CALLS)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         transactions.guard(self)
-        transactions.publish(self)
+        fast_path.publish(self)
+
+    @property
+    def t(self) -> int:
+        """Contexts decided so far."""
+        return int(self.stream[-1])
+
+    @t.setter
+    def t(self, t: int) -> None:
+        self.stream[-1] = t
+
+    @property
+    def model(self) -> Any:
+        """The reward model: `Ridge`, a declared `RewardModel`, or a model of yours."""
+        return self.spec.declared if isinstance(self.spec, Declaring) else self.spec
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        """The arms' names."""
+        return self.layout.arms
+
+    @property
+    def n_features(self) -> int:
+        """The length d of a context."""
+        return self.layout.n_features
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The compiled way of the belief, where it has one."""
+        return self.belief.kernel if self.has_kernel else None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether kernels learn the rows of rounds as they are."""
+        return (kernel := self.kernel) is not None and kernel.plain
+
+    @property
+    def of_arms(self) -> bool:
+        """Whether a context has a row of features for each arm, (K, d)."""
+        return self.belief.of_arms
+
+    def encoded(self, x: Any) -> Any:
+        """Return contexts as numbers: by the encoder (d,) of a row, (n, d) of a table or of a list
+        of dicts; without one as they are."""
+        if self.encoder is None:
+            return numbers_only(x)
+        features = self.encoder.transform(table_of(x))
+        return features[0] if is_row(x) else features
+
+    def numbers(self, n: int) -> np.ndarray:
+        """Return the policy's number and minimum probability in the next n rounds (n, 2); (1, 2)
+        where they never change."""
+        if self.param is not None:
+            return np.array([self.param])
+        now, K = self.t + 1, len(self.arms)
+        return np.array([numbers(self.policy, self.rule, now + i, K) for i in range(n)])
+
+    def number(self, arm: Any) -> int:
+        """Return the number of the arm of this name."""
+        try:
+            k = self.layout.index.get(checks.arm_name(arm))
+        except TypeError:
+            k = None
+        if k is None:
+            raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
+        return k
+
+    def among(self, arms: Iterable[Name]) -> np.ndarray:
+        """Return which of all arms these are (K,)."""
+        available = np.zeros(len(self.arms), dtype=np.bool_)
+        names = [arms] if isinstance(arms, str | Integral) else list(arms)
+        available[[self.number(arm) for arm in names]] = True
+        if not names:
+            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        return available
+
+    def _name_arms(self, names: tuple[Name, ...]) -> None:
+        """Name the arms of the belief."""
+        features = None if self.encoder is None else self.encoder.features
+        sizes = self.belief.n_features, self.belief.n_columns
+        self.layout = Layout(names, *sizes, features, self.of_arms)
+        self.all_arms = np.ones(len(names), dtype=np.bool_)
+
+    def _change_arms(self, names: tuple[Name, ...]) -> None:
+        """Name the arms of the belief after a change; the history keeps its rounds."""
+        self._name_arms(names)
+        self.history = self.history.relaid(self.layout)
+        numbers(self.policy, self.rule, self.t + 1, len(names))  # minimum probabilities leave room
 
     @transactions.alone
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
@@ -181,14 +299,16 @@ class Bandit(BanditState):
         x: none is needed where n_features=0. arms: those that may be chosen, where not all may; the
         rows of features that arms have are then of these, unless a table's index names them.
         """
-        live = self.deciding
-        if x is None:
-            x = NOTHING
+        live, x = self.deciding, NOTHING if x is None else x
+        if self.encoder is not None and x is not NOTHING and not self.of_arms:
+            x = self.encoded(x)
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
             choose_one, layout, stats, all_arms, settings, kind, param, floor, stream = live
             if x.shape == layout.shape and (x.strides == ADJACENT or not x.size):
                 row = np.empty(layout.width)
-                if choose_one(row, x, stats, all_arms, settings, kind, param, floor, stream) >= 0:
+                if param is not None and (
+                    choose_one(row, x, stats, all_arms, settings, kind, param, floor, stream) >= 0
+                ):
                     return Decision(layout, row)
         return choosing.choose(self, x, arms)
 
@@ -245,7 +365,7 @@ class Bandit(BanditState):
         """One more arm, drawn with probability 1/K until it has a reward."""
         names, twin = checks.arm_names((*self.arms, arm)), transactions.fork(self)
         twin.belief.add_arm()
-        transactions.relay(twin, names)
+        twin._change_arms(names)
         transactions.become(self, twin)
 
     @transactions.alone
@@ -256,7 +376,7 @@ class Bandit(BanditState):
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
         gone, twin = self.arms[k], transactions.fork(self)
         twin.belief.remove_arm(k)
-        transactions.relay(twin, tuple(a for a in self.arms if a != gone))
+        twin._change_arms(tuple(a for a in self.arms if a != gone))
         if twin.reweighting is not None:
             twin.reweighting.forget(gone)
         transactions.become(self, twin)
@@ -266,7 +386,8 @@ class Bandit(BanditState):
         """Take other random numbers from here on, which follow from the bandit's seed and `key`; a
         copy or a forked worker would else make the same decisions. The same key gives the same
         numbers again, also after another load of the file. Returns the bandit."""
-        transactions.reseed(self, transactions.another(self.seed, checks.arm_name(key)))
+        seed = random_streams.derived_seed(self.seed, checks.arm_name(key))
+        random_streams.reseed(self, seed)
         return self
 
     def copy(self) -> Bandit:

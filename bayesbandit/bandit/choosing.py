@@ -4,105 +4,119 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, transactions
+from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.bandit.state import BanditState
+from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Kernel, parts, predicted
 from bayesbandit.checks import Name, floats, sums
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON, put_moments
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import Comparison, Prediction
+from bayesbandit.tables.encoder import numbers_only
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
 
 NOTHING = np.empty(0)  # the context of a bandit without features
 
 
-def choose(bandit: BanditState, x: Any, arms: Iterable[Name] | None) -> Decision:
-    """For one context (d,) or a batch (n, d), among these arms or all; see `of_arms` for those with
-    a row an arm."""
+def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
+    """Decide for one context (d,) or a batch (n, d) of numbers, among these arms or all; see
+    `of_arms` for those with a row an arm."""
     if bandit.of_arms:
         with bandit.lock:
             return _of_arms(bandit, *arm_features.contexts(bandit, x, arms))
-    x = x if x is NOTHING else bandit.encoded(x)
+    x = checks.floats(x if type(x) is np.ndarray else numbers_only(x), "contexts")
     with bandit.lock:
-        transactions.release(bandit)
         layout = bandit.layout
         available = bandit.all_arms if arms is None else bandit.among(arms)
         if x is NOTHING and layout.n_features > 0:
             raise ValueError(f"contexts must have {layout.n_features} features; got none")
-        x = checks.floats(x, "contexts")
-        kind = transactions.kind_played(bandit)
-        if x.shape == layout.shape and kind is not None:
-            return Decision(layout, _one(bandit, x, available, kind))
+        if x.shape == layout.shape and bandit.deciding is not None:
+            return Decision(layout, _one(bandit, bandit.deciding, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: BanditState, x: np.ndarray, available: np.ndarray, kind: int) -> np.ndarray:
-    """A decided row (width,) of this KIND for a context x (d,), by a compiled belief and rule."""
-    kernel, [[param, floor]] = bandit.kernel, transactions.params(bandit, 1)
-    assert kernel is not None
-    row, arm = np.empty(bandit.layout.width), rounds.STREAM_EMPTY
-    choose_one = kernel.functions.choose_one
-    while arm < 0:
-        arm = choose_one(
-            row, x, kernel.arms, available, kernel.settings, kind, param, floor, bandit.stream
-        )
-        if arm == rounds.NOT_FINITE:
-            checks.contexts(x, bandit.n_features)
-        if arm == rounds.STREAM_EMPTY:
-            transactions.refill(bandit)
+def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+    """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
+    choose_one, layout, stats, _, settings, kind, _, _, stream = live
+    [[number, floor]] = bandit.numbers(1)
+    row = np.empty(layout.width)
+    arm = choose_one(row, x, stats, available, settings, kind, number, floor, stream)
+    if arm == rounds.NOT_FINITE:
+        checks.contexts(x, bandit.n_features)
+    if arm == rounds.STREAM_EMPTY:
+        random_streams.refill(bandit)
+        return _one(bandit, bandit.deciding or live, x, available)
     return row
 
 
-@transactions.alone
-def _many(bandit: BanditState, x: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """Decided rows (n, width) for contexts x (n, d)."""
+def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+    """Return decided rows (n, width) for contexts x (n, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one row; got none")
-    twin, params = transactions.asked(bandit), transactions.params(bandit, len(x))
-    rows, kind = describe(twin, x, available, params)
-    _decide(twin, rows, kind, params)
+    numbers = bandit.numbers(len(x))
+    return _whole(bandit, len(x), lambda one: _decide(one, x, available, numbers))
+
+
+def _whole[T](bandit: Bandit, n: int, decide: Callable[[Bandit], T]) -> T:
+    """Return n decisions, all or none. One is one compiled call; more are made on a fork."""
+    if n == 1 and not bandit.belief.computes_when_asked:
+        return decide(bandit)
+    return _on_fork(bandit, decide)
+
+
+@transactions.alone
+def _on_fork[T](bandit: Bandit, decide: Callable[[Bandit], T]) -> T:
+    twin = transactions.fork_to_decide(bandit)
+    made = decide(twin)
     transactions.become(bandit, twin)
+    return made
+
+
+def _decide(
+    bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray
+) -> np.ndarray:
+    """Return decided rows (n, width) for contexts x (n, …)."""
+    rows, kind = describe(bandit, x, available, numbers)
+    layout, done = bandit.layout, 0
+    choose_many = (bandit.kernel or Kernel).functions.choose_many
+    while done < len(rows):
+        done = choose_many(
+            rows, done, layout.n_columns, len(layout.arms), kind, numbers, bandit.stream
+        )
+        if done < len(rows):
+            random_streams.refill(bandit)
     return rows
 
 
-def _decide(twin: BanditState, rows: np.ndarray, kind: int, params: np.ndarray) -> None:
-    """Decide for described rows (n, width)."""
-    layout, done = twin.layout, 0
-    choose_many = (twin.kernel or Kernel).functions.choose_many
-    while done < len(rows):
-        done = choose_many(
-            rows, done, layout.n_columns, len(layout.arms), kind, params, twin.stream
-        )
-        if done < len(rows):
-            transactions.refill(twin)
-
-
-@transactions.alone
-def _of_arms(bandit: BanditState, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
-    """Decided for contexts (n, K, d)."""
+def _of_arms(bandit: Bandit, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
+    """Decide for contexts (n, K, d)."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one decision's rows; got none")
-    twin, params = transactions.asked(bandit), transactions.params(bandit, len(x))
-    decision = _by_joint_draws(twin, x, available, params)
-    if decision is None:
-        rows, kind = describe(twin, x, available, params)
-        _decide(twin, rows, kind, params)
-        decision = Decision(bandit.layout, rows)
+    numbers = bandit.numbers(len(x))
+
+    def decide(bandit: Bandit) -> Decision:
+        decision = _by_joint_draws(bandit, x, available, numbers)
+        if decision is None:
+            decision = Decision(bandit.layout, _decide(bandit, x, available, numbers))
+        return decision
+
+    decision = _whole(bandit, len(x), decide)
     rows, taken = decision.rows, decision.records["arm"].astype(np.int64)
     rows[:, : bandit.n_features] = x[np.arange(len(x)), taken]
-    transactions.become(bandit, twin)
     return Decision(bandit.layout, rows[0] if one else rows, decision.late)
 
 
 def _by_joint_draws(
-    twin: BanditState, x: np.ndarray, available: np.ndarray, params: np.ndarray
+    twin: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray
 ) -> Decision | None:
     """Decide by Thompson sampling whose probabilities are computed when they are asked for, where
     the arms are ordered by dependent normals or Student-t and none is new; None elsewhere."""
@@ -118,20 +132,20 @@ def _by_joint_draws(
     while done < len(rows):
         done = comparison.choose(rows, done, layout.n_columns, len(layout.arms), arms, twin.stream)
         if done < len(rows):
-            transactions.refill(twin)
+            random_streams.refill(twin)
     return Decision(layout, rows, (comparison, arms))
 
 
 @transactions.alone
-def means(bandit: BanditState, x: np.ndarray) -> np.ndarray:
+def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
-    twin = transactions.asked(bandit)
+    twin = transactions.fork_to_decide(bandit)
     found = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
     transactions.become(bandit, twin)
     return np.concatenate(found) if found else np.empty((0, len(bandit.arms)))
 
 
-def posterior(bandit: BanditState, k: int) -> Any:
+def posterior(bandit: Bandit, k: int) -> Any:
     """Return what is known of arm k, with the rounds of it that the history keeps."""
     layout, history = bandit.layout, bandit.history
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
@@ -144,10 +158,10 @@ def posterior(bandit: BanditState, k: int) -> Any:
 
 
 @transactions.alone
-def probabilities(bandit: BanditState, x: np.ndarray) -> np.ndarray:
+def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Every arm's probability (n, K) at contexts x (n, d), each as that of the next round."""
-    twin, layout = transactions.asked(bandit), bandit.layout
-    now = transactions.params(bandit, 1)[:1]
+    twin, layout = transactions.fork_to_decide(bandit), bandit.layout
+    now = bandit.numbers(1)[:1]
     twin.belief = bandit.belief.fork()
     rows, kind = describe(twin, x, bandit.all_arms, now, held=True)
     log = layout.records(rows)
@@ -157,7 +171,7 @@ def probabilities(bandit: BanditState, x: np.ndarray) -> np.ndarray:
 
 
 def describe(
-    bandit: BanditState,
+    bandit: Bandit,
     x: np.ndarray,
     available: np.ndarray,
     params: np.ndarray,
@@ -173,7 +187,7 @@ def describe(
     if not bandit.of_arms:  # the context of such a row is what the arm chosen has
         rows[:, : bandit.n_features] = x
     rows[:, bandit.n_features : layout.n_columns] = 1.0
-    if (played := transactions.kind_played(bandit)) is not None and (kernel := bandit.kernel):
+    if (played := fast_path.kind_played(bandit)) is not None and (kernel := bandit.kernel):
         kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
         return rows, played
     for part in parts(belief, x):
@@ -189,7 +203,7 @@ def describe(
 
 
 def _entries(
-    bandit: BanditState, prediction: Prediction, available: np.ndarray, new: np.ndarray,
+    bandit: Bandit, prediction: Prediction, available: np.ndarray, new: np.ndarray,
     params: np.ndarray, t: np.ndarray,
 ) -> tuple[int, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the KIND of rows, and what they keep beside the means (n, K): what a compiled rule

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, choosing, refusals, transactions
+from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
-from bayesbandit.bandit.state import BanditState
 from bayesbandit.beliefs.base import Kernel
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
@@ -18,9 +17,12 @@ from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.runtime.compiling import without
 from bayesbandit.weighting.reweighting import Inverse
 
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
 
 def observe(
-    bandit: BanditState, decision: Decision, reward: Any, errors: str = "raise"
+    bandit: Bandit, decision: Decision, reward: Any, errors: str = "raise"
 ) -> list[Refused] | None:
     """Learn the reward of a decision, or the rewards (n,) of a batch: see `Bandit.observe`."""
     if type(decision) is not Decision:
@@ -61,7 +63,7 @@ def observe(
     return None
 
 
-def _told(bandit: BanditState, rows: np.ndarray, reward: np.ndarray) -> None:
+def _told(bandit: Bandit, rows: np.ndarray, reward: np.ndarray) -> None:
     """Learn decided rows (n, width) with their rewards (n,)."""
     rows = rows.copy()
     bandit.layout.records(rows)["reward"] = reward
@@ -69,7 +71,7 @@ def _told(bandit: BanditState, rows: np.ndarray, reward: np.ndarray) -> None:
 
 
 def update(
-    bandit: BanditState, x: Any, arm: Any, reward: Any, propensity: Any, errors: str = "raise"
+    bandit: Bandit, x: Any, arm: Any, reward: Any, propensity: Any, errors: str = "raise"
 ) -> list[Refused] | None:
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
@@ -82,7 +84,7 @@ def update(
 
 
 def _update_some(
-    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any, rows: Rows,
+    bandit: Bandit, x: np.ndarray, arm: Any, reward: Any, propensity: Any, rows: Rows,
     floor: np.ndarray | float = 0.0,
 ) -> list[Refused]:  # fmt: skip
     """Learn those of the rows of `_update` that can be; return the others. The shapes of all are
@@ -106,7 +108,7 @@ def _update_some(
 
 
 def _update(
-    bandit: BanditState, x: np.ndarray, arm: Any, reward: Any, propensity: Any,
+    bandit: Bandit, x: np.ndarray, arm: Any, reward: Any, propensity: Any,
     floor: np.ndarray | float = 0.0,
 ) -> None:  # fmt: skip
     """Learn rounds of contexts (n, d) or (n, K, d) that have been checked. floor: the least
@@ -119,8 +121,8 @@ def _update(
     with bandit.lock:
         transactions.release(bandit)
         index = [bandit.number(a) for a in arm]
-        now = transactions.params(bandit, 1)
-        twin = bandit if bandit.compiled else transactions.asked(bandit)
+        now = bandit.numbers(1)
+        twin = bandit if bandit.compiled else transactions.fork_to_decide(bandit)
         absent = propensity is None and not weighs_by_propensity(bandit)
         if propensity is None and not absent:
             arm_features.check_weighable(bandit, x)
@@ -141,7 +143,7 @@ def _update(
             transactions.become(bandit, twin)
 
 
-def weighs_by_propensity(bandit: BanditState) -> bool:
+def weighs_by_propensity(bandit: Bandit) -> bool:
     """Return whether a round without a propensity gets its weight from what is believed now."""
     reweighting = bandit.reweighting
     if reweighting is None:
@@ -149,7 +151,7 @@ def weighs_by_propensity(bandit: BanditState) -> bool:
     return isinstance(reweighting.weigher, Inverse)
 
 
-def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarray:
+def _of_chosen(bandit: Bandit, x: np.ndarray, index: list[int]) -> np.ndarray:
     """Return rows (n, width) of contexts, or of features of the chosen arms, x (n, d), without what
     was believed of the arms."""
     rows, mine = np.empty((len(x), bandit.layout.width)), (np.arange(len(x)), index)
@@ -161,17 +163,17 @@ def _of_chosen(bandit: BanditState, x: np.ndarray, index: list[int]) -> np.ndarr
     return rows
 
 
-def _one(bandit: BanditState, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
+def _one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
     """By a kernel; `rounds.OTHER` where it does not know the rule of the row."""
     kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
     transactions.reserve(bandit, 1)
-    return transactions.observer(bandit, kernel)(
+    return fast_path.observer(bandit, kernel)(
         row, reward, kernel.arms, kernel.settings, bandit.source, bandit.clip,
         bandit.history.rows, bandit.history.count,
     )  # fmt: skip
 
 
-def learn(bandit: BanditState, rows: np.ndarray) -> None:
+def learn(bandit: Bandit, rows: np.ndarray) -> None:
     """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
     if bandit.reweighting is None and (kernel := bandit.kernel) is not None:
         _stream(bandit, kernel, rows)
@@ -179,7 +181,7 @@ def learn(bandit: BanditState, rows: np.ndarray) -> None:
         _try(bandit, rows)
 
 
-def _stream(bandit: BanditState, kernel: Kernel, rows: np.ndarray) -> None:
+def _stream(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
     """Belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
     z, reward = kernel.learned(x, arm, reward, weight)
@@ -190,7 +192,7 @@ def _stream(bandit: BanditState, kernel: Kernel, rows: np.ndarray) -> None:
 
 
 @transactions.alone
-def _try(bandit: BanditState, rows: np.ndarray) -> None:
+def _try(bandit: Bandit, rows: np.ndarray) -> None:
     """On a fork."""
     twin = transactions.fork(bandit)
     belief, history, reweighting = twin.belief, twin.history, twin.reweighting
@@ -210,7 +212,7 @@ def _try(bandit: BanditState, rows: np.ndarray) -> None:
     transactions.become(bandit, twin)
 
 
-def _weighed(bandit: BanditState, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
     """Contexts, arm numbers, rewards and weights of rows."""
     layout, log = bandit.layout, bandit.layout.records(rows)
     if bandit.source == rounds.UNWEIGHTED:

@@ -9,11 +9,13 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.bandit import transactions
-from bayesbandit.bandit.state import BanditState, table_of
 from bayesbandit.tables import inputs
+from bayesbandit.tables.inputs import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayesbandit.bandit.bandit import Bandit
 
 ERRORS = ("raise", "skip")
 
@@ -46,7 +48,7 @@ class Rows:
             self.refused |= _refused(self.left, check)
             self._leave()
 
-    def learn(self, bandit: BanditState, learn: Callable[[Any, np.ndarray], object]) -> None:
+    def learn(self, bandit: Bandit, learn: Callable[[Any, np.ndarray], object]) -> None:
         """Let a bandit learn those that are left, and take out those that its belief refuses."""
         if not self.left.size:
             return
@@ -78,7 +80,7 @@ def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[in
     return {}
 
 
-def contexts(bandit: BanditState, x: Any, n: int) -> tuple[np.ndarray, Rows]:
+def contexts(bandit: Bandit, x: Any, n: int) -> tuple[np.ndarray, Rows]:
     """Return contexts (n, d) or (n, K, d) of a log, and which of them can be used; the shape of all
     is checked. Contexts that are refused are 0."""
     rows, d = Rows(n), bandit.n_features
@@ -94,7 +96,7 @@ def contexts(bandit: BanditState, x: Any, n: int) -> tuple[np.ndarray, Rows]:
     return np.where(np.isin(np.arange(n), rows.left).reshape(-1, *[1] * (z.ndim - 1)), z, 0.0), rows
 
 
-def _frame(bandit: BanditState, x: Any) -> pd.DataFrame:
+def _frame(bandit: Bandit, x: Any) -> pd.DataFrame:
     """Return rows of a log as a table, whose columns are checked."""
     import pandas as pd
 
@@ -109,7 +111,7 @@ def _frame(bandit: BanditState, x: Any) -> pd.DataFrame:
     return frame
 
 
-def _encoded(bandit: BanditState, frame: pd.DataFrame, rows: Rows) -> tuple[np.ndarray, Rows]:
+def _encoded(bandit: Bandit, frame: pd.DataFrame, rows: Rows) -> tuple[np.ndarray, Rows]:
     encoder: Any = bandit.encoder
     n = len(rows.left)
     if len(frame) != n:

@@ -6,20 +6,22 @@ Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, transactions
+from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
 from bayesbandit.bandit.player import step
-from bayesbandit.bandit.state import BanditState
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import without
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.weighting.reweighting import Inverse
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
 
 Played = tuple[np.ndarray, np.ndarray]
 
@@ -29,7 +31,7 @@ NOTHING = {
 }  # fmt: skip
 
 
-def play(bandit: BanditState, x: Any, reward: Any, every: int) -> Played:
+def play(bandit: Bandit, x: Any, reward: Any, every: int) -> Played:
     """Play contexts x (T, d) and rewards (T, K), checked, and let the bandit be as it is then."""
     reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
     x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))
@@ -45,10 +47,10 @@ def play(bandit: BanditState, x: Any, reward: Any, every: int) -> Played:
     return played
 
 
-def by(bandit: BanditState) -> Callable[..., Played]:
+def by(bandit: Bandit) -> Callable[..., Played]:
     """The quickest way of playing a run."""
     kernel = bandit.kernel
-    if kernel is None or transactions.kind_played(bandit) is None:
+    if kernel is None or fast_path.kind_played(bandit) is None:
         return step
     if bandit.reweighting is None:
         return loop
@@ -58,11 +60,11 @@ def by(bandit: BanditState) -> Callable[..., Played]:
     return step if weigher.estimator.arrays(bandit.layout) is None else stretches
 
 
-def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """In one compiled loop."""
-    T, params, done = len(x), transactions.params(bandit, len(x)), 0
+    T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    kernel, kind = bandit.kernel, transactions.kind_played(bandit)
+    kernel, kind = bandit.kernel, fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
     kernel.check_rewards(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
@@ -74,14 +76,14 @@ def loop(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> 
             bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
         )  # fmt: skip
         if done < T:
-            transactions.refill(bandit)
+            random_streams.refill(bandit)
     bandit.history.count_in(T)
     return chosen, propensity
 
 
-def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """In compiled loops from one settlement of past weights to the next."""
-    T, params, done = len(x), transactions.params(bandit, len(x)), 0
+    T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
     belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
     assert kernel is not None
@@ -103,5 +105,5 @@ def stretches(bandit: BanditState, x: np.ndarray, reward: np.ndarray, every: int
             bandit.history.extend(rows[: done - start])
             reweighting.settle(rows[done - start - 1 : done - start], belief, bandit.history)
         if is_short(bandit.stream, len(layout.arms)):
-            transactions.refill(bandit)
+            random_streams.refill(bandit)
     return chosen, propensity

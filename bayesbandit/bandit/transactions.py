@@ -14,34 +14,24 @@ ones, and the bandit as it was before the call that held the lock, whose result 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from functools import wraps
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import numpy as np
+from bayesbandit.bandit import fast_path
+from bayesbandit.history import unheld
 
-from bayesbandit.bandit.state import BanditState
-from bayesbandit.beliefs.base import Kernel
-from bayesbandit.checks import Name
-from bayesbandit.history import Layout, unheld
-from bayesbandit.kernels.propensities import ruled_out
-from bayesbandit.kernels.rounds import DECISION
-from bayesbandit.kernels.row_layout import TABULATED
-from bayesbandit.policies import is_constant, numbers, rule
-from bayesbandit.runtime.compiling import without
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
 
-SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
-PUBLISHED = ("deciding", "learning")
-PER_ARM = 16  # normals that a block has at least for each arm
-_locked: WeakSet[BanditState] = WeakSet()  # that have a lock of their own
+_locked: WeakSet[Bandit] = WeakSet()  # that have a lock of their own
 
 
-def guard(bandit: BanditState) -> None:
-    """A lock of its own."""
+def guard(bandit: Bandit) -> None:
+    """Give a bandit a lock of its own."""
     bandit.lock = RLock()
     _locked.add(bandit)
 
@@ -56,18 +46,8 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_guard_again)
 
 
-class Unseeded(np.random.bit_generator.ISeedSequence):
-    """For a generator whose state is set next: mixing a seed takes longer than 100 normals."""
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
-        return np.zeros(n_words, dtype)
-
-
-UNSEEDED: Any = Unseeded()
-
-
 def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
-    """Of a function whose first argument is a bandit: while it runs, others wait."""
+    """Let others wait while a function runs, whose first argument is a bandit."""
 
     @wraps(change)
     def alone(*args: P.args, **settings: P.kwargs) -> T:
@@ -82,85 +62,45 @@ def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
     return alone
 
 
-def hold(bandit: BanditState) -> None:
+def hold(bandit: Bandit) -> None:
     """Let the arrays refuse to be changed: their counts become negative."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] >= 0:
             count[0] = -1 - count[0]
 
 
-def release(bandit: BanditState) -> None:
-    """Undo `hold`, where that is needed."""
+def release(bandit: Bandit) -> None:
+    """Unlock the counts, if `hold` has locked them."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
             count[0] = unheld(count[0])
 
 
-def fork[B: BanditState](bandit: B) -> B:
-    """A bandit in the same state, which may change while the other stays as it is."""
-    twin, reweighting = asked(bandit), bandit.reweighting
+def fork[B: Bandit](bandit: B) -> B:
+    """Return a bandit in the same state, which may change while the other stays as it is."""
+    twin, reweighting = fork_to_decide(bandit), bandit.reweighting
     twin.belief = bandit.belief.fork()
     twin.history = bandit.history.fork()
     twin.reweighting = None if reweighting is None else reweighting.fork()
     return twin
 
 
-def asked[B: BanditState](bandit: B) -> B:
-    """A bandit in the same state, which may decide while the other stays as it is."""
+def fork_to_decide[B: Bandit](bandit: B) -> B:
+    """Return a bandit in the same state, which may decide while the other stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
-    asked = belief.fork() if belief.computes_when_asked else belief
-    vars(twin).update(vars(bandit), stream=stream, belief=asked, deciding=None, learning=None)
+    belief = belief.fork() if belief.computes_when_asked else belief
+    vars(twin).update(vars(bandit), stream=stream, belief=belief, deciding=None, learning=None)
     return twin
 
 
-def become(bandit: BanditState, twin: BanditState) -> None:
+def become(bandit: Bandit, twin: Bandit) -> None:
     """Take over all that has changed."""
-    vars(bandit).update(vars(twin) | published(twin))
+    vars(bandit).update(vars(twin) | fast_path.calls(twin))
 
 
-def publish(bandit: BanditState) -> None:
-    """What the compiled calls take is now this."""
-    vars(bandit).update(published(bandit))
-
-
-def published(bandit: BanditState) -> dict[str, tuple[Any, ...] | None]:
-    """What the compiled calls take; None where they do not apply."""
-    layout, kernel = bandit.layout, bandit.kernel
-    deciding = learning = None
-    if kernel is not None and kernel.plain:
-        arms, settings, history = kernel.arms, kernel.settings, bandit.history
-        param = bandit.param if bandit.encoder is None else None  # tables are no arrays
-        if param is not None and (kind := kind_played(bandit)) is not None:
-            rule, choose_one = (kind, *param), kernel.functions.choose_one
-            deciding = choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
-        if bandit.reweighting is None:
-            source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
-            learning = observer(bandit, kernel), layout, arms, settings, *source, *kept
-    return dict(zip(PUBLISHED, (deciding, learning), strict=True))
-
-
-def observer(bandit: BanditState, kernel: Kernel) -> Any:
-    """The compiled function by which a belief takes in one reward."""
-    functions = kernel.functions
-    unreached = functions.unreached(kernel.settings)
-    if bandit.source != DECISION:
-        return without(functions.observe_given, *unreached)
-    kind = kind_played(bandit)
-    rules = ruled_out(TABULATED if kind is None else kind)
-    return without(functions.observe_one, *unreached, *rules)
-
-
-def kind_played(bandit: BanditState) -> int | None:
-    """The KIND of the rows in which the kernels decide a round by the belief and the policy of now;
-    None: they do not."""
-    if bandit.rule is None or (kernel := bandit.kernel) is None:
-        return None
-    return kernel.kind(bandit.rule, bandit.param)
-
-
-def reserve(bandit: BanditState, n: int) -> None:
-    """Room for n more rounds in the history."""
+def reserve(bandit: Bandit, n: int) -> None:
+    """Make room for n more rounds in the history."""
     history, learning = bandit.history, bandit.learning
     if not history.has_room(n):
         try:
@@ -169,67 +109,4 @@ def reserve(bandit: BanditState, n: int) -> None:
         finally:
             release(bandit)
     if learning is not None and learning[-1] is not bandit.history.count:
-        publish(bandit)
-
-
-def obey(bandit: BanditState, policy: Any) -> None:
-    """The policy, and its numbers where they are the same in every round."""
-    first = numbers(policy, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
-    vars(bandit).update(policy=policy, rule=rule(policy), param=first)
-
-
-def set_arms(bandit: BanditState, names: tuple[Name, ...]) -> None:
-    """Names for the arms that the belief knows of."""
-    features = None if bandit.encoder is None else bandit.encoder.features
-    sizes = bandit.belief.n_features, bandit.belief.n_columns
-    bandit.layout = Layout(names, *sizes, features, bandit.of_arms)
-    bandit.all_arms = np.ones(len(names), dtype=np.bool_)
-
-
-def relay(twin: BanditState, names: tuple[Name, ...]) -> None:
-    """`set_arms`, where there is a past."""
-    set_arms(twin, names)
-    twin.history = twin.history.relaid(twin.layout)
-    numbers(twin.policy, twin.t + 1, len(names))  # least probabilities leave room for all arms
-
-
-def refill(bandit: BanditState) -> None:
-    """A new block of normals, long enough for the arms of now: `rng` and `stream` together."""
-    bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
-    bits.state = bandit.rng.bit_generator.state
-    rng, old = np.random.Generator(bits), bandit.stream
-    stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
-    rng.standard_normal(out=stream[1:-1])
-    stream[0], stream[-1] = 0.0, old[-1]
-    vars(bandit).update(rng=rng, stream=stream)
-    if bandit.deciding is not None:
-        publish(bandit)
-
-
-def reseed(bandit: BanditState, seed: np.random.SeedSequence) -> None:
-    """Other random numbers from here on: those of decisions, and those of a belief that samples."""
-    twin = fork(bandit)
-    twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
-    twin.belief.reseed(samplers(seed))
-    refill(twin)
-    become(bandit, twin)
-
-
-def params(bandit: BanditState, n: int) -> np.ndarray:
-    """The number and the least probability of the policy at the next n rounds (n, 2); (1, 2) where
-    they are always the same."""
-    if bandit.param is not None:
-        return np.array([bandit.param])
-    return np.array([numbers(bandit.policy, bandit.t + 1 + i, len(bandit.arms)) for i in range(n)])
-
-
-def samplers(seed: np.random.SeedSequence) -> np.random.SeedSequence:
-    """The seed of a belief that samples."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, SAMPLERS))
-
-
-def another(seed: np.random.SeedSequence, key: Name) -> np.random.SeedSequence:
-    """A seed apart from this one by a key, the same in every process."""
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
-    words = np.frombuffer(digest, dtype="<u4").tolist()
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RESEEDED, *words))
+        fast_path.publish(bandit)

@@ -134,6 +134,19 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
     return names
 
 
+def table_of(x: Any) -> Any:
+    """Return dicts, each a row with the same names, as a table; anything else as it is."""
+    if not (isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x)):
+        return x
+    import pandas as pd
+
+    names = list(dict.fromkeys(name for row in x for name in row))
+    for i, row in enumerate(x):
+        if lost := [name for name in names if name not in row]:
+            raise ValueError(f"row {i} lacks {named(lost)}; other rows have {named(names)}")
+    return pd.DataFrame({name: [row[name] for row in x] for name in names})
+
+
 def is_row(x: object) -> bool:
     """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain
     values."""

@@ -49,7 +49,7 @@ class Pooled:
             if len(self.periods) == self.most:
                 self._thin()
             self.beliefs.append(belief.snapshot())
-            param, floor = numbers(policy, t, 1)
+            param, floor = numbers(policy, kind, t, 1)
             self.rules.append((kind, param, min(floor, 1 / len(layout.arms))))  # γ of fewer arms
             self.arms.append(layout.arms)
             self.periods.append(0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.bandit import transactions
+from bayesbandit.bandit import fast_path, random_streams
 from bayesbandit.bandit.storage import saving
 from bayesbandit.runtime import savable, schema
 from tests.cases import few
@@ -129,7 +129,7 @@ def test_bits_flipped_anywhere(name, path):
     bandit = ALL[name](["a", "b"], 1, history=2) if name == "LinTS" else ALL[name](["a", "b"], 1)
     bandit.stream = bandit.stream[-60:].copy()
     bandit.stream[0] = 0
-    transactions.publish(bandit)
+    fast_path.publish(bandit)
     bandit.play(np.ones((5, 1)), np.ones((5, 2)))
     bandit.save(path)
     whole, state, refusals, survivals = path.read_bytes(), anatomy(bandit), 0, 0
@@ -279,7 +279,7 @@ def test_a_fresh_load_has_new_random_numbers(name, path):
     assert repr(loaded.seed) == repr(one.seed) != repr(before)
     seeds = [getattr(b.belief, "seed", None) for b in (one, loaded)]
     if seeds[0] is not None:
-        assert repr(seeds[0]) == repr(seeds[1]) == repr(transactions.samplers(one.seed))
+        assert repr(seeds[0]) == repr(seeds[1]) == repr(random_streams.sampler_seed(one.seed))
 
 
 def test_a_fresh_load_believes_what_was_saved(path, rng):

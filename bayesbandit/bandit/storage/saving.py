@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from bayesbandit.bandit import transactions, validation
-from bayesbandit.bandit.state import BanditState
+from bayesbandit.bandit import fast_path, random_streams, transactions, validation
 from bayesbandit.bandit.storage import archive, verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Belief
@@ -25,6 +24,9 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance
 from bayesbandit.weighting.reweighting import Reweighting
 
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
 FORMAT = "bayesbandit.Bandit"
 VERSION = 1
 RAW = (  # what values of no use make of code that trusts them
@@ -33,7 +35,7 @@ RAW = (  # what values of no use make of code that trusts them
 )
 
 
-def state(bandit: BanditState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A bandit as plain values, ready for JSON, and arrays (not copied)."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:
@@ -133,8 +135,8 @@ def restore(
         elif bandit.reweighting is not None:
             _restore(bandit.reweighting, state, bandit.belief)
     validation.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
-    transactions.obey(bandit, policy)
-    transactions.publish(bandit)
+    fast_path.set_policy(bandit, policy)
+    fast_path.publish(bandit)
     return bandit
 
 
@@ -165,7 +167,7 @@ def load(
         said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is broken: {said}") from error
     if fresh is not False:
-        transactions.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
+        random_streams.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
 
 
@@ -184,7 +186,7 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
 
 
 @transactions.alone
-def checked(bandit: BanditState) -> tuple[str, dict[str, np.ndarray]]:
+def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
     """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
     meta, arrays = state(bandit)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)

@@ -6,11 +6,10 @@ and sizes. Then it checks what the numbers mean, before a kernel takes one for a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.bandit.state import BanditState
 from bayesbandit.bandit.storage.settings import PART
 from bayesbandit.beliefs.base import nbytes
 from bayesbandit.checks import LARGEST, LONGEST
@@ -27,6 +26,9 @@ from bayesbandit.kernels.row_layout import (
 )
 from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import NAME, Array, Broken, OneOf, Row, Whole, demand
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
 
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 ROOM, TIMES = 2**25, 16  # bytes that a model may need, and how many for each byte of its arrays
@@ -152,7 +154,7 @@ def check_size(model: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) 
     demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 
 
-def check_whole(bandit: BanditState) -> None:
+def check_whole(bandit: Bandit) -> None:
     """That belief and weights are those of the bandit that was made."""
     belief, K = bandit.belief, len(bandit.arms)
     n = np.asarray(belief.n)

@@ -1,0 +1,68 @@
+"""The compiled calls of one round, and what they take from a bandit: a tuple each.
+
+`deciding` is None where Python must decide, `learning` where it must learn. The policy's number and
+minimum probability in `deciding` are None where they change from round to round.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bayesbandit.beliefs.base import Kernel
+from bayesbandit.kernels.propensities import ruled_out
+from bayesbandit.kernels.rounds import DECISION
+from bayesbandit.kernels.row_layout import TABULATED
+from bayesbandit.policies import Policy, is_constant, numbers, rule
+from bayesbandit.runtime.compiling import without
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
+CALLS = ("deciding", "learning")
+Deciding = tuple[Any, ...]  # the kernel, the layout, and the kernel's arguments in its order
+
+
+def publish(bandit: Bandit) -> None:
+    """Let the compiled calls take what the bandit is now."""
+    vars(bandit).update(calls(bandit))
+
+
+def calls(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
+    """Return what the compiled calls take, by the name of the call."""
+    layout, kernel = bandit.layout, bandit.kernel
+    deciding = learning = None
+    if kernel is not None and kernel.plain:
+        arms, settings, history = kernel.arms, kernel.settings, bandit.history
+        if (kind := kind_played(bandit)) is not None:
+            rule, choose_one = (kind, *(bandit.param or (None, None))), kernel.functions.choose_one
+            deciding = choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
+        if bandit.reweighting is None:
+            source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
+            learning = observer(bandit, kernel), layout, arms, settings, *source, *kept
+    return dict(zip(CALLS, (deciding, learning), strict=True))
+
+
+def observer(bandit: Bandit, kernel: Kernel) -> Any:
+    """Return the compiled function by which a belief learns one reward."""
+    functions = kernel.functions
+    unreached = functions.unreached(kernel.settings)
+    if bandit.source != DECISION:
+        return without(functions.observe_given, *unreached)
+    kind = kind_played(bandit)
+    rules = ruled_out(TABULATED if kind is None else kind)
+    return without(functions.observe_one, *unreached, *rules)
+
+
+def kind_played(bandit: Bandit) -> int | None:
+    """Return the KIND of the rows in which the kernels decide by the belief and policy of now; None
+    where they do not decide."""
+    if bandit.rule is None or (kernel := bandit.kernel) is None:
+        return None
+    return kernel.kind(bandit.rule, bandit.param)
+
+
+def set_policy(bandit: Bandit, policy: Policy) -> None:
+    """Decide by this policy from here on; keep its numbers where they never change."""
+    kind = rule(policy)
+    first = numbers(policy, kind, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
+    vars(bandit).update(policy=policy, rule=kind, param=first)

@@ -1,0 +1,61 @@
+"""The random numbers of a bandit: a block of normals, and the seeds that they come from."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.bandit import transactions
+from bayesbandit.checks import Name
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
+SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
+PER_ARM = 16  # normals that a block has at least for each arm
+
+
+class Unseeded(np.random.bit_generator.ISeedSequence):
+    """For a generator whose state is set next: mixing a seed takes longer than 100 normals."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        return np.zeros(n_words, dtype)
+
+
+UNSEEDED: Any = Unseeded()
+
+
+def refill(bandit: Bandit) -> None:
+    """Draw a new block of normals, long enough for the arms of now; `rng` and `stream` change
+    together."""
+    bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
+    bits.state = bandit.rng.bit_generator.state
+    rng, old = np.random.Generator(bits), bandit.stream
+    stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
+    rng.standard_normal(out=stream[1:-1])
+    stream[0], stream[-1] = 0.0, old[-1]
+    live = None if bandit.deciding is None else (*bandit.deciding[:-1], stream)
+    vars(bandit).update(rng=rng, stream=stream, deciding=live)
+
+
+def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
+    """Take other random numbers from here on, for decisions and for a belief that samples."""
+    twin = transactions.fork(bandit)
+    twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
+    twin.belief.reseed(sampler_seed(seed))
+    refill(twin)
+    transactions.become(bandit, twin)
+
+
+def sampler_seed(seed: np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return the seed of a belief that samples."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, SAMPLERS))
+
+
+def derived_seed(seed: np.random.SeedSequence, key: Name) -> np.random.SeedSequence:
+    """Return the seed that follows from this one and a key, the same in every process."""
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+    words = np.frombuffer(digest, dtype="<u4").tolist()
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RESEEDED, *words))
