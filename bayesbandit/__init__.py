@@ -57,6 +57,7 @@ _HOME = {
     "choice_probabilities": "policies",
     "Balance": "weighting.base",
     "Belief": "beliefs.base",
+    "BeliefModel": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
     "Conjugate": "predictions",
     "Draws": "predictions",
@@ -89,7 +90,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
     from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
     from bayesbandit.bandit.presets.preset import preset
-    from bayesbandit.beliefs.base import Belief
+    from bayesbandit.beliefs.base import Belief, BeliefModel
     from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.beliefs.rounds import Rounds

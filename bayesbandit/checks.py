@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 Name = str | int
 Arms = int | Iterable[Name]  # how many, or their names
@@ -45,6 +46,10 @@ class Row(Protocol):
 
     @property
     def ndim(self) -> int: ...
+
+
+# Contexts: numbers; with an encoder a table, or a row with names, or several; None: no features.
+Contexts = ArrayLike | Table | Row | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 
 
 def floats(values: object, what: str) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, sums
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
@@ -90,7 +91,7 @@ def is_constant(policy: Policy) -> bool:
     return type(policy).__module__ == __name__ and not any(map(callable, vars(policy).values()))
 
 
-def choice_probabilities(mean: Any, sd: Any) -> np.ndarray:
+def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> np.ndarray:
     """P(arm k has the largest mean reward) under independent normals N(mean_k, sd_k²).
 
     mean, sd: (…, K), finite, sd ≥ 0; a zero sd is a point mass, and ties between point masses are
@@ -147,7 +148,7 @@ class Floored:
         _check(self.min_probability, "min_probability", least=0, most=1)
 
     def __repr__(self) -> str:
-        shown = {f.name: getattr(self, f.name) for f in fields(self)}
+        shown = {f.name: vars(self)[f.name] for f in fields(self)}
         if shown["min_probability"] == 0.0:
             del shown["min_probability"]
         own = [f.name for f in fields(self) if f.name in shown and not f.kw_only]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, Name, arm_name, finite, floats
+from bayesbandit.checks import LARGEST, Contexts, Name, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def contexts(
-    bandit: Bandit, x: Any, arms: Iterable[Name] | None = None
+    bandit: Bandit, x: Contexts, arms: Iterable[Name] | None = None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Contexts (n, K, d), 0 where an arm may not be chosen; which may be (K,); whether x is one.
 
@@ -56,7 +57,7 @@ def contexts(
     return whole, available, one
 
 
-def of_all(bandit: Bandit, x: Any, n: int = 1) -> np.ndarray:
+def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:
     """Contexts (n, d), or (n, K, d) where each arm has a row."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, n)
@@ -67,7 +68,7 @@ def of_all(bandit: Bandit, x: Any, n: int = 1) -> np.ndarray:
     return found
 
 
-def logged(bandit: Bandit, x: Any, arm: Any) -> np.ndarray:
+def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
     """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
     (n, d) of the chosen arms are enough."""
     if not bandit.of_arms:

@@ -10,6 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import (
@@ -27,7 +28,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.checks import LARGEST, Name
+from bayesbandit.checks import LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 BLOCK = 4096  # normals drawn at a time
 DECISIONS = 0  # key of a stream of random numbers
 FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
-NUMBERS = frozenset({float, int, bool, np.float64, np.int64, np.bool_})  # rewards that are quick
+NUMBERS = (float, int, np.int64, np.bool_)  # rewards that are quick
 
 
 class Bandit:
@@ -82,7 +83,7 @@ class Bandit:
     """
 
     encoder: Encoder | None  # of tables' rows
-    spec: Any  # what makes the belief
+    spec: BeliefModel  # what makes the belief
     belief: Belief
     has_kernel: bool  # whether the belief has a compiled way, which no subclass changed
     policy: Policy
@@ -204,7 +205,7 @@ class Bandit:
         """Whether a context has a row of features for each arm, (K, d)."""
         return self.belief.of_arms
 
-    def encoded(self, x: Any) -> Any:
+    def encoded(self, x: Contexts) -> Any:
         """Return contexts as numbers: by the encoder (d,) of a row, (n, d) of a table or of a list
         of dicts; without one as they are."""
         if self.encoder is None:
@@ -220,7 +221,7 @@ class Bandit:
         now, K = self.t + 1, len(self.arms)
         return np.array([numbers(self.policy, self.rule, now + i, K) for i in range(n)])
 
-    def number(self, arm: Any) -> int:
+    def number(self, arm: ArrayLike) -> int:
         """Return the number of the arm of this name."""
         try:
             k = self.layout.index.get(checks.arm_name(arm))
@@ -264,13 +265,13 @@ class Bandit:
         """
         return choosing.posterior(self, self.number(arm))
 
-    def greedy(self, x: Any = None) -> np.ndarray:
+    def greedy(self, x: Contexts = None) -> np.ndarray:
         """Names of the arms with the largest posterior means at x (n, d): (n,)."""
         with self.lock:  # no arm comes or goes meanwhile
             mean = choosing.means(self, arm_features.of_all(self, x))
             return self.layout.names[mean.argmax(axis=1)]
 
-    def probabilities(self, x: Any = None) -> np.ndarray:
+    def probabilities(self, x: Contexts = None) -> np.ndarray:
         """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
         nothing is drawn, and no round is counted."""
         with self.lock:  # no arm comes or goes meanwhile
@@ -293,7 +294,7 @@ class Bandit:
         """
         return summary(self.history, min_probability)
 
-    def choose(self, x: Any = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
+    def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Decide for one context (d,) or a batch (n, d), one independent draw a row.
 
         x: none is needed where n_features=0. arms: those that may be chosen, where not all may; the
@@ -313,7 +314,7 @@ class Bandit:
         return choosing.choose(self, x, arms)
 
     def observe(
-        self, decision: Decision, reward: Any, errors: Literal["raise", "skip"] = "raise"
+        self, decision: Decision, reward: ArrayLike, errors: Literal["raise", "skip"] = "raise"
     ) -> list[Refused] | None:
         """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
@@ -321,7 +322,7 @@ class Bandit:
         A decision that is observed twice counts twice.
         """
         live = self.learning if errors == "raise" else None
-        if live is not None and type(decision) is Decision and type(reward) in NUMBERS:
+        if live is not None and type(decision) is Decision and isinstance(reward, NUMBERS):
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
             if decision.layout is layout and row.ndim == 1 and -LARGEST <= reward <= LARGEST:
@@ -332,7 +333,7 @@ class Bandit:
         return learning.observe(self, decision, reward, errors)
 
     def update(
-        self, x: Any, arm: Any, reward: Any, propensity: Any = None,
+        self, x: Contexts, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None = None,
         errors: Literal["raise", "skip"] = "raise",
     ) -> list[Refused] | None:  # fmt: skip
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
@@ -351,7 +352,7 @@ class Bandit:
         return learning.update(self, x, arm, reward, propensity, errors)
 
     @transactions.alone
-    def play(self, x: Any, reward: Any, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
 
         Bit for bit what `choose` and `observe` do round by round, in one compiled loop where the

@@ -13,7 +13,7 @@ from bayesbandit.bandit import arm_features, fast_path, random_streams, transact
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Kernel, parts, predicted
-from bayesbandit.checks import Name, floats, sums
+from bayesbandit.checks import Contexts, Name, floats, sums
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON, put_moments
 from bayesbandit.policies import chosen
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NOTHING = np.empty(0)  # the context of a bandit without features
 
 
-def choose(bandit: Bandit, x: Any, arms: Iterable[Name] | None) -> Decision:
+def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision:
     """Decide for one context (d,) or a batch (n, d) of numbers, among these arms or all; see
     `of_arms` for those with a row an arm."""
     if bandit.of_arms:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
 from bayesbandit.beliefs.base import Kernel
+from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def observe(
-    bandit: Bandit, decision: Decision, reward: Any, errors: str = "raise"
+    bandit: Bandit, decision: Decision, reward: ArrayLike, errors: str = "raise"
 ) -> list[Refused] | None:
     """Learn the reward of a decision, or the rewards (n,) of a batch: see `Bandit.observe`."""
     if type(decision) is not Decision:
@@ -71,8 +73,13 @@ def _told(bandit: Bandit, rows: np.ndarray, reward: np.ndarray) -> None:
 
 
 def update(
-    bandit: Bandit, x: Any, arm: Any, reward: Any, propensity: Any, errors: str = "raise"
-) -> list[Refused] | None:
+    bandit: Bandit,
+    x: Contexts,
+    arm: ArrayLike,
+    reward: ArrayLike,
+    propensity: ArrayLike | None,
+    errors: str = "raise",
+) -> list[Refused] | None:  # fmt: skip
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:  # no arm comes or goes meanwhile
@@ -84,8 +91,8 @@ def update(
 
 
 def _update_some(
-    bandit: Bandit, x: np.ndarray, arm: Any, reward: Any, propensity: Any, rows: Rows,
-    floor: np.ndarray | float = 0.0,
+    bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
+    propensity: ArrayLike | None, rows: Rows, floor: np.ndarray | float = 0.0,
 ) -> list[Refused]:  # fmt: skip
     """Learn those of the rows of `_update` that can be; return the others. The shapes of all are
     checked first."""
@@ -108,7 +115,7 @@ def _update_some(
 
 
 def _update(
-    bandit: Bandit, x: np.ndarray, arm: Any, reward: Any, propensity: Any,
+    bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
     floor: np.ndarray | float = 0.0,
 ) -> None:  # fmt: skip
     """Learn rounds of contexts (n, d) or (n, K, d) that have been checked. floor: the least

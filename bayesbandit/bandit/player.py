@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Name, floats, name_array, shown
 
@@ -90,9 +91,9 @@ class HasPlay(Protocol):
 Factory = Callable[..., Player]  # (arms, n_features, seed) → Player
 
 
-def check(player: Any, environment: Environment) -> None:
+def check(player: Player, environment: Environment) -> None:
     """That a player can play an environment."""
-    rounds = () if hasattr(player, "play") else ("choose", "observe")
+    rounds = () if isinstance(player, HasPlay) else ("choose", "observe")
     for name in ("arms", "n_features", *rounds):
         if not hasattr(player, name):
             raise TypeError(f"a player needs `{name}`; {shown(player)} has none")
@@ -136,7 +137,7 @@ def _number(player: Player, arm: Any, index: dict[Name, int]) -> int:
         raise ValueError(f"{shown(player)} chose {arm!r}; the arms are {arms!r}") from None
 
 
-def rounds_of(player: Player, played: Any, n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
+def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
     """What n rounds gave, checked: numbers of the chosen among K arms (n,), propensities (n,)."""
     if not isinstance(played, tuple | list) or len(played) != 2:
         raise TypeError(
@@ -152,7 +153,7 @@ def rounds_of(player: Player, played: Any, n: int, K: int) -> tuple[np.ndarray, 
     return chosen, p
 
 
-def names_of(player: Player, arms: Any, among: Sequence[Name], n: int) -> np.ndarray:
+def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
     """Numbers (n,) of the arms that a player named for n contexts, checked."""
     given, names = np.asarray(arms), name_array(tuple(among))
     if given.shape != (n,):

@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.bandit import transactions
+from bayesbandit.checks import Contexts
 from bayesbandit.tables import inputs
 from bayesbandit.tables.inputs import table_of
 
@@ -80,7 +81,7 @@ def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[in
     return {}
 
 
-def contexts(bandit: Bandit, x: Any, n: int) -> tuple[np.ndarray, Rows]:
+def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Rows]:
     """Return contexts (n, d) or (n, K, d) of a log, and which of them can be used; the shape of all
     is checked. Contexts that are refused are 0."""
     rows, d = Rows(n), bandit.n_features
@@ -96,7 +97,7 @@ def contexts(bandit: Bandit, x: Any, n: int) -> tuple[np.ndarray, Rows]:
     return np.where(np.isin(np.arange(n), rows.left).reshape(-1, *[1] * (z.ndim - 1)), z, 0.0), rows
 
 
-def _frame(bandit: Bandit, x: Any) -> pd.DataFrame:
+def _frame(bandit: Bandit, x: Contexts) -> pd.DataFrame:
     """Return rows of a log as a table, whose columns are checked."""
     import pandas as pd
 

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
 from bayesbandit.bandit.player import step
+from bayesbandit.checks import Contexts
 from bayesbandit.kernels import reweighted, rounds
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
@@ -31,7 +33,7 @@ NOTHING = {
 }  # fmt: skip
 
 
-def play(bandit: Bandit, x: Any, reward: Any, every: int) -> Played:
+def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     """Play contexts x (T, d) and rewards (T, K), checked, and let the bandit be as it is then."""
     reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
     x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))

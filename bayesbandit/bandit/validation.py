@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayesbandit.beliefs import base
+from bayesbandit.beliefs.base import Belief, BeliefModel
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
@@ -17,7 +18,7 @@ from bayesbandit.weighting.by_arm import WeighingByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
 
-def length(n_features: Any, encoder: Any) -> int:
+def length(n_features: object, encoder: object) -> int:
     """d, the length of a context, which an encoder knows."""
     if encoder is None:
         if n_features is None:
@@ -36,7 +37,7 @@ def length(n_features: Any, encoder: Any) -> int:
     return d
 
 
-def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) -> Any:
+def spec(model: object, n_arms: int, n_features: int, settings: Mapping[str, Any]) -> BeliefModel:
     """What makes the belief: `Ridge`, a declared model with these settings (None: not given), or
     anyone's with a method `belief`."""
     given = {name: value for name, value in settings.items() if value is not None}
@@ -58,7 +59,7 @@ def spec(model: Any, n_arms: int, n_features: int, settings: Mapping[str, Any]) 
     return model
 
 
-def check_policy(policy: Any) -> None:
+def check_policy(policy: object) -> None:
     """Raise TypeError unless this is a policy."""
     if isinstance(policy, type) or not isinstance(policy, Policy):
         raise TypeError(
@@ -67,7 +68,7 @@ def check_policy(policy: Any) -> None:
         )
 
 
-def check_balance(balance: Any) -> None:
+def check_balance(balance: object) -> None:
     """Raise TypeError unless this is a balance."""
     if isinstance(balance, type) or not isinstance(balance, Balance):
         raise TypeError(
@@ -76,7 +77,9 @@ def check_balance(balance: Any) -> None:
         )
 
 
-def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) -> None:
+def check(
+    spec: BeliefModel, policy: Policy, balance: Balance, n_arms: int, n_features: int
+) -> None:
     """A policy and a balance, and a model that can be balanced so."""
     check_policy(policy)
     check_balance(balance)
@@ -99,7 +102,9 @@ def check(spec: Any, policy: Any, balance: Any, n_arms: int, n_features: int) ->
         raise ValueError(why)
 
 
-def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: int) -> None:
+def check_belief(
+    belief: Belief, spec: BeliefModel, balance: object, n_arms: int, n_features: int
+) -> None:
     """That a bandit can play by a belief, and balance it so."""
     base.check(belief, type(spec).__name__)
     n = len(belief.n), belief.n_features
@@ -113,12 +118,12 @@ def check_belief(belief: Any, spec: Any, balance: Any, n_arms: int, n_features: 
         )
 
 
-def weighs_by_decision(balance: Any) -> bool:
+def weighs_by_decision(balance: object) -> bool:
     """Whether a balance needs no contexts of the arms that were not chosen."""
     estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
     return not (isinstance(balance, WeighingByArm) or estimated)
 
 
-def is_pooled(balance: Any) -> bool:
+def is_pooled(balance: object) -> bool:
     """Whether past policies are asked again."""
     return isinstance(balance, InversePropensity) and balance.propensity == "pooled"

@@ -240,7 +240,7 @@ def nbytes(model: object, n_arms: int, n_features: int) -> int:
     return model.nbytes(n_arms, n_features) if isinstance(model, Sized) else 0
 
 
-def check(belief: Any, maker: str) -> None:
+def check(belief: Belief, maker: str) -> None:
     """Raise TypeError unless a belief has what a bandit calls."""
     for name in ("n", "n_features", *(k for k in vars(Belief) if k[0] != "_")):
         if not hasattr(belief, name):

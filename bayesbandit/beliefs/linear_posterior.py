@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from bayesbandit.checks import Contexts
 from bayesbandit.kernels.row_layout import spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
@@ -89,22 +91,22 @@ class LinearPosterior:
             return {"theta": stats.norm(self.location, scale)}
         return {"theta": stats.t(self.df, self.location, scale)}
 
-    def quantiles(self, name: str, p: Any) -> np.ndarray:
+    def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
         """Quantiles at probabilities p (m,) of each element of θ: (m, D)."""
         if name not in self.marginals:
             raise ValueError(f"no variable {name!r}; there is theta")
         return np.stack([self.marginals[name].ppf(one) for one in np.ravel(p)])
 
-    def _design(self, x: Any) -> np.ndarray:
+    def _design(self, x: Contexts) -> np.ndarray:
         x = contexts_of(x, self.encoder, self.n_features)
         constant = len(self.location) > self.n_features
         return np.column_stack([x, np.ones(len(x))]) if constant else x
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: Contexts) -> np.ndarray:
         """Posterior mean of the mean reward at x (n, d): (n,)."""
         return self._design(x) @ self.location
 
-    def sd(self, x: Any) -> np.ndarray:
+    def sd(self, x: Contexts) -> np.ndarray:
         """Posterior standard deviation of the mean reward at x (n, d): (n,)."""
         z = self._design(x)
         if not np.isfinite(self.spread).all():
@@ -112,7 +114,7 @@ class LinearPosterior:
         scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.spread, z), 0.0)
         return spread(np.sqrt(scale2), self.df)
 
-    def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
         """Mean rewards under `size` posterior draws, (size, n); one draw spans all n contexts."""
         return self._theta(size, rng) @ self._design(x).T
 

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit import checks
+from bayesbandit.checks import Contexts
 from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
@@ -21,15 +23,15 @@ from bayesbandit.tables.encoder import Encoder
 
 def fit(
     model: RewardModel,
-    x: Any,
-    reward: Any,
-    weight: Any = None,
+    x: Contexts,
+    reward: ArrayLike,
+    weight: ArrayLike | None = None,
     engine: str = "auto",
     seed: int | np.random.SeedSequence | None = None,
     draws: int = 1000,
     chains: int = 4,
     n_arms: int | None = None,
-    arm: Any = None,
+    arm: ArrayLike | None = None,
     *,
     tune: int | None = None,
     target_accept: float | None = None,
@@ -59,7 +61,7 @@ def fit(
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
     if not model.takes_arm and n_arms is not None:
         raise ValueError(f"{model.name} does not take `arm`; n_arms must be None")
-    features = tuple(x.columns) if hasattr(x, "columns") else None
+    features = tuple(x.columns) if isinstance(x, checks.Table) else None
     if encoder is not None:
         if not isinstance(encoder, Encoder):
             raise TypeError(f"encoder must be a bb.Encoder; got {checks.shown(encoder)}")

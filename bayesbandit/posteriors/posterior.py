@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit import checks
+from bayesbandit.checks import Contexts
 from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
 from bayesbandit.tables.encoder import Encoder, contexts_of
@@ -53,7 +55,7 @@ class Posterior:
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def mean(self, x: Any) -> np.ndarray:
+    def mean(self, x: Contexts) -> np.ndarray:
         """Return posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over
         arms.
 
@@ -61,11 +63,11 @@ class Posterior:
         """
         return self._moments(x)[0]
 
-    def sd(self, x: Any) -> np.ndarray:
+    def sd(self, x: Contexts) -> np.ndarray:
         """Return posterior standard deviations of the mean reward, as `mean`."""
         return self._moments(x)[1]
 
-    def draw(self, x: Any, size: int, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return mean rewards under `size` draws, (size, n) or (size, n, K); one spans all
         contexts, arms.
 
@@ -74,13 +76,13 @@ class Posterior:
         x = self._contexts(x)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)
 
-    def _moments(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, x: Contexts) -> tuple[np.ndarray, np.ndarray]:
         return self.known.moments(self.plan, self._contexts(x), self._rng())
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(self.seed)
 
-    def _contexts(self, x: Any) -> np.ndarray:
+    def _contexts(self, x: Contexts) -> np.ndarray:
         if self.encoder is None:
             x = checks.aligned(x, self.features)
         x = contexts_of(x, self.encoder, self.plan.n_features)
@@ -105,7 +107,7 @@ class Posterior:
         scipy.stats, where it is known in closed form."""
         return self.known.marginals(self.plan)
 
-    def quantiles(self, name: str, p: Any) -> np.ndarray:
+    def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
         """Return quantiles at probabilities p (m,) of each element of a variable or deterministic
         quantity: (m, *shape); of all draws, or 4,000, where there is no closed form."""
         p = checks.floats(p, "probabilities")

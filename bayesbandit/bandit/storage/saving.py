@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -42,8 +43,8 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
-    for part in verify.PARTS:
-        parts[part], whole = {}, getattr(bandit, part)
+    for part, whole in (("belief", bandit.belief), ("reweighting", bandit.reweighting)):
+        parts[part] = {}
         for key, value in (whole.state() if whole is not None else {}).items():
             if isinstance(value, np.ndarray):
                 arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
@@ -85,9 +86,9 @@ def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | N
     return made
 
 
-def _keyed_by_text(value: Any, name: str) -> Any:
+def _keyed_by_text(value: object, name: str) -> object:
     """A plain value, in which JSON would turn no key into text."""
-    inner: Any = ()
+    inner: Iterable[object] = ()
     if isinstance(value, dict):
         if odd := [key for key in value if not isinstance(key, str)]:
             raise TypeError(f"{name} has the key {odd[0]!r}; a file holds keys of text alone")
@@ -230,7 +231,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return meta, arrays
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NumPy's numbers as Python's own."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -263,7 +264,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
     return made(Declared, {"declared": found, **settings})
 
 
-def _kind(encoded: Any) -> Any:
+def _kind(encoded: object) -> object:
     return encoded.get("kind") if isinstance(encoded, dict) else None
 
 

@@ -25,7 +25,7 @@ NUMBERS = "biufU"  # kinds of arrays that a setting may be
 LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
 
-def setting(value: Any, where: str) -> None:
+def setting(value: object, where: str) -> None:
     """Raise `Broken` unless a value is what `_stored` gives."""
     kind = value.get("kind") if type(value) is dict else None
     form = STORED.get(kind, PART) if isinstance(kind, str) else PART
@@ -83,7 +83,7 @@ def _stored(setting: Any) -> Any:
     return {"kind": "function" if callable(setting) else name_of(kind), "foreign": True}
 
 
-def decode(encoded: dict[str, Any], part: str, given: Any = None) -> Any:
+def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     """What `encode` stored as this part of a bandit, its model, policy or balance; `given` again,
     where a file does not hold it."""
     kind = encoded["kind"]
@@ -122,7 +122,7 @@ def made(kind: type[Any], settings: dict[str, Any]) -> Any:
     return kind(**settings)
 
 
-def _unchanged(saved: Any, now: Any, part: str) -> None:
+def _unchanged(saved: object, now: object, part: str) -> None:
     """Warns where a class of one's own does something else than when its settings were saved."""
     if isinstance(saved, list) and isinstance(now, list):
         for one, other in zip(saved, now, strict=True):
@@ -139,7 +139,7 @@ def _unchanged(saved: Any, now: Any, part: str) -> None:
         _unchanged(saved[name], now[name], part)
 
 
-def _restored(stored: Any, part: str) -> Any:
+def _restored(stored: object, part: str) -> object:
     """The setting of `_stored`."""
     if isinstance(stored, list):
         return tuple(_restored(one, part) for one in stored)
@@ -173,7 +173,7 @@ def _is_foreign(stored: dict[str, Any]) -> bool:
     return bool(stored.get("foreign")) or any(map(_is_foreign, inner))
 
 
-def _agree(one: Any, other: Any) -> bool:
+def _agree(one: object, other: object) -> bool:
     """Whether two encoded settings are the same, where a file holds them."""
     if isinstance(one, dict) and isinstance(other, dict):
         if one.get("foreign") or other.get("foreign"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.bandit.storage.settings import PART
-from bayesbandit.beliefs.base import nbytes
+from bayesbandit.beliefs.base import Belief, nbytes
 from bayesbandit.checks import LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels.row_layout import (
@@ -29,6 +29,7 @@ from bayesbandit.runtime.schema import NAME, Array, Broken, OneOf, Row, Whole, d
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.weighting.reweighting import Reweighting
 
 FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
 ROOM, TIMES = 2**25, 16  # bytes that a model may need, and how many for each byte of its arrays
@@ -59,7 +60,7 @@ HEADER = {
 ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray}
 
 
-def check_form(meta: Any, arrays: dict[str, np.ndarray]) -> None:
+def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """All of a file, by its form alone."""
     schema.check_plain(meta)
     schema.check(meta, HEADER)
@@ -121,7 +122,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not lost.any(), "its history has rounds of which no propensity can be known")
 
 
-def check_types(own: Any, state: dict[str, Any]) -> None:
+def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
     """That a state has the types that a new belief's state has, or a new balance's."""
     if not _is_ours(own):
         return  # what a class of the user's consists of is its own affair
@@ -132,13 +133,13 @@ def check_types(own: Any, state: dict[str, Any]) -> None:
         schema.check(state, {name + absent: form, ...: object})
 
 
-def check_names(own: Any, state: dict[str, Any]) -> None:
+def check_names(own: Belief | Reweighting, state: dict[str, Any]) -> None:
     """That all of a state has been taken up."""
     if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
         raise Broken(f"it has {min(unknown)!r}, which is unknown")
 
 
-def _is_ours(part: Any) -> bool:
+def _is_ours(part: object) -> bool:
     return type(part).__module__.startswith("bayesbandit.")
 
 
@@ -147,7 +148,7 @@ def held(arrays: dict[str, np.ndarray]) -> int:
     return sum(array.nbytes for array in arrays.values())
 
 
-def check_size(model: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """That the belief of a model is not out of all proportion to its file."""
     needed = nbytes(model, len(meta["names"]), meta["n_features"])
     most = ROOM + TIMES * held(arrays)

@@ -130,10 +130,10 @@ class BootstrapBelief(ByDraws):
         if n >= self.spec.least:
             with one_thread():
                 coef, lam = self._replicates(rounds, self.rng(k, n))
-        for array, value in (("coef", coef), ("lam", lam), ("fitted", n)):
-            fresh = getattr(self, array).copy()
-            fresh[k] = value
-            setattr(self, array, fresh)
+        fresh = [array.copy() for array in self._held()]
+        for array, value in zip(fresh, (coef, lam, n), strict=True):
+            array[k] = value
+        self._arrays(fresh)
 
     def _replicates(
         self, rounds: dict[str, Array], rng: np.random.Generator
@@ -191,11 +191,9 @@ class BootstrapBelief(ByDraws):
         return super().state() | {"coef": self.coef, "lam": self.lam, "fitted": self.fitted}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name in ("coef", "lam", "fitted"):
-            if state[name].shape != getattr(self, name).shape:
-                raise ValueError(
-                    f"{name} must be {getattr(self, name).shape}; got {state[name].shape}"
-                )
+        for name, own in zip(("coef", "lam", "fitted"), self._held(), strict=True):
+            if state[name].shape != own.shape:
+                raise ValueError(f"{name} must be {own.shape}; got {state[name].shape}")
         fitted, sizes = state["fitted"], np.append(state["coef"].ravel(), state["lam"])
         if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= COUNT)).all():
             raise ValueError(f"fitted must be counts of rounds; got {fitted}")

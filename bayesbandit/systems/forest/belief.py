@@ -111,20 +111,20 @@ class ForestPosterior:
     k: int
     encoder: Encoder | None = None
 
-    def mean(self, x: Any) -> Array:
+    def mean(self, x: object) -> Array:
         """(n,) at contexts x (n, d)."""
         return self._moments(x)[0]
 
-    def sd(self, x: Any) -> Array:
+    def sd(self, x: object) -> Array:
         """(n,) at contexts x (n, d)."""
         return self._moments(x)[1]
 
-    def draw(self, x: Any, size: int, rng: np.random.Generator) -> Array:
+    def draw(self, x: object, size: int, rng: np.random.Generator) -> Array:
         """(size, n); one draw spans all contexts."""
         mean, sd = self._moments(x)
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
-    def _moments(self, x: Any) -> tuple[Array, Array]:
+    def _moments(self, x: object) -> tuple[Array, Array]:
         rows = x if self.encoder is None else self.encoder.transform(x)
         found = self.belief.predict(contexts(rows, self.belief.n_features))
         return found.mean[:, self.k], found.sd[:, self.k]
@@ -236,7 +236,7 @@ class ForestBelief(ByNormal):
         state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
         for k, forest in enumerate(self.forests):
             if forest.trees is not None:
-                state |= {f"{k}.{name}": getattr(forest.trees, name) for name in NODES}
+                state |= {f"{k}.{name}": vars(forest.trees)[name] for name in NODES}
         return state
 
     def restore(self, state: dict[str, Any]) -> None:

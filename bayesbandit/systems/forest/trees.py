@@ -44,7 +44,7 @@ class Trees:
         N = len(self.feature)
         shapes = {"threshold": (N,), "left": (N,), "right": (N,), "value": (N, 2)}
         for name, shape in (shapes | {"feature": (N,), "roots": (n_trees + 1,)}).items():
-            array = getattr(self, name)
+            array = vars(self)[name]
             kind = np.float64 if name in ("threshold", "value") else np.int64
             if array.shape != shape or array.dtype != kind:
                 raise ValueError(f"trees' {name} must be {shape}; got {array.dtype}{array.shape}")
@@ -71,7 +71,7 @@ def joined(trees: list[Trees]) -> Trees:
     nodes = np.cumsum([0, *(len(one.feature) for one in trees)])
     ends = [one.roots[1:] + at for one, at in zip(trees, nodes, strict=False)]
     names = [f.name for f in fields(Trees)]
-    arrays = {name: np.concatenate([getattr(one, name) for one in trees]) for name in names}
+    arrays = {name: np.concatenate([vars(one)[name] for one in trees]) for name in names}
     for name in ("left", "right"):
         arrays[name] = arrays[name] + np.repeat(nodes[:-1], np.diff(nodes))
     return Trees(**arrays | {"roots": np.concatenate([np.zeros(1, np.int64), *ends])})

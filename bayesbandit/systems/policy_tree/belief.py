@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import Belief, LocationScale, Ridge, Rounds, Schedule, savable
+from bayesbandit import Belief, BeliefModel, LocationScale, Ridge, Rounds, Schedule, savable
 from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
@@ -55,7 +55,7 @@ class PolicyTree:
 
     compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
 
-    base: Any = field(default_factory=Ridge)
+    base: BeliefModel = field(default_factory=Ridge)
     depth: int = 2
     by: Literal["value", "classification"] = "value"
     cuts: int | None = 32
@@ -66,7 +66,7 @@ class PolicyTree:
 
     def __post_init__(self) -> None:
         model = self.base
-        if isinstance(model, type) or not callable(getattr(model, "belief", None)):
+        if isinstance(model, type) or not isinstance(model, BeliefModel):
             raise TypeError(
                 "base must be Ridge(), Bootstrap(…), Declared(model) or have a method "
                 f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
@@ -83,13 +83,13 @@ class PolicyTree:
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Why the outcome model cannot learn by weights, where it has to."""
-        refuses: Any = getattr(self.base, "refuses_weights", lambda n_arms, n_features: "")
-        return str(refuses(n_arms, n_features)) if self.balanced else ""
+        refuses = getattr(self.base, "refuses_weights", None) if self.balanced else None
+        return str(refuses(n_arms, n_features)) if refuses else ""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the outcome model takes before any data."""
-        told: Any = getattr(self.base, "nbytes", lambda n_arms, n_features: 0)
-        return int(told(n_arms, n_features))
+        told = getattr(self.base, "nbytes", None)
+        return int(told(n_arms, n_features)) if told else 0
 
     def belief(
         self,

@@ -201,9 +201,9 @@ class SuperUCBBelief(Belief):
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name in self.state():
+        for name, own in self.state().items():
             array = state[name]
-            wanted = getattr(self, name).shape if name != "level" else (int(state["n"].sum()),)
+            wanted = own.shape if name != "level" else (int(state["n"].sum()),)
             lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
             if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
                 raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
