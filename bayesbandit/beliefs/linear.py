@@ -100,7 +100,7 @@ class Ridge:
         return n_features + bool(self.intercept)
 
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
-        """What the kernels take, as one array (kernels/ridge_state.py says what stands where)."""
+        """Return what the kernels take (kernels/ridge_state.py)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
             rule, value = RULES[self.variance], self.prior_rows
@@ -114,12 +114,21 @@ class Ridge:
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
-        return np.array([
-            D, n_features if self.intercept == "unpenalised" else D, rule,
-            value if rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2) else math.nan,
-            floor, *self.prior, float(normalize), -refit if isinstance(refit, float) else refit,
-            self.folds if cv else 0, *grid,
-        ])  # fmt: skip
+        taken = rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2)
+        shape, scale = self.prior
+        return ridge_state.settings_of(
+            grid,
+            columns=D,
+            penalised=n_features if self.intercept == "unpenalised" else D,
+            variance=rule,
+            number=value if taken else math.nan,
+            floor=floor,
+            shape=shape,
+            scale=scale,
+            normalize=normalize,
+            schedule=-refit if isinstance(refit, float) else refit,
+            folds=self.folds if cv else 0,
+        )
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""

@@ -5,7 +5,10 @@ cross-validation each fold's (n, Σwr², b, G). Where P's largest and smallest d
 more than float64 can tell in one matrix, a root R of P = R'R stands in its place (ROOTED).
 """
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from bayesbandit.runtime.compiling import interpreted, njit
 
@@ -19,15 +22,28 @@ N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, P
 )
 HEAD = 16  # a whole number of cache lines
 
-# The settings shared by all arms, one array: columns, penalised columns, variance rule, its number
-# (the known σ², or the rows that a prior of σ² stands for), floor, normal-inverse-gamma shape and
-# scale, normalise weights to mean 1 (0 or 1), schedule (m > 0: every m rows; −g: at growth by g),
-# number of folds, then the λ grid, largest first. Where no column is penalised alike, but
-# θ ~ N(m, σ²Λ⁻¹): one λ, without meaning, then Λ, Λm and m'Λm.
+# The settings shared by all arms, which kernels read by position; `settings_of` has them by name.
+# columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
+# that a prior of σ² stands for; floor: the least σ²; shape, scale: of the normal-inverse-gamma
+# prior; normalize: whether weights get mean 1; schedule: m > 0, every m rows, or −g, at growth by
+# g; folds; and the grid of λ, largest first. Where no column is penalised alike, but
+# θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, then Λ, Λm and m'Λm.
+SETTINGS = (
+    *("columns", "penalised", "variance", "number", "floor", "shape", "scale"),
+    *("normalize", "schedule", "folds"),
+)
 D_, PENALISED, RULE, NUMBER, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
-GRID = 10
+GRID = len(SETTINGS)
 
 RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
+
+
+def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
+    """Return settings by name, and the grid of λ, as the array (10 + G,) that kernels take."""
+    settings = np.zeros(1, [*((name, "f8") for name in SETTINGS), ("grid", "f8", len(grid))])
+    for name, value in {**values, "grid": grid}.items():
+        settings[name] = value
+    return settings.view(np.float64)
 
 
 @njit(cache=True)
