@@ -209,7 +209,7 @@ class Bandit:
         """Return contexts as numbers: by the encoder (d,) of a row, (n, d) of a table or of a list
         of dicts; without one as they are."""
         if self.encoder is None:
-            return numbers_only(x)
+            return x if type(x) is np.ndarray else numbers_only(x)
         features = self.encoder.transform(table_of(x))
         return features[0] if is_row(x) else features
 

@@ -32,7 +32,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
     if bandit.of_arms:
         with bandit.lock:
             return _of_arms(bandit, *arm_features.contexts(bandit, x, arms))
-    x = checks.floats(x if type(x) is np.ndarray else numbers_only(x), "contexts")
+    x = checks.floats(x if bandit.encoder is not None else bandit.encoded(x), "contexts")
     with bandit.lock:
         layout = bandit.layout
         available = bandit.all_arms if arms is None else bandit.among(arms)
@@ -187,17 +187,18 @@ def describe(
     if not bandit.of_arms:  # the context of such a row is what the arm chosen has
         rows[:, : bandit.n_features] = x
     rows[:, bandit.n_features : layout.n_columns] = 1.0
-    if (played := fast_path.kind_played(bandit)) is not None and (kernel := bandit.kernel):
+    played = None if bandit.rule is None else fast_path.kind_played(bandit)
+    if played is not None and (kernel := bandit.kernel):
         kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
         return rows, played
     for part in parts(belief, x):
         own, new = (params if len(params) == 1 else params[part]), belief.new
         prediction = predicted(belief, x[part])
         kind, scale, last = _entries(bandit, prediction, available, new, own, t[part])
-        put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
         if kind == TABULATED:
-            p, floor = layout.records(rows[part])["last"], own[:, 1:]
-            p[:, available] = floor + (1.0 - available.sum() * floor) * p[:, available]
+            floor = own[:, 1:]
+            last = floor + (1.0 - available.sum() * floor) * last
+        put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
         belief.decided(len(t[part]))
     return rows, kind
 
