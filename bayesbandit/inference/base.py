@@ -16,6 +16,7 @@ from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
+    from pytensor.graph.basic import Variable
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,11 @@ class ClosedForm(Protocol):
     def streams(self) -> bool: ...
 
     def posterior(
-        self, x: np.ndarray, reward: np.ndarray, weight: Any = None, arm: Any = None
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
     ) -> Known:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,)."""
         ...
@@ -126,7 +131,7 @@ class NotFinite(ValueError):
     """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
 
 
-def check_start(engine: str, value: Any) -> None:
+def check_start(engine: str, value: float | np.ndarray) -> None:
     """Refuse a log density of −∞ or NaN where an engine starts."""
     if not value > -np.inf:
         raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
@@ -156,7 +161,7 @@ def improper(engine: str, reason: str) -> Improper:
 class Own(threading.local):
     """A thread's copy of a compiled function, once it has one."""
 
-    function: Any = None
+    function: Callable[..., list[np.ndarray]] | None = None
 
 
 class Compiled:
@@ -166,7 +171,7 @@ class Compiled:
     one function read each other's numbers: each thread has its own copy.
     """
 
-    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], mode: str) -> None:
+    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str) -> None:
         import pytensor
 
         self._graph = list(inputs), list(outputs), mode

@@ -139,7 +139,7 @@ class SampledDraws(Known):
     """
 
     values: Mapping[str, np.ndarray]
-    state: Any = field(default=None, repr=False)
+    state: object = field(default=None, repr=False)
     divergences: int | None = None
     acceptance: float | None = None
     independent: bool = False
@@ -253,7 +253,7 @@ def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
     return mean, covariance
 
 
-def check_draws(found: Any, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
+def check_draws(found: object, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
     """Check that an engine drew every free variable of a model, in these many chains and draws."""
     if not isinstance(found, SampledDraws):
         raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")

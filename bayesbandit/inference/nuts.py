@@ -184,7 +184,7 @@ def _one_of(states: np.ndarray) -> Any:
     each chain."""
     states = np.ascontiguousarray(states, dtype=np.float64)
 
-    def initial(seed: Any = None) -> np.ndarray:
+    def initial(seed: int | None = None) -> np.ndarray:
         return states[np.random.default_rng(seed).integers(len(states))].copy()
 
     return initial

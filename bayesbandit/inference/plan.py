@@ -9,7 +9,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,14 +63,14 @@ class Kept[T]:
 
     def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
         self.most, self.room, self.size = most, room, size
-        self._things: OrderedDict[Any, T] = OrderedDict()
-        self._sizes: dict[Any, int] = {}
+        self._things: OrderedDict[Hashable, T] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}
 
-    def get(self, key: Any) -> T | None:
+    def get(self, key: Hashable) -> T | None:
         """Return the thing of this key."""
         return self._things.get(key)
 
-    def keep(self, key: Any, thing: T) -> None:
+    def keep(self, key: Hashable, thing: T) -> None:
         """Keep a thing, and forget those for which there is no room."""
         kept, sizes = self._things, self._sizes
         if kept.get(key) is not thing:
@@ -295,13 +295,14 @@ class Plan:
         seed: int,
         tune: int | None = None,
         start: Any = None,
-        **knobs: Any,
+        **knobs: float | None,
     ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
         forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
-        knobs |= {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
         with self.likelihood_blamed(data):
-            found = self.method.sample(data, **knobs)
+            found = self.method.sample(
+                data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
+            )
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
 

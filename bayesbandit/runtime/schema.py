@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import EllipsisType
+from typing import TypeGuard
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Broken(ValueError):
     """A file that does not hold a whole bandit: it has a value that is not of its form."""
 
 
-def demand(truth: Any, what: str) -> None:
+def demand(truth: object, what: str) -> None:
     """Raise `Broken` unless this is true."""
     if not truth:
         raise Broken(what)
@@ -46,13 +47,13 @@ class Array:
     ndim: int = 1
 
 
-class OneOf(tuple[Any, ...]):
-    def __new__(cls, *forms: Any) -> OneOf:
+class OneOf(tuple[object, ...]):
+    def __new__(cls, *forms: object) -> OneOf:
         return super().__new__(cls, forms)
 
 
-class Row(tuple[Any, ...]):
-    def __new__(cls, *forms: Any) -> Row:
+class Row(tuple[object, ...]):
+    def __new__(cls, *forms: object) -> Row:
         return super().__new__(cls, forms)
 
 
@@ -60,16 +61,15 @@ NAME = OneOf(str, Whole(-LONGEST, LONGEST))  # of an arm
 NUMBER = OneOf(float, Whole(-LONGEST, LONGEST))
 
 
-def check(value: Any, form: Any, where: str = "it") -> None:
+def check(value: object, form: object, where: str = "it") -> None:
     """Raise `Broken`, with the place and the value seen, unless the value is of this form."""
     if isinstance(form, OneOf):
         if not any(fits(value, one) for one in form):
             raise Broken(f"{where} is {brief(value)}")
     elif isinstance(form, list | Row):
-        length = len(value) if type(value) is list else -1
-        if length < 0 or (isinstance(form, Row) and length != len(form)):
+        if type(value) is not list or (isinstance(form, Row) and len(value) != len(form)):
             raise Broken(f"{where} is {brief(value)}")
-        forms = form if isinstance(form, Row) else form * length
+        forms = form if isinstance(form, Row) else form * len(value)
         for i, (one, its) in enumerate(zip(value, forms, strict=True)):
             check(one, its, f"{where}[{i}]")
     elif isinstance(form, dict):
@@ -84,7 +84,7 @@ def check(value: Any, form: Any, where: str = "it") -> None:
         raise Broken(f"{where} is {brief(value)}")
 
 
-def fits(value: Any, form: Any) -> bool:
+def fits(value: object, form: object) -> bool:
     """Whether the value is of this form."""
     if isinstance(form, type | Whole) or form is None:
         return _is(value, form)
@@ -95,7 +95,7 @@ def fits(value: Any, form: Any) -> bool:
     return True
 
 
-def _is(value: Any, form: Any) -> bool:
+def _is(value: object, form: object) -> bool:
     if isinstance(form, type):
         return form is object or type(value) is form
     if isinstance(form, Whole):
@@ -103,12 +103,12 @@ def _is(value: Any, form: Any) -> bool:
     return type(value) is type(form) and bool(value == form)
 
 
-def _check_keys(value: Any, form: Mapping[Any, Any], where: str) -> None:
+def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where: str) -> None:
     if type(value) is not dict:
         raise Broken(f"{where} is {brief(value)}")
-    of = {key.removesuffix("?"): its for key, its in form.items() if key is not ...}
+    of = {key.removesuffix("?"): its for key, its in form.items() if isinstance(key, str)}
     for key in form:
-        if key is not ... and not key.endswith("?") and key not in value:
+        if isinstance(key, str) and not key.endswith("?") and key not in value:
             raise Broken(f"{where} lacks {key!r}")
     for key, one in value.items():
         if key not in of and ... not in form:
@@ -116,14 +116,14 @@ def _check_keys(value: Any, form: Mapping[Any, Any], where: str) -> None:
         check(one, of.get(key, form.get(...)), key if where == "it" else f"{where}[{brief(key)}]")
 
 
-def brief(value: Any) -> str:
+def brief(value: object) -> str:
     """A value in a few words."""
     if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
         return f"a {type(value).__name__}"
     return repr(value)[:80]
 
 
-def check_plain(value: Any) -> None:
+def check_plain(value: object) -> None:
     """Raise `Broken` unless a value is what JSON holds: of plain types, with keys of text, and
     neither too deep nor with integers that are too large to read."""
     level = [value]
@@ -139,7 +139,7 @@ def check_plain(value: Any) -> None:
     raise Broken(f"its lists are more than {DEPTH} levels deep")
 
 
-def _holds(value: Any) -> bool:
+def _holds(value: object) -> TypeGuard[list[object] | dict[str, object]]:
     return type(value) in (list, dict)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class Inside:
         return Inside(self.shape, (*above, *below), True)
 
 
-Value = Any  # an array, a Sum, or an Inside
+Value = np.ndarray | Sum | Inside
 
 
 def lifted(value: Value) -> Sum:

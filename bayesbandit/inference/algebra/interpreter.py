@@ -8,7 +8,6 @@ from trial.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -25,16 +24,23 @@ from bayesbandit.inference.algebra.branches import (
 )
 from bayesbandit.inference.algebra.monomials import Leaves, Sum
 from bayesbandit.inference.algebra.places import joined, moves, performed, put, solved
-from bayesbandit.inference.graph_analysis.operations import operation, reduced_by
+from bayesbandit.inference.graph_analysis.operations import (
+    elementwise_name,
+    kind,
+    operation,
+    reduced_by,
+)
 from bayesbandit.inference.graph_analysis.walk import Walk
 
+UNKNOWN = Sum((), ())  # in the place of values that each call gives
 
-class Algebra(Walk[Value, Sequence[Value]]):
+
+class Algebra(Walk[Value]):
     """Graphs whose values are computed in the algebra; what does not depend on any of their inputs
     is computed once."""
 
     def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
-        super().__init__(outputs, dict.fromkeys(inputs))
+        super().__init__(outputs, dict.fromkeys(inputs, UNKNOWN))
         self.outputs, depend = list(outputs), set(inputs)
         for node in self.nodes:
             if not depend.isdisjoint(node.inputs):
@@ -56,11 +62,11 @@ class Algebra(Walk[Value, Sequence[Value]]):
         raise Leaves(f"'{variable}' has no value")
 
     def visit(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        if not any(isinstance(v, Sum | Inside) for v in given):
-            op: Any = node.op
-            if isinstance(op, CheckAndRaise) and not all(np.all(v) for v in given[1:]):
-                raise Leaves(f"the parameters break '{op.msg}'")
-            return performed(node, given)
+        plain = [v for v in given if not isinstance(v, Sum | Inside)]
+        if len(plain) == len(given):
+            if isinstance(node.op, CheckAndRaise) and not all(map(np.all, plain[1:])):
+                raise Leaves(f"the parameters break '{node.op.msg}'")
+            return performed(node, plain)
         return [
             numbers.astype(variable.type.dtype)
             if isinstance(value, Sum) and (numbers := value.constant) is not None
@@ -68,50 +74,37 @@ class Algebra(Walk[Value, Sequence[Value]]):
             for variable, value in zip(node.outputs, self.rule(node, given), strict=True)
         ]
 
-    # ---- operations with inputs that are sums or conditions --------------------------------------
-
-    def elementwise(self, node: Apply, name: str, given: Sequence[Value]) -> Sequence[Value]:
-        return [elementwise(node, name, given)]
-
-    def check(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        if not all(isinstance(v, np.ndarray | np.bool_) and np.all(v) for v in given[1:]):
-            raise Leaves("parameter check")
-        return [given[0]]
-
-    def reduction(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        """Interpret a sum over axes, or whether all conditions hold."""
-        (op, name), [value], by = operation(node), given, reduced_by(node)
-        if isinstance(value, Inside) and by == "AND" and op.axis is None:
-            return [Inside((), value.walls)]
-        if not isinstance(value, Sum) or by != "Add":
-            raise Leaves(f"reduction {name.lower()}")
-        return [value.over(range(len(value.shape)) if op.axis is None else op.axis)]
-
-    def shape(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        shape, (op, name) = np.array(given[0].shape, dtype=np.int64), operation(node)
-        return [shape if name == "Shape" else np.asarray(shape[op.i])]
-
-    def move(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        name = operation(node)[1]
-        if name in ("Join", "MakeVector"):
-            return [joined(node, given)]
-        return self.other(node, given) if name == "AllocDiag" else moves(node, given, name)
-
-    def take(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        return moves(node, given, operation(node)[1])
-
-    def put(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        return [put(node, operation(node)[0], given)]
-
-    def product(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        return [lifted(given[0]).dot(lifted(given[1]))]
-
-    def solve(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        numbers = isinstance(given[0], np.ndarray)
-        return [solved(operation(node)[0], given)] if numbers else self.other(node, given)
-
-    def other(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
-        raise Leaves(f"unrecognised operation {operation(node)[1]}")
+    def rule(self, node: Apply, given: Sequence[Value]) -> Sequence[Value]:
+        """Return a node's outputs, where some of its inputs are sums or conditions."""
+        op, name = operation(node)
+        match kind(node):
+            case "elementwise":
+                return [elementwise(node, elementwise_name(node.outputs[0]), given)]
+            case "check":
+                if not all(isinstance(v, np.ndarray | np.bool_) and np.all(v) for v in given[1:]):
+                    raise Leaves("parameter check")
+                return [given[0]]
+            case "reduction":
+                [value], by = given, reduced_by(node)
+                if isinstance(value, Inside) and by == "AND" and op.axis is None:
+                    return [Inside((), value.walls)]
+                if not isinstance(value, Sum) or by != "Add":
+                    raise Leaves(f"reduction {name.lower()}")
+                return [value.over(range(len(value.shape)) if op.axis is None else op.axis)]
+            case "shape":
+                shape = np.array(given[0].shape, dtype=np.int64)
+                return [shape if name == "Shape" else np.asarray(shape[op.i])]
+            case "move" if name in ("Join", "MakeVector"):
+                return [joined(node, given)]
+            case "move" | "take" if name != "AllocDiag":
+                return moves(node, given, name)
+            case "put":
+                return [put(node, given)]
+            case "product":
+                return [lifted(given[0]).dot(lifted(given[1]))]
+            case "solve" if isinstance(given[0], np.ndarray):
+                return [solved(node, given)]
+        raise Leaves(f"unrecognised operation {name}")
 
 
 def elementwise(node: Apply, name: str, values: Sequence[Value]) -> Value:

@@ -14,13 +14,13 @@ from pytensor.graph.basic import Apply
 
 from bayesbandit.inference.algebra.branches import Inside, Value, lifted
 from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term, Wall, constant
+from bayesbandit.inference.graph_analysis.operations import operation
 
 
 def performed(node: Apply, values: Sequence[Value]) -> list[Value]:
     """Return what PyTensor computes: the outputs of a node, whose inputs are numbers."""
     storage: list[list[Any]] = [[None] for _ in node.outputs]
-    op: Any = node.op
-    op.perform(node, list(values), storage)
+    node.op.perform(node, list(values), storage)
     return [value for [value] in storage]
 
 
@@ -38,7 +38,7 @@ def moves(node: Apply, values: Sequence[Value], name: str) -> list[Value]:
     def move(which: int, places: np.ndarray) -> np.ndarray:
         return np.asarray(performed(node, [places, *rest])[which])
 
-    return [first.moved(partial(move, k)) for k in range(len(node.outputs))]
+    return [lifted(first).moved(partial(move, k)) for k in range(len(node.outputs))]
 
 
 def joined(node: Apply, values: Sequence[Value]) -> Sum:
@@ -67,11 +67,11 @@ def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
     return Sum(where.shape, tuple(terms), walls)
 
 
-def put(node: Apply, op: Any, values: Sequence[Value]) -> Sum:
+def put(node: Apply, values: Sequence[Value]) -> Sum:
     """Return x with some of its elements replaced by y."""
     if any(isinstance(v, Sum | Inside) for v in values[2:]):
         raise Leaves("index")
-    if not op.set_instead_of_inc:
+    if not operation(node)[0].set_instead_of_inc:
         raise Leaves("addition in place")
     x, y = lifted(values[0]), lifted(values[1])
     places = np.arange(x.size, dtype=np.float64).reshape(x.shape)
@@ -79,13 +79,12 @@ def put(node: Apply, op: Any, values: Sequence[Value]) -> Sum:
     return placed(np.asarray(performed(node, [places, other, *values[2:]])[0]), [x, y])
 
 
-def solved(op: Any, values: Sequence[Value]) -> Sum:
+def solved(node: Apply, values: Sequence[Value]) -> Sum:
     """Return A⁻¹b for numbers A, one matrix; b may be many vectors, or one matrix."""
-    A, b = np.asarray(values[0]), lifted(values[1])
+    op, A, b = operation(node)[0], np.asarray(values[0]), lifted(values[1])
     A = A.reshape(A.shape[-2:]) if A.size == A.shape[-1] * A.shape[-2] else A
     if A.ndim != 2 or (op.b_ndim == 2 and len(b.shape) != 2):
         raise Leaves("solution of many systems")
-    properties = {k: getattr(op, k) for k in op.__props__} | {"b_ndim": 2}
-    whole, unit = type(op)(**properties), np.eye(len(A))
+    whole, unit = type(op)(**(op._props_dict() | {"b_ndim": 2})), np.eye(len(A))
     inverse = np.asarray(performed(whole.make_node(A, unit), [A, unit])[0])
     return constant(inverse).dot(b) if op.b_ndim == 2 else b.dot(constant(inverse.T))

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
@@ -39,9 +40,15 @@ from bayesbandit.inference.exact.exponents import (
 )
 from bayesbandit.inference.exact.reward_support import Door, telling, uncast
 from bayesbandit.inference.graph_analysis.degrees import Degrees
-from bayesbandit.inference.graph_analysis.density import Density, containers, distribution, read
+from bayesbandit.inference.graph_analysis.density import (
+    Density,
+    Term,
+    containers,
+    distribution,
+    read,
+)
 from bayesbandit.inference.graph_analysis.dependence import Influence
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, simplified
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 from bayesbandit.inference.graph_analysis.transforms import ends
@@ -57,7 +64,7 @@ def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
     return refuse(ENGINE, reason, of_rows)
 
 
-def one_variable(model: pm.Model) -> tuple[Any, float]:
+def one_variable(model: pm.Model) -> tuple[Variable, float]:
     """Return the one free variable, a number, and the upper bound of its support, whose lower one
     is 0."""
     if not model.free_RVs:
@@ -83,7 +90,7 @@ def one_variable(model: pm.Model) -> tuple[Any, float]:
     return v, high
 
 
-def check_mean_is(density: Density, value: Any) -> None:
+def check_mean_is(density: Density, value: Variable) -> None:
     """Refuse a mean reward that is not the variable itself, whatever the row."""
     names = {v: (role,) for role, v in density.inputs.items()}
     if data := Influence([density.mean], names).of(density.mean):
@@ -117,9 +124,7 @@ class Conjugate:
         self.n_features, self.n_arms = density.n_features, density.n_arms
         value = density.values[name]
         terms = [[t for t in density.terms if t.on_data == k] for k in (False, True)]
-        totals: list[Any] = [
-            pt.add(pt.constant(0.0), *[t.graph.sum() for t in part]) for part in terms
-        ]
+        totals = [total([t.graph for t in part]) for part in terms]
         self.exponents = exponents = Exponents(totals, value, upper)
         for part, graph in zip(terms, exponents.graphs, strict=True):
             if why := exponents.fault(graph):
@@ -153,7 +158,13 @@ class Conjugate:
         except Improper:
             return None
 
-    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> OneNumber:
+    def posterior(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> OneNumber:
         """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
         n = len(x)
         data = (
@@ -202,10 +213,10 @@ class Conjugate:
         """Return which rewards have a likelihood, if it is proved that each adds w r to a, and w (1
         − r) or w to b."""
         inputs, binary = self.density.inputs, self.family is Beta
-        reward: Any = inputs["reward"]
+        reward = inputs["reward"]
         graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
-        [total] = possible(graphs)
-        slopes = simplified(*self.exponents.slopes(total))
+        [likelihood] = possible(graphs)
+        slopes = simplified(*self.exponents.slopes(likelihood))
         names = {v: (role,) for role, v in inputs.items()}
         influence = Influence(slopes, names)
         depends_on = frozenset().union(*map(influence.of, slopes))
@@ -246,7 +257,7 @@ def match(model: pm.Model) -> Conjugate:
     density = read(model)
     if why := not_additive(density):
         raise refused(why)
-    check_mean_is(density, density.values[variable.name])
+    check_mean_is(density, density.values[str(variable.name)])
     reward = containers(model)["reward"]
     whole = any(
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
@@ -263,14 +274,14 @@ def match(model: pm.Model) -> Conjugate:
     return engine
 
 
-def _on_points(totals: list[Any], value: Any, inputs: list[Any]) -> Compiled:
+def _on_points(totals: list[Variable], value: Variable, inputs: list[Variable]) -> Compiled:
     """Return the log density at several values v (S,), as a function of them and of rows."""
     many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
-    found: Any = vectorize_graph([pt.add(*totals)], {value: many})
+    found = vectorize_graph([pt.add(*totals)], {value: many})
     return Compiled([many, *inputs], list(found), PYTHON)
 
 
-def _blamed(terms: list[Any], value: Any, upper: float) -> Any:
+def _blamed(terms: list[Term], value: Variable, upper: float) -> Term:
     """Return the first of some terms that is not affine in the logarithms."""
     for term in terms:
         alone = Exponents([term.graph], value, upper)

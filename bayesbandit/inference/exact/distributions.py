@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -17,6 +17,9 @@ from scipy.special import gammaln
 
 from bayesbandit.inference.draws import DRAWS, Known, Moments, Planned, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import Additive, affine
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.exact.gaussian import GaussianBlock
 
 
 class Exact(Known):
@@ -46,7 +49,7 @@ class ClosedForm(Exact):
 
     @abstractmethod
     def drawn(
-        self, method: Any, size: int, rng: np.random.Generator
+        self, method: GaussianBlock, size: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return draws of θ (size, D), and of the variables by name."""
 
@@ -132,7 +135,7 @@ class Gaussian(ClosedForm):
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
 
     def drawn(
-        self, method: Any, size: int, rng: np.random.Generator
+        self, method: GaussianBlock, size: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         theta = self.draw(size, rng)
         return theta, method.split(theta)
@@ -221,10 +224,10 @@ class StudentT(ClosedForm):
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
     def drawn(
-        self, method: Any, size: int, rng: np.random.Generator
+        self, method: GaussianBlock, size: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         theta, sigma2 = self.draw(size, rng)
-        return theta, method.split(theta) | {method.scale_name: method.scale(sigma2)}
+        return theta, method.split(theta) | method.noise_drawn(sigma2)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t ones; of the scale q^(1/k), a generalised gamma."""

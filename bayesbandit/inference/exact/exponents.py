@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
 
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Degrees
@@ -54,41 +54,41 @@ class Exponents:
     value: v (). upper: of its support. seeds: the three inputs. graphs: the densities in them.
     """
 
-    def __init__(self, graphs: Sequence[Any], value: Any, upper: float) -> None:
+    def __init__(self, graphs: Sequence[Variable], value: Variable, upper: float) -> None:
         self.value, self.upper, name = value, upper, value.name
         self.seeds = value, pt.dscalar(f"log {name}"), pt.dscalar(f"log(1 − {name})")
-        known: dict[Any, Any] = {}
+        known: dict[Variable, Variable] = {}
         for v in ancestors(list(graphs)):
             if (truth := self._on_support(v)) is not None:
                 known[v] = pt.constant(np.full((1,) * v.type.ndim, truth))
             elif (seed := self._logarithm(v)) is not None:
                 known[v] = seed.dimshuffle(["x"] * v.type.ndim)
-        found: Any = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
-        self.graphs: list[Any] = list(found)
+        found = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
+        self.graphs: list[Variable] = list(found)
         self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
 
-    def fault(self, graph: Any) -> str | None:
+    def fault(self, graph: Variable) -> str | None:
         """Return why one of the densities is not affine in the seeds, or None."""
         return self._degrees.fault(graph, most=1)
 
-    def slopes(self, graph: Any) -> list[Any]:
+    def slopes(self, graph: Variable) -> list[Variable]:
         """Return s, α and β of one of the densities, summed, as graphs of the rows alone."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
-        slopes = [gradient(graph.sum(), seed) for seed in self.seeds]
-        found: Any = clone_replace(slopes, zero, rebuild_strict=False)
+        slopes = [gradient(pt.sum(graph), seed) for seed in self.seeds]
+        found = clone_replace(slopes, zero, rebuild_strict=False)
         return list(found)
 
-    def compiled(self, inputs: Sequence[Any], graphs: Sequence[Any]) -> Compiled:
+    def compiled(self, inputs: Sequence[Variable], graphs: Sequence[Variable]) -> Compiled:
         """Return constants and slopes of sums of densities, as functions of rows: four outputs
         each."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         outputs = []
         for graph in graphs:
-            constant: Any = clone_replace([graph], zero, rebuild_strict=False)
+            constant = clone_replace([graph], zero, rebuild_strict=False)
             outputs += [*constant, *self.slopes(graph)]
         return Compiled(list(inputs), outputs, PYTHON)
 
-    def _logarithm(self, v: Any) -> Any | None:
+    def _logarithm(self, v: Variable) -> TensorVariable | None:
         """Return the seed that a node is: log v, or log(1 − v) as either is written."""
         name = elementwise_name(v)
         if name not in ("Log", "Log1p"):
@@ -114,7 +114,7 @@ class Exponents:
         inner = bare(rest) is self.value if name == "Sub" else self._is_less(bare(rest))
         return inner and number(one) == 1.0
 
-    def _on_support(self, v: Any) -> bool | None:
+    def _on_support(self, v: Variable) -> bool | None:
         """Return what a comparison of v, or of log v, with a number is wherever v is in the
         support; None where that depends on v."""
         name = elementwise_name(v)
@@ -131,7 +131,7 @@ class Exponents:
                 return name in (ABOVE if turned else BELOW)
         return None
 
-    def _bounds(self, v: Any) -> tuple[float, float] | None:
+    def _bounds(self, v: Variable) -> tuple[float, float] | None:
         """Return the bounds of v, log v or log(1 − v)."""
         if v is self.value:
             return 0.0, self.upper
@@ -146,7 +146,7 @@ def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Co
     return [Coefficients(*values[i : i + 4]) for i in range(0, len(values), 4)]
 
 
-def possible(graphs: Sequence[Any]) -> list[Any]:
+def possible(graphs: Sequence[Variable]) -> list[Variable]:
     """Return some graphs where they are finite: of a switch between a density and −∞, the
     density."""
     graphs = list(graphs)
@@ -159,11 +159,11 @@ def possible(graphs: Sequence[Any]) -> list[Any]:
                 break
         if not swap:
             return graphs
-        found: Any = clone_replace(graphs, swap, rebuild_strict=False)
+        found = clone_replace(graphs, swap, rebuild_strict=False)
         graphs = list(found)
 
 
-def _finite(inputs: Sequence[Any]) -> Any | None:
+def _finite(inputs: Sequence[Variable]) -> Variable | None:
     """Return the branch of a switch beside one that is −∞, or the one that a known condition
     takes."""
     condition, yes, no = inputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -49,6 +49,10 @@ class GaussianBlock:
             found[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
         return found
 
+    def noise_drawn(self, sigma2: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""
+        return {}
+
     def moments(
         self, mean: np.ndarray, covariance: np.ndarray
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -77,7 +81,11 @@ class GaussianBlock:
         return self.affine and self.row_wise
 
     def observations(
-        self, x: Any, reward: Any, weight: Any = None, arm: Any = None
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
         (n,)."""
@@ -106,7 +114,13 @@ class GaussianBlock:
         C, a = self.form.features
         return np.array_equal(C, np.eye(self.dim)) and not a.any()
 
-    def data(self, x: Any, reward: Any = None, weight: Any = None, arm: Any = None) -> Data:
+    def data(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray | None = None,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> Data:
         """Return rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
         x = np.ascontiguousarray(x, dtype=np.float64)
         n = len(x)
@@ -119,7 +133,9 @@ class GaussianBlock:
             np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
         )
 
-    def linear_map(self, x: Any, arm: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def linear_map(
+        self, x: np.ndarray, arm: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
 
         Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
@@ -133,7 +149,7 @@ class GaussianBlock:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
 
-    def _features(self, x: np.ndarray, arm: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _features(self, x: np.ndarray, arm: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return `linear_map` by the map from contexts to features, without PyTensor."""
         assert self.form.features is not None
         C, a = self.form.features
@@ -146,14 +162,16 @@ class GaussianBlock:
             A[k == one] = x[k == one] @ C[one] + a[one]
         return A, np.zeros(len(x))
 
-    def mean_reward(self, theta: np.ndarray, x: Any, arm: Any = None) -> np.ndarray:
+    def mean_reward(
+        self, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None = None
+    ) -> np.ndarray:
         """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
         means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return means.reshape(len(theta), -1, self.n_arms)
         return means
 
-    def _contexts(self, x: Any, arm: Any) -> Data:
+    def _contexts(self, x: np.ndarray, arm: np.ndarray | None) -> Data:
         """Return rows of contexts, each repeated for every arm of a model over arms without
         `arm`."""
         if arm is None and self.n_arms is not None:
@@ -225,19 +243,37 @@ class ExactGaussian(GaussianBlock):
         """Return natural parameters of the prior: Λ (D, D), η (D,)."""
         return self._prior
 
-    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Natural:
+    def likelihood(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> Natural:
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
         add up if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
 
-    def rows(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Rows:
+    def rows(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> Rows:
         """Return what each row says of θ; only if `row_wise`."""
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")
         return self.statements(self.data(x, reward, weight, arm))
 
-    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> Gaussian:
+    def posterior(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> Gaussian:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
         `checked`."""
         known = self.distribution(self.prior() + self.likelihood(x, reward, weight, arm))

@@ -12,9 +12,10 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pytensor.graph.basic import Variable
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
@@ -86,7 +87,7 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     return k
 
 
-def unit_powers(engine: Any, s: Any) -> bool:
+def unit_powers(engine: NormalInverseGamma, s: Variable) -> bool:
     """Return whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights:
     a row adds ½ log q, whatever its weight."""
     if not engine.row_wise or not engine.form.by_weight:
@@ -100,7 +101,7 @@ def unit_powers(engine: Any, s: Any) -> bool:
     return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
 
 
-def conjugate(engine: Any, rng: np.random.Generator) -> None:
+def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
     """Run the identity test: the density is what its statistics say, at random θ and s."""
     theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
     for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
@@ -161,11 +162,21 @@ class NormalInverseGamma(GaussianBlock):
         """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)
 
+    def noise_drawn(self, sigma2: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the declared noise scale by name, where σ² = 1/q (S,) is drawn."""
+        return {self.scale_name: self.scale(sigma2)}
+
     def prior(self) -> NaturalGamma:
         """Return statistics of the prior, as a density in θ and q."""
         return self._prior
 
-    def likelihood(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> NaturalGamma:
+    def likelihood(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> NaturalGamma:
         """Return statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
         `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
@@ -194,7 +205,13 @@ class NormalInverseGamma(GaussianBlock):
         """s at `PRECISIONS`."""
         return [q ** (1.0 / self.exponent) for q in PRECISIONS]
 
-    def posterior(self, x: Any, reward: Any, weight: Any = None, arm: Any = None) -> StudentT:
+    def posterior(
+        self,
+        x: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray | None = None,
+        arm: np.ndarray | None = None,
+    ) -> StudentT:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
         `checked`."""
         data = self.data(x, reward, weight, arm)

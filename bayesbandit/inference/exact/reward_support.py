@@ -54,7 +54,7 @@ def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
         and v.type.dtype == "int64"
         and bare(v.owner.inputs[0]) is reward
     }
-    found: Any = clone_replace(list(graphs), casts, rebuild_strict=False)
+    found = clone_replace(list(graphs), casts, rebuild_strict=False)
     return list(found)
 
 
@@ -76,7 +76,7 @@ def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np
     return found[found == np.floor(found)] if whole else found
 
 
-def compared(v: Any, reward: Variable) -> list[float] | None:
+def compared(v: Variable, reward: Variable) -> list[float] | None:
     """Return the numbers at which what a node says of the reward may change, at whole rewards or
     others; None where that is not known."""
     name, given = elementwise_name(v), [_plain(u) for u in operands(v)]
@@ -94,7 +94,7 @@ def compared(v: Any, reward: Variable) -> list[float] | None:
     return [] if _is_made_whole(v, reward) else None
 
 
-def _affine(v: Any, reward: Variable) -> np.ndarray:
+def _affine(v: Variable, reward: Variable) -> np.ndarray:
     """Return s and c of a node that is s · reward + c by sums and differences; else NaN."""
     v = _plain(v)
     if v is reward:
@@ -109,14 +109,14 @@ def _affine(v: Any, reward: Variable) -> np.ndarray:
     return np.asarray(signs @ np.array([_affine(u, reward) for u in operands(v)]))
 
 
-def _is_made_whole(v: Any, reward: Variable) -> bool:
+def _is_made_whole(v: Variable, reward: Variable) -> bool:
     whole = elementwise_name(v) in WHOLE or (
         elementwise_name(v) == "Cast" and v.type.dtype == "int64"
     )
     return whole and _plain(v.owner.inputs[0]) is reward
 
 
-def _plain(v: Any) -> Any:
+def _plain(v: Variable) -> Variable:
     """Return the variable beneath changes of shape, copies and casts to floating point."""
     v = bare(v)
     while elementwise_name(v) == "Cast" and v.type.dtype == "float64":

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
 from bayesbandit.inference.base import refuse
@@ -30,6 +31,7 @@ from bayesbandit.inference.graph_analysis.transforms import ends, transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
+    from pymc.logprob.transforms import Transform
 
 ENGINE = "gibbs"
 
@@ -70,15 +72,15 @@ def blocks(model: pm.Model) -> Blocks:
     return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
 
 
-def unsuited(variable: Any, transform: Any, by_row: bool) -> str:
+def unsuited(variable: Variable, transform: Transform | None, by_row: bool) -> str:
     """Return why a variable can be drawn neither in the block nor beside it; "" where it can."""
     if transform is not None and bounds(variable, transform) is None:
         return f"{transform.name} transform"
-    alone = transform is not None and variable.ndim == 1
+    alone = transform is not None and variable.type.ndim == 1
     return "one value for each row" if by_row and not alone else ""
 
 
-def bounds(variable: Any, transform: Any) -> tuple[float, float] | None:
+def bounds(variable: Variable, transform: Transform) -> tuple[float, float] | None:
     """Return the bounds of a transformed variable: positive by a logarithm, or between constants
     of an interval; None where it may be negative, or its bounds are no constants."""
     low, high = ends(variable, transform)

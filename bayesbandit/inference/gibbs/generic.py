@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.inference.algebra.branches import Value, lifted
 from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Leaves, Sum, constant, positive, real
+from bayesbandit.inference.algebra.monomials import Leaves, Sum, positive, real
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves
 from bayesbandit.inference.gibbs.propriety import loses_digits, vanishing
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 
@@ -65,7 +65,7 @@ class Reading:
         return {k for k, g in enumerate(self.graphs) if rows.isdisjoint(ancestors([g]))}
 
     @property
-    def graphs(self) -> list[Any]:
+    def graphs(self) -> list[Variable]:
         return [t.given_mean for t in self.density.terms] + [self.density.mean]
 
     def refusal(self, reason: str) -> NotThisEngine:
@@ -95,7 +95,7 @@ class Reading:
         are reals behind θ; A (n, D), b (n,)."""
         n = len(data[0])
         places, D, P = self.places(n)
-        values: dict[Any, Any] = {
+        values: dict[Variable, Value] = {
             v: (real if k in self.block else positive)(places[k])
             for k, v in self.density.values.items()
         }
@@ -112,7 +112,7 @@ class Reading:
                 continue
             try:
                 [value] = each(apart if each is self._each[-1] else values)
-                sums.append(value if isinstance(value, Sum) else constant(value))
+                sums.append(lifted(value))
                 if k in self._fixable:
                     self._fixed[k] = sums[-1]
             except Leaves as error:
@@ -141,9 +141,8 @@ class Reading:
     @cached_property
     def log_density(self) -> Compiled:
         """The model's own log density, of all variables and of the data that it has."""
-        total = pt.add(pt.constant(0.0), *[t.graph.sum() for t in self.density.terms])
         inputs = [*self.density.values.values(), *self.density.inputs.values()]
-        return Compiled(inputs, [total], PYTHON)
+        return Compiled(inputs, [total([t.graph for t in self.density.terms])], PYTHON)
 
 
 @dataclass(frozen=True)

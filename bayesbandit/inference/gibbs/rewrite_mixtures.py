@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytensor.tensor as pt
+from pytensor.xtensor.type import XTensorType
 
 from bayesbandit.inference.graph_analysis.density import distribution, graph_of, row_dimension
 
@@ -86,13 +87,12 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
             continue
         (rv, value), name, dims = node.inputs, node.op.name, node.op.dims
         free = isinstance(node.op, ModelFreeRV)
-        if hasattr(rv.type, "dims"):  # of pymc.dims, which has operations of its own
+        if isinstance(rv.type, XTensorType):  # of pymc.dims, which has operations of its own
             continue
         if distribution(rv) not in MIXTURES or not (free or (rv.type.ndim == 1 and row)):
             continue
         mixture, role = MIXTURES[distribution(rv)]
-        op: Any = rv.owner.op
-        mixing, given = mixture(list(op.dist_params(rv.owner)), tuple(rv.shape))
+        mixing, given = mixture(list(rv.owner.op.dist_params(rv.owner)), tuple(rv.shape))
         helper = f"{name}_{role}"
         while helper in model.named_vars:
             helper += "_"

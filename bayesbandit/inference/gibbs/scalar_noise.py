@@ -54,7 +54,7 @@ def scalar_noise(reading: Reading) -> Monomial | None:
     return variance(reading, found, D, P, places, weighted)
 
 
-class RowByRow(Walk[int, bool]):
+class RowByRow(Walk[int]):
     """What each node has of the rows: 0 nothing, 1 their number, or 2 rewards, weights and mean
     rewards. proved: whether each row's part depends on its own alone."""
 

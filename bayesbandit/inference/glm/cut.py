@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -17,7 +16,7 @@ from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.operations import elementwise_name
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import Rows
@@ -31,19 +30,18 @@ class Cut:
 
     def __init__(self, density: Density, node: Variable, engine: str) -> None:
         self.density, self.node = density, node
-        self.eta: Any = pt.tensor("eta", shape=(None,))
+        self.eta = pt.tensor("eta", shape=(None,))
         on_data = [term for term in density.terms if term.on_data]
         whole = [density.mean, *(term.graph for term in on_data)]
-        graphs: Any = clone_replace(whole, [(node, self.eta)], rebuild_strict=False)
-        self.mean: Any = graphs[0]
-        self.terms: list[Any] = graphs[1:]
+        graphs = clone_replace(whole, [(node, self.eta)], rebuild_strict=False)
+        self.mean, *self.terms = graphs
         self.labels = [term.label for term in on_data]
         self._check(engine)
 
     def _check(self, engine: str) -> None:
         """Check that rows are apart, that θ enters by η alone, and that all is analytic in it."""
         inputs = self.density.inputs
-        names: dict[Any, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
+        names: dict[Variable, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
         names[self.eta] = ("eta",)
         rows = Rows([self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW))
         given = [("'mean_reward'", self.mean, {"eta"}, rows.apart)]
@@ -90,8 +88,8 @@ class Cut:
         return np.broadcast_to(mean, eta.shape)
 
     @cached_property
-    def _sum(self) -> Any:
-        return pt.add(pt.constant(0.0), *[graph.sum() for graph in self.terms])
+    def _sum(self) -> Variable:
+        return total(self.terms)
 
     @cached_property
     def _total(self) -> Compiled:
@@ -101,7 +99,7 @@ class Cut:
     def _slope(self) -> Compiled:
         return self._compiled(gradient(self._sum, self.eta))
 
-    def _compiled(self, graph: Any) -> Compiled:
+    def _compiled(self, graph: Variable) -> Compiled:
         return Compiled([self.eta, *self.density.inputs.values()], [graph], PYTHON)
 
     @cached_property
@@ -141,7 +139,7 @@ def predictor(density: Density, engine: str) -> Variable:
     return node
 
 
-def _below(variable: Any) -> Variable:
+def _below(variable: Variable) -> Variable:
     """Return what an affine node multiplies by numbers alone."""
     while elementwise_name(variable) in UNARY:
         rest = [v for v in variable.owner.inputs if not _fixed(v)]

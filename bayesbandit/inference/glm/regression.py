@@ -13,10 +13,11 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import COMPILE, NotThisEngine, refuse
@@ -177,11 +178,11 @@ def _working(density: Density, cut: Cut, engine: str) -> ExactGaussian:
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
         own["weight"] = np.ones(len(own["x"]))
-    m: Any = pt.tensor("m", shape=(None,))
-    node: Any = cut.node
+    m, node = pt.tensor("m", shape=(None,)), cut.node
+    reward, weight = map(pt.as_tensor_variable, (inputs["reward"], inputs["weight"]))
 
-    def normal(eta: Any) -> Any:
-        return -0.5 * inputs["weight"] * (inputs["reward"] - eta) ** 2
+    def normal(eta: Variable) -> Variable:
+        return -0.5 * weight * (reward - eta) ** 2
 
     prior = tuple(term for term in density.terms if not term.on_data)
     row = Term("working", "the likelihood", normal(node), normal(m), on_data=True)

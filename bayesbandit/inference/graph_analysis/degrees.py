@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -41,7 +40,7 @@ def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
         limit = number(bound)
         if limit is None:
             continue
-        inside: Any = bare(subject)
+        inside = bare(subject)
         if math.isinf(limit) and (name := elementwise_name(inside)):
             return name == "Log" and inside.owner.inputs[0] in positive
         return limit <= 0 and subject in positive
@@ -77,7 +76,7 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
 Outcome = float | str  # a degree, or why there is none
 
 
-class Degrees(Walk[float, Outcome]):
+class Degrees(Walk[float]):
     """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
@@ -103,9 +102,39 @@ class Degrees(Walk[float, Outcome]):
             outcome = math.inf
         return [outcome] * len(node.outputs)
 
-    # ---- operations ------------------------------------------------------------------------------
+    def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
+        """Return the degree of a node's outputs, given those of its inputs, or why it has none."""
+        op, name = operation(node)
+        match kind(node):
+            case "elementwise":
+                return self.elementwise(node, given)
+            case "check":
+                return given[0] if max(given[1:], default=0) == 0 else "parameter check"
+            case "reduction" if reduced_by(node) == "Add":
+                return given[0]
+            case "reduction":
+                return f"non-polynomial reduction {name.lower()}"
+            case "shape":
+                return 0
+            case "move":
+                return max(given)
+            case "take":
+                return given[0] if max(given[1:], default=0) == 0 else "index"
+            case "put":
+                return max(given[:2]) if max(given[2:], default=0) == 0 else "index"
+            case "product":
+                return sum(given)
+            case "solve":
+                return given[1] if given[0] == 0 else "inverse"
+            case "cumulation":
+                return given[0] if op.mode == "add" else "cumulative product"
+            case "branch":
+                return max(given[1:]) if given[0] == 0 else "branch"
+        return f"unrecognised operation {name}"
 
-    def elementwise(self, node: Apply, name: str, given: Sequence[float]) -> Outcome:
+    def elementwise(self, node: Apply, given: Sequence[float]) -> Outcome:
+        """Return the degree of an operation on numbers, applied to arrays of one shape."""
+        name = elementwise_name(node.outputs[0])
         if name in ELEMENTWISE:
             return max(given)
         match name:
@@ -121,48 +150,13 @@ class Degrees(Walk[float, Outcome]):
             case "TrueDiv":
                 return given[0] if given[1] == 0 else "division"
             case "Switch":
-                return self.branch(node, given)
+                return max(given[1:]) if given[0] == 0 else "branch"
             case "Pow" if given[1] == 0:
                 k = exponent(node)
                 if k is not None and k >= 0 and k == int(k):
                     return given[0] * k if k else 0
                 return f"power {k:g}" if k else "power"
         return f"non-polynomial function {name.lower()}"
-
-    def check(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return given[0] if max(given[1:], default=0) == 0 else "parameter check"
-
-    def reduction(self, node: Apply, given: Sequence[float]) -> Outcome:
-        if reduced_by(node) == "Add":
-            return given[0]
-        return f"non-polynomial reduction {operation(node)[1].lower()}"
-
-    def shape(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return 0
-
-    def move(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return max(given)
-
-    def take(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return given[0] if max(given[1:], default=0) == 0 else "index"
-
-    def put(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return max(given[:2]) if max(given[2:], default=0) == 0 else "index"
-
-    def product(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return sum(given)
-
-    def solve(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return given[1] if given[0] == 0 else "inverse"
-
-    def cumulation(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return given[0] if operation(node)[0].mode == "add" else "cumulative product"
-
-    def branch(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return max(given[1:]) if given[0] == 0 else "branch"
-
-    def other(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return f"unrecognised operation {operation(node)[1]}"
 
     # ---- who is to blame -------------------------------------------------------------------------
 
@@ -236,6 +230,8 @@ class Analytic(Degrees):
         return super().visit(node, given)
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
+        if kind(node) == "check":
+            return given[0]
         name = elementwise_name(node.outputs[0]) or operation(node)[1]
         if max(given) < math.inf:
             power = name == "Pow" and given[1] == 0
@@ -247,6 +243,3 @@ class Analytic(Degrees):
                 return 0
         outcome = super().rule(node, given)
         return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
-
-    def check(self, node: Apply, given: Sequence[float]) -> Outcome:
-        return given[0]

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.ops import ViewOp
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import Output
 from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace
@@ -23,7 +23,6 @@ from pytensor.xtensor.basic import TensorFromXTensor
 
 from bayesbandit.declaring.declaration import DATA, ROLE
 from bayesbandit.inference.graph_analysis.rewrites import (
-    Graph,
     by_rows,
     floating,
     like,
@@ -42,8 +41,8 @@ class Term:
 
     name: str
     label: str
-    graph: Graph
-    given_mean: Graph  # the same, with `Density.given_mean` in the place of the mean reward
+    graph: Variable
+    given_mean: Variable  # the same, with `Density.given_mean` in the place of the mean reward
     on_data: bool  # whether it depends on rows: a part of the likelihood, else of the prior
 
 
@@ -59,10 +58,10 @@ class Density:
     """
 
     terms: tuple[Term, ...]
-    mean: Graph
-    given_mean: Graph
-    values: dict[str, Graph]
-    inputs: dict[str, Graph]
+    mean: Variable
+    given_mean: Variable
+    values: dict[str, Variable]
+    inputs: dict[str, Variable]
     own: dict[str, np.ndarray]
     n_arms: int | None
     linear: dict[str, np.ndarray] = field(default_factory=dict)
@@ -107,18 +106,23 @@ class Mark(Op):
     __props__ = ()
     view_map = {0: [0]}  # noqa: RUF012
 
-    def make_node(self, *inputs: Graph) -> Apply:
+    def make_node(self, *inputs: Variable) -> Apply:
         [x] = inputs
         return Apply(self, [x], [x.type()])
 
-    def perform(self, node: Apply, inputs: Any, outputs: Any) -> None:
-        outputs[0][0] = inputs[0]
+    def perform(
+        self,
+        node: Apply,
+        inputs: Sequence[np.ndarray],
+        output_storage: list[list[np.ndarray | None]],
+    ) -> None:
+        output_storage[0][0] = inputs[0]
 
-    def infer_shape(self, *arguments: Any) -> Any:
+    def infer_shape(self, *arguments: object) -> object:
         return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
 
 
-def graph_of(model: pm.Model) -> tuple[Any, dict[Graph, Graph]]:
+def graph_of(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
     """Return the model as one graph, and the copies in it of the model's variables. Of its
     deterministic quantities it has the mean reward alone: PyMC takes two of one value for one."""
     from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
@@ -194,14 +198,16 @@ def _read(model: pm.Model) -> Density:
     declared = {name: shapes[name] for name in zero_sum}
     for name in zero_sum:
         shapes[name] = fewer(model.rvs_to_transforms[model[name]], shapes[name])
-    values = {v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free}
+    values: dict[str, Variable] = {
+        v.name: pt.tensor(v.name, shape=shapes[v.name], dtype=v.dtype) for v in free
+    }
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
     for k, v in enumerate(variables):
         raw[k] = unchecked(raw[k]) if v.name in zero_sum else raw[k]
     raw = floating(raw)
-    swap: dict[Graph, Graph] = {v: like(v, inputs[role]) for role, v in found.items()}
+    swap: dict[Variable, Variable] = {v: like(v, inputs[role]) for role, v in found.items()}
     for v in free:
         swap[model.rvs_to_values[v]] = like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):
@@ -209,11 +215,11 @@ def _read(model: pm.Model) -> Density:
             role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
             constant = v.type.constant_type(v.type, v.get_value())
             swap[v] = constant if role is None else like(v, inputs[role])
-    graphs: Graph = clone_replace(raw, swap, rebuild_strict=False)
+    graphs = clone_replace(raw, swap, rebuild_strict=False)
     marks = [v for v in ancestors(graphs) if v.owner is not None and isinstance(v.owner.op, Mark)]
     m = pt.tensor("m", shape=(None,) * marks[0].type.ndim)
     whole = clone_replace(graphs, {v: v.owner.inputs[0] for v in marks})
-    cut: Graph = clone_replace(graphs, {v: like(v, m) for v in marks}, rebuild_strict=False)
+    cut = clone_replace(graphs, {v: like(v, m) for v in marks}, rebuild_strict=False)
     *whole, mean = lowered(list(whole))
     cut = by_rows(lowered(list(cut))[:-1], mean, m, list(inputs.values()))
     labels = [f"'{v.name}' ~ {distribution(v)}" for v in variables]
@@ -230,14 +236,14 @@ def _read(model: pm.Model) -> Density:
     return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
 
 
-def _input(role: str, container: SharedVariable) -> Graph:
+def _input(role: str, container: SharedVariable) -> Variable:
     """Return a container's replacement: the features are fixed in number, the rows are not."""
     if role == "x":
         return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
 
 
-def _bare(variable: Graph) -> Graph:
+def _bare(variable: Variable) -> Variable:
     """Return what a variable is a view of."""
     views = (ViewOp, TensorFromXTensor)
     while variable.owner is not None and isinstance(variable.owner.op, views):
@@ -263,12 +269,27 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
     return shapes
 
 
-def distribution(variable: Graph) -> str:
+@runtime_checkable
+class Around(Protocol):
+    """An operation that applies another one, as a variable of `pymc.dims` does."""
+
+    core_op: Op
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A distribution, with its name and its name in LaTeX."""
+
+    _print_name: tuple[str, str]
+
+
+def distribution(variable: Variable) -> str:
     """Return the name of a variable's distribution."""
     if variable.owner is None:
         return "unknown"
-    op: Any = getattr(variable.owner.op, "core_op", variable.owner.op)
-    name = getattr(op, "_print_name", (type(op).__name__,))[0]
+    op = variable.owner.op
+    op = op.core_op if isinstance(op, Around) else op
+    name = op._print_name[0] if isinstance(op, Named) else type(op).__name__
     return "CustomDist" if name.startswith("CustomDist") else name.removesuffix("RV")
 
 

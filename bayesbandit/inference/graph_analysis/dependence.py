@@ -9,13 +9,19 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pytensor.graph.basic import Apply, Variable
 
-from bayesbandit.inference.graph_analysis.operations import SIZED, operation, sizes_by_value
+from bayesbandit.inference.graph_analysis.operations import (
+    SIZED,
+    elementwise_name,
+    kind,
+    operation,
+    sizes_by_value,
+)
 from bayesbandit.inference.graph_analysis.walk import Walk
 
 Names = frozenset[str]
 
 
-class Influence(Walk[Names, Names]):
+class Influence(Walk[Names]):
     """The names of the seeds that values between them and `outputs` may depend on."""
 
     def __init__(
@@ -30,25 +36,25 @@ class Influence(Walk[Names, Names]):
         return frozenset()
 
     def visit(self, node: Apply, given: Sequence[Names]) -> Sequence[Names]:
-        sized = self.shape(node, given)
+        sized = self._shapes(node)
         if sizes_by_value(node, [len(names) for names in given]):
             sized = sized.union(*given)
         self._size.update(dict.fromkeys(node.outputs, sized))
         return [self.rule(node, given)] * len(node.outputs)
 
-    def elementwise(self, node: Apply, name: str, given: Sequence[Names]) -> Names:
-        return given[1] if name == "Second" else self.other(node, given)
-
-    def check(self, node: Apply, given: Sequence[Names]) -> Names:
-        return given[0]
-
-    def shape(self, node: Apply, given: Sequence[Names]) -> Names:
-        return self.root(node.outputs[0]).union(
-            *(self._size.get(v, frozenset()) for v in node.inputs)
-        )
-
-    def move(self, node: Apply, given: Sequence[Names]) -> Names:
-        return given[0] if operation(node)[1] in SIZED else self.other(node, given)
-
-    def other(self, node: Apply, given: Sequence[Names]) -> Names:
+    def rule(self, node: Apply, given: Sequence[Names]) -> Names:
+        """Return the names that a node's outputs depend on, given those of its inputs."""
+        match kind(node):
+            case "elementwise" if elementwise_name(node.outputs[0]) == "Second":
+                return given[1]
+            case "check":
+                return given[0]
+            case "shape":
+                return self._shapes(node)
+            case "move" if operation(node)[1] in SIZED:
+                return given[0]
         return frozenset[str]().union(*given)
+
+    def _shapes(self, node: Apply) -> Names:
+        """Return the names that the shapes of a node's inputs depend on."""
+        return frozenset[str]().union(*(self._size.get(v, frozenset()) for v in node.inputs))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
@@ -16,16 +17,20 @@ from bayesbandit.inference.graph_analysis.density import (
 )
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import lowered
-from bayesbandit.inference.graph_analysis.transforms import is_zero_sum
+from bayesbandit.inference.graph_analysis.transforms import is_zero_sum, transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
+    from pymc.logprob.transforms import Transform
+
+    from bayesbandit.inference.exact.gaussian import ExactGaussian
+    from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
 
 
 def check_mean(built: pm.Model, asked: str) -> None:
     """Refuse a mean reward that depends on rewards or weights, whatever the engine."""
     mean = lowered([built["mean_reward"]])[0]
-    names: dict[Any, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
+    names: dict[Variable, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
     names |= {v: (role,) for role, v in containers(built).items()}
     found = Influence([mean], names).of(mean)
     if why := found & {"reward", "weight"}:
@@ -55,14 +60,14 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
     return None
 
 
-def on_own_rows(engine: Any) -> None:
+def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
     """Refuse an engine whose posterior of the model's own rows, if it has any, is improper or not
     that of its log density. Template rows may be such as the model has no density for."""
     own = engine.quadratic.density.own
     if not len(own["x"]):
         return
     try:
-        engine.posterior(own["x"], *(own.get(k) for k in ("reward", "weight", "arm")))
+        engine.posterior(own["x"], own["reward"], own.get("weight"), own.get("arm"))
     except NotThisEngine:
         raise
     except ValueError as error:
@@ -70,7 +75,8 @@ def on_own_rows(engine: Any) -> None:
             raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
 
 
-Unsuited = Callable[[Any, Any, bool], str]  # of a variable, its transform, and whether it has rows
+# of a variable, its transform, and whether it has a value for each row
+Unsuited = Callable[[Variable, "Transform | None", bool], str]
 
 
 def eligible(
@@ -82,11 +88,11 @@ def eligible(
     variables, and which with a value for each row, an engine does not take; "" for those it takes.
     """
 
-    def plain(variable: Any, transform: Any, by_row: bool) -> str:
+    def plain(variable: Variable, transform: Transform | None, by_row: bool) -> str:
         if by_row:
             return "one value for each row"
         known = transform is None or variable.name == positive or is_zero_sum(transform)
-        return "" if known else f"{transform.name} transform"
+        return "" if known else f"{transform_name(transform)} transform"
 
     if not model.free_RVs:
         raise refuse(engine, "the model has no free variable")

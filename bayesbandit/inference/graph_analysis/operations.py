@@ -83,12 +83,12 @@ def elementwise_name(variable: Variable) -> str:
     return type(node.op.scalar_op).__name__
 
 
-def operands(variable: Any) -> list[Any]:
+def operands(variable: Variable) -> list[Variable]:
     """Return what a variable is computed of."""
     return [] if variable.owner is None else list(variable.owner.inputs)
 
 
-def number(variable: Any) -> float | None:
+def number(variable: Variable) -> float | None:
     """Return the one number that a variable is, through casts, changes of shape and arithmetic;
     None of what is not constant."""
     try:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
 
 from bayesbandit.inference.base import Compiled, NotFinite, NotThisEngine, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
@@ -152,16 +153,16 @@ class Quadratic:
         return {k: theta[..., s].reshape(lead + self.shapes[k]) for k, s in self.slices.items()}
 
     @cached_property
-    def _flat(self) -> list[Any]:
+    def _flat(self) -> list[Variable]:
         """The prior, the likelihood and the mean rewards, as functions of θ."""
         on_data = [t.on_data for t in self.density.terms]
         totals = [
-            _total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
+            total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
             for k in (False, True)
         ]
         return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
 
-    def _compiled(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> Compiled:
+    def _compiled(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Compiled:
         """Return a function of some inputs, and of those data that the model has."""
         return Compiled([*inputs, *self.density.inputs.values()], outputs, PYTHON)
 
@@ -179,6 +180,7 @@ class Quadratic:
     @cached_property
     def _curvature(self) -> Compiled:
         m, cut = self.density.given_mean, self.through_mean
+        assert cut is not None
         slope = gradient(cut, m)
         return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])
 
@@ -188,7 +190,7 @@ class Quadratic:
         then costs O(D) and not O(D²)."""
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
-        cut = _total([term.given_mean for term in self.density.terms if term.on_data])
+        cut = total([term.given_mean for term in self.density.terms if term.on_data])
         if not set(self._parts).isdisjoint(ancestors([cut])):
             return None
         return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
@@ -267,7 +269,7 @@ class Quadratic:
         many = {
             v: pt.tensor(shape=(None, *v.type.shape), dtype=v.type.dtype) for v in (m, *self.given)
         }
-        total = vectorize_graph(self._flat[0] + through, many | {self._z: self._Z})
+        total = vectorize_graph(pt.add(self._flat[0], through), many | {self._z: self._Z})
         return self._compiled([self._Z, *many.values()], [total])
 
     def curvature(
@@ -290,11 +292,13 @@ class Quadratic:
         return np.broadcast_to(means, (len(theta), n))
 
 
-def _total(graphs: list[Any]) -> Any:
+def total(graphs: Sequence[Variable]) -> Variable:
     """Return the sum of all elements of some log densities."""
-    return pt.add(pt.constant(0.0), *[g.sum() for g in graphs])
+    return pt.add(pt.constant(0.0), *map(pt.sum, graphs))
 
 
-def gradient(graph: Any, variable: Variable) -> Any:
+def gradient(graph: Variable, variable: Variable) -> TensorVariable:
     """Return the gradient, 0 where the graph does not depend on the variable."""
-    return pt.grad(graph, variable, disconnected_inputs="ignore")
+    slope = pt.grad(graph, variable, disconnected_inputs="ignore")
+    assert isinstance(slope, Variable)
+    return pt.as_tensor_variable(slope)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.rewriting.utils import rewrite_graph
 
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic, gradient
+from bayesbandit.inference.graph_analysis.rewrites import rewritten
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 
@@ -154,7 +153,8 @@ class RowNoise:
 
     def __init__(self, quadratic: Quadratic) -> None:
         self.quadratic, density = quadratic, quadratic.density
-        cut: Any = quadratic.through_mean
+        cut = quadratic.through_mean
+        assert cut is not None
         m, inputs = density.given_mean, density.inputs
         reward, weight = inputs["reward"], inputs.get("weight")
         slope = gradient(cut, m)
@@ -189,26 +189,26 @@ class RowNoise:
         return float(-1.0 / curvature[0])
 
 
-def level_slope(quadratic: Quadratic, s: Variable) -> Any:
+def level_slope(quadratic: Quadratic, s: Variable) -> Variable | None:
     """Return s ∂/∂s of the log density of rows that each have a mean reward of their own, where it
     is the reward: if that is as many times one number as there are rows, whatever these are; else
     None."""
-    inputs, through = quadratic.density.inputs, cast(Any, quadratic.through_mean)
+    inputs, through = quadratic.density.inputs, quadratic.through_mean
+    assert through is not None
     [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
     [slope] = simplified(s * gradient(cut, s))
     names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
     depends_on = Influence([slope], names).of(slope)
-    free: dict[str, Any] = {"weight": inputs.get("weight"), "s": s}
-    if depends_on - set(free):
+    free = inputs | {"s": s}
+    if depends_on - {"weight", "s"}:
         return None
     scalings = [Scaling([slope], {free[name]: 1.0}).degree(slope) for name in depends_on]
     return slope if all(e == 0.0 for e in scalings) else None
 
 
-def simplified(*graphs: Any) -> list[Any]:
+def simplified(*graphs: Variable) -> list[Variable]:
     """Return equal graphs, without what cancels."""
-    found: Any = rewrite_graph(list(graphs), include=("canonicalize",))
-    return list(found)
+    return rewritten(graphs, "canonicalize")
 
 
 def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:

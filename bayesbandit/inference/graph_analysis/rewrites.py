@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.graph.op import Op
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.rewriting.basic import MergeOptimizer, dfs_rewriter, node_rewriter
+from pytensor.graph.rewriting.basic import (
+    GraphRewriter,
+    MergeOptimizer,
+    dfs_rewriter,
+    node_rewriter,
+)
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
@@ -17,6 +24,7 @@ from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.xtensor import as_xtensor
+from pytensor.xtensor.type import XTensorType, XTensorVariable
 
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
@@ -26,35 +34,44 @@ from bayesbandit.inference.graph_analysis.operations import (
 )
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
 
+
+@runtime_checkable
+class Frozen(Protocol):
+    """A graph that PyTensor does not let change. Before version 3.2 there are none."""
+
+    def unfreeze(self) -> FunctionGraph: ...
+
+
 EXPANDS = ("DimShuffle", "ExpandDims")
 
-Graph = Any  # a PyTensor variable, or a list of them, whose attributes depend on its type
 
-
-def plain(graphs: list[Graph]) -> list[Graph]:
+def plain(graphs: Sequence[Variable]) -> list[Variable]:
     """Return some graphs, those of `pymc.dims` without the names of their dimensions."""
-    return [g.values if hasattr(g.type, "dims") else g for g in graphs]
+    return [g.values if isinstance(g, XTensorVariable) else g for g in graphs]
 
 
-def like(variable: Graph, tensor: Graph) -> Graph:
+def like(variable: Variable, tensor: Variable) -> Variable:
     """Return a tensor for a variable's place, with the names of its dimensions if it has them."""
-    return as_xtensor(tensor, dims=variable.type.dims) if hasattr(variable.type, "dims") else tensor
+    named = isinstance(variable.type, XTensorType)
+    return as_xtensor(tensor, dims=variable.type.dims) if named else tensor
 
 
-def many(values: Iterable[Graph]) -> dict[Graph, Graph]:
+def many(values: Iterable[Variable]) -> dict[Variable, Variable]:
     """Return, for each of some inputs, one of many such values, (S, *shape)."""
-    return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype) for v in values}
+    return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.type.dtype) for v in values}
 
 
-def lowered(graphs: list[Graph]) -> list[Graph]:
+def lowered(graphs: list[Variable]) -> list[Variable]:
     """Return some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
     graphs = plain(graphs)
-    if any(hasattr(v.type, "dims") for v in ancestors(graphs)):  # of a copy, for it is in place
-        graphs = _rewritten(clone_replace(graphs, {}), include=("lower_xtensor",))
+    if any(
+        isinstance(v.type, XTensorType) for v in ancestors(graphs)
+    ):  # of a copy, for it is in place
+        graphs = rewritten(clone_replace(graphs, {}), "lower_xtensor")
     return unfolded(graphs)
 
 
-def unfolded(graphs: list[Graph]) -> list[Graph]:
+def unfolded(graphs: list[Variable]) -> list[Variable]:
     """Return some graphs, with the inner graph of each function that has one in the place of a
     call.
 
@@ -65,24 +82,24 @@ def unfolded(graphs: list[Graph]) -> list[Graph]:
     ]
     if not folded:
         return graphs
-    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=UNFOLD)
+    return rewritten(clone_replace(graphs, {}), by=UNFOLD)
 
 
-def merged(graphs: list[Graph]) -> list[Graph]:
+def merged(graphs: list[Variable]) -> list[Variable]:
     """Return some graphs in which what is computed twice is one node."""
-    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=MergeOptimizer())
+    return rewritten(clone_replace(graphs, {}), by=MergeOptimizer())
 
 
-def floating(graphs: list[Graph]) -> list[Graph]:
+def floating(graphs: list[Variable]) -> list[Variable]:
     """Return some graphs in which whole numbers that meet floating ones are made floating before
     they do.
 
     PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
     """
-    return _rewritten(graphs, include=(), custom_rewrite=dfs_rewriter(_whole_to_floating))
+    return rewritten(graphs, by=dfs_rewriter(_whole_to_floating))
 
 
-def unchecked(graph: Graph) -> Graph:
+def unchecked(graph: Variable) -> Variable:
     """Return the log density of a variable that sums to zero, without PyMC's check that it does."""
     checks = [
         v
@@ -94,42 +111,44 @@ def unchecked(graph: Graph) -> Graph:
     return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
 
 
-def guarded(graphs: list[Graph]) -> list[Graph]:
+def guarded(graphs: list[Variable]) -> list[Variable]:
     """Return some log densities that are −∞, not an error, where a parameter is out of its
     bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
 
-    return _rewritten(clone_replace(graphs, {}), include=(), custom_rewrite=dfs_rewriter(guard))
+    return rewritten(clone_replace(graphs, {}), by=dfs_rewriter(guard))
 
 
-def _rewritten(graphs: list[Graph], **by: Any) -> list[Graph]:
-    """Rewrite many graphs, in place."""
-    found: Any = rewrite_graph(graphs, **by)
+def rewritten(
+    graphs: Sequence[Variable], *include: str, by: GraphRewriter | None = None
+) -> list[Variable]:
+    """Rewrite some graphs in place, by PyTensor's rewrites of these names and by another one."""
+    found = rewrite_graph(list(graphs), include=include, custom_rewrite=by)
+    assert isinstance(found, Sequence)
     return list(found)
 
 
-def _inner(op: Any) -> OpFromGraph | None:
+def _inner(op: Op) -> OpFromGraph | None:
     """Return the function of a graph that an operation is, or applies along batches."""
     core = op.core_op if isinstance(op, Blockwise) else op
     return core if isinstance(core, OpFromGraph) else None
 
 
 @node_rewriter(None)
-def _unfold(_: Any, node: Apply) -> list[Graph] | None:
+def _unfold(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     inner = _inner(node.op)
     if inner is None:
         return None
     if isinstance(node.op, Einsum) and (product := _summed_product(node)) is not None:
         return [product]
-    graph: Any = inner.fgraph
-    graph = graph.unfreeze() if hasattr(graph, "unfreeze") else graph  # not in older PyTensor
+    graph = inner.fgraph.unfreeze() if isinstance(inner.fgraph, Frozen) else inner.fgraph
     given = dict(zip(graph.inputs, node.inputs, strict=True))
     if isinstance(node.op, Blockwise):
         return list(vectorize_graph(graph.outputs, replace=given))
     return list(clone_replace(graph.outputs, given, rebuild_strict=False))
 
 
-def _summed_product(node: Graph) -> Graph | None:
+def _summed_product(node: Apply) -> Variable | None:
     """Return an einsum of three and more arrays as a sum of their elementwise product, where that
     is no larger than one of them; its own graph goes by reshapes of which less can be proved."""
     inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
@@ -140,10 +159,12 @@ def _summed_product(node: Graph) -> Graph | None:
     if not plain or not once or len(names) < 3 or len(names) != len(node.inputs):
         return None
     order = [*output, *(name for name in axes if name not in output)]
-    total: Any = 1
-    for v, own in zip(node.inputs, names, strict=True):
-        total = total * v.dimshuffle([own.index(a) if a in own else "x" for a in order])
-    total = total.sum(axis=tuple(range(len(output), len(order))))
+    total = pt.mul(
+        *(
+            v.dimshuffle([own.index(a) if a in own else "x" for a in order])
+            for v, own in zip(map(pt.as_tensor_variable, node.inputs), names, strict=True)
+        )
+    ).sum(axis=tuple(range(len(output), len(order))))
     found = node.outputs[0].type
     return total if total.type.dtype == found.dtype and total.type.ndim == found.ndim else None
 
@@ -152,18 +173,20 @@ UNFOLD = dfs_rewriter(_unfold)
 
 
 @node_rewriter([Elemwise])
-def _whole_to_floating(_: Any, node: Graph) -> list[Graph] | None:
+def _whole_to_floating(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
     switch = elementwise_name(node.outputs[0]) in ("Switch", "Cast")
     found = node.outputs[0].type.dtype
     if not found.startswith("float") or not any(whole) or switch:
         return None
     pairs = zip(node.inputs, whole, strict=True)
-    inputs = [v.astype(found) if is_whole else v for v, is_whole in pairs]
+    inputs = [pt.cast(v, found) if is_whole else v for v, is_whole in pairs]
     return list(node.op.make_node(*inputs).outputs)
 
 
-def by_rows(terms: list[Any], mean: Variable, m: Variable, inputs: Sequence[Variable]) -> list[Any]:
+def by_rows(
+    terms: list[Variable], mean: Variable, m: Variable, inputs: Sequence[Variable]
+) -> list[Variable]:
     """Return terms of a log density with m (n,) in the place of the number that the mean reward is,
     where it is one; a term stays as it is where it is not proved that each row then has its own m.
 
@@ -173,17 +196,18 @@ def by_rows(terms: list[Any], mean: Variable, m: Variable, inputs: Sequence[Vari
         return terms
     *shared, same = merged([*terms, mean])
     scalar, seeds = _number(same), dict.fromkeys([*inputs, m], Reach(ALONG, 0))
+    assert scalar is not None
     found = []
     for term, own in zip(terms, shared, strict=True):
         spread = [v for v in ancestors([own]) if _expands(v) and scalar in ancestors([v])]
         each = vectorize_graph([v.owner.inputs[0] for v in spread], {scalar: m}) if spread else []
-        new: Any = clone_replace(own, dict(zip(spread, each, strict=True)), rebuild_strict=False)
+        new = clone_replace(own, dict(zip(spread, each, strict=True)), rebuild_strict=False)
         apart = spread and scalar not in ancestors([new])
         found.append(new if apart and Rows([new], seeds).of(new).kind == ALONG else term)
     return found
 
 
-def _number(mean: Variable) -> Any:
+def _number(mean: Variable) -> Variable | None:
     """Return the number that a mean reward is, spread over the rows by zeros; None of any other."""
     if elementwise_name(mean) != "Add":
         return None
@@ -193,14 +217,14 @@ def _number(mean: Variable) -> Any:
     return None
 
 
-def _expands(v: Any) -> bool:
+def _expands(v: Variable) -> bool:
     """Return whether a node is a number as an array of length 1."""
     if v.owner is None or operation(v.owner)[1] not in EXPANDS:
         return False
     return v.type.ndim == 1 and v.owner.inputs[0].type.ndim == 0
 
 
-def _is_zero(v: Any) -> bool:
+def _is_zero(v: Variable) -> bool:
     if elementwise_name(v) == "Second":
         v = operands(v)[1]
     return number(v) == 0.0

@@ -109,7 +109,7 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     return Reach(ALONG, 0) if known and np.prod(source) == np.prod(target) else None
 
 
-def _full(index: Any) -> bool:
+def _full(index: object) -> bool:
     """Return whether an index takes all, in order."""
     return isinstance(index, slice) and index == slice(None)
 
@@ -230,8 +230,8 @@ ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
 Given = Sequence[Reach]
 
 
-class Rows(Walk[Reach, Reach | None]):
-    """What all nodes between `seeds` and `outputs` are. A rule says None where it mixes rows."""
+class Rows(Walk[Reach]):
+    """What all nodes between `seeds` and `outputs` are."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, Reach]) -> None:
         super().__init__(outputs, seeds)
@@ -260,107 +260,108 @@ class Rows(Walk[Reach, Reach | None]):
         return [self.rule(node, given) or _blamed(node, given)] * len(node.outputs)
 
     def rule(self, node: Apply, given: Given) -> Reach | None:
-        if kind(node) in ("check", "shape") or operation(node)[1] in KEEPS:
-            return super().rule(node, given)
+        """Return what a node's outputs are, given what its inputs are; None where it mixes rows."""
+        (op, name), what = operation(node), kind(node)
+        if what == "check" or name in KEEPS:
+            return None if given[0].kind == MIXED else given[0]
+        if what == "shape":
+            return _length(node, *given)
         if any(reach.kind == MIXED for reach in given):
             return None
         if isinstance(node.op, Blockwise):
-            return self.blockwise(node, given)
-        return super().rule(node, given)
-
-    # ---- operations ------------------------------------------------------------------------------
-
-    def blockwise(self, node: Apply, given: Given) -> Reach | None:
-        """Interpret an operation on the last axes, the same for every place along those before
-        them."""
-        op: Any = node.op
-        batch = op.batch_ndim(node)
-        if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
-            return _aligned(node.inputs, given)
-        plain = operation(node)[1] in PRODUCTS and not batch
-        return self.product(node, given) if plain else None
-
-    def elementwise(self, node: Apply, name: str, given: Given) -> Reach | None:
-        kinds = {r.kind for r in given}
-        if kinds <= {ALONG, CONSTANT}:
-            return _aligned(node.inputs, given)
-        if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
-            return given[0]
-        if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
-            lengths = [r.kind == LENGTH for r in given]
-            rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
-            return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
-        if kinds == {SUM} and name in ADDS:
-            return TOTAL
-        if kinds == {SUM, CONSTANT}:
-            sums = [r.kind == SUM for r in given]
-            if name in ("Add", "Sub"):
-                rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
-                return TOTAL if all(number(v) == 0.0 for v in rest) else None
-            if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
-                return TOTAL
-            if name == "Second" and sums == [False, True]:
-                return TOTAL
-        return None
-
-    def check(self, node: Apply, given: Given) -> Reach | None:
-        return None if given[0].kind == MIXED else given[0]
-
-    def reduction(self, node: Apply, given: Given) -> Reach | None:
-        [reach], axes, adds = given, operation(node)[0].axis, reduced_by(node) == "Add"
-        if reach.kind == SUM:
-            return TOTAL if adds else None
-        if reach.kind != ALONG:
-            return None
-        if axes is None or reach.axis in axes:
-            return TOTAL if adds else None
-        return Reach(ALONG, reach.axis - sum(a < reach.axis for a in axes))
-
-    def shape(self, node: Apply, given: Given) -> Reach | None:
-        """Interpret lengths; other axes' than the rows' are constants, even where rows are
-        mixed."""
-        [reach], op, name = given, *operation(node)
-        if reach.kind in (SUM, LENGTH, SHAPE):
-            return NONE
-        if reach.kind in (ALONG, POSITION):
-            if name == "Shape":
-                return Reach(SHAPE, reach.axis)
-            return NUMBER if op.i == reach.axis else NONE
-        if name == "Shape_i" and node.inputs[0].type.shape[op.i] is not None:
-            return NONE
-        return None
-
-    def take(self, node: Apply, given: Given) -> Reach | None:
-        return taken(node, given)
-
-    def put(self, node: Apply, given: Given) -> Reach | None:
-        return put(node, given)
-
-    def product(self, node: Apply, given: Given) -> Reach | None:
-        """Interpret a sum over the axis that two arrays share."""
-        (a, b), (left, right) = given, (v.type.ndim for v in node.inputs)
-        inner = left - 1, max(right - 2, 0)  # the axes that are summed over
-        if a.kind == ALONG and b.kind == CONSTANT:
-            return Reach(ALONG, a.axis) if a.axis != inner[0] else None
-        if b.kind == ALONG and a.kind == CONSTANT:
-            return Reach(ALONG, left - 1 + b.axis - 1) if b.axis != inner[1] else None
-        if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
-            return TOTAL
-        return TOTAL if {a.kind, b.kind} == {SUM, CONSTANT} else None
-
-    def cumulation(self, node: Apply, given: Given) -> Reach | None:
-        [reach], axis = given, operation(node)[0].axis
-        return reach if axis is not None and reach.kind == ALONG and axis != reach.axis else None
-
-    def other(self, node: Apply, given: Given) -> Reach | None:
-        op, name = operation(node)
-        if name in KEEPS:
-            return self.check(node, given)
+            return _blockwise(node, node.op, given)
+        match what:
+            case "elementwise":
+                return _elementwise(node, given)
+            case "reduction":
+                return _reduced(given[0], op.axis, reduced_by(node) == "Add")
+            case "take":
+                return taken(node, given)
+            case "put":
+                return put(node, given)
+            case "product":
+                return _product(node, given)
+            case "cumulation":
+                [reach] = given
+                along = op.axis is not None and reach.kind == ALONG and op.axis != reach.axis
+                return reach if along else None
         if name in SCALARS:
             return given[0] if given[0].kind in (LENGTH, SUM) else None
         if isinstance(op, DimShuffle):
             return _transposed(op, given[0])
         return RULES[name](node, given) if name in RULES else None
+
+
+def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
+    """Interpret an operation on the last axes, the same for every place along those before."""
+    batch = op.batch_ndim(node)
+    if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
+        return _aligned(node.inputs, given)
+    plain = operation(node)[1] in PRODUCTS and not batch
+    return _product(node, given) if plain else None
+
+
+def _elementwise(node: Apply, given: Given) -> Reach | None:
+    """Interpret an operation on numbers, applied to arrays that are broadcast together."""
+    name, kinds = elementwise_name(node.outputs[0]), {r.kind for r in given}
+    if kinds <= {ALONG, CONSTANT}:
+        return _aligned(node.inputs, given)
+    if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
+        return given[0]
+    if kinds == {LENGTH, CONSTANT} and name == "Mul":  # n · 1
+        lengths = [r.kind == LENGTH for r in given]
+        rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
+        return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
+    if kinds == {SUM} and name in ADDS:
+        return TOTAL
+    if kinds == {SUM, CONSTANT}:
+        sums = [r.kind == SUM for r in given]
+        if name in ("Add", "Sub"):
+            rest = [v for v, is_sum in zip(node.inputs, sums, strict=True) if not is_sum]
+            return TOTAL if all(number(v) == 0.0 for v in rest) else None
+        if (name == "Mul" and sum(sums) == 1) or (name == "TrueDiv" and sums == [True, False]):
+            return TOTAL
+        if name == "Second" and sums == [False, True]:
+            return TOTAL
+    return None
+
+
+def _reduced(reach: Reach, axes: Sequence[int] | None, adds: bool) -> Reach | None:
+    if reach.kind == SUM:
+        return TOTAL if adds else None
+    if reach.kind != ALONG:
+        return None
+    if axes is None or reach.axis in axes:
+        return TOTAL if adds else None
+    return Reach(ALONG, reach.axis - sum(a < reach.axis for a in axes))
+
+
+def _length(node: Apply, reach: Reach) -> Reach | None:
+    """Interpret a shape or one number of it. Lengths along other axes than the rows are
+    constants, even where rows are mixed."""
+    op, name = operation(node)
+    if reach.kind in (SUM, LENGTH, SHAPE):
+        return NONE
+    if reach.kind in (ALONG, POSITION):
+        if name == "Shape":
+            return Reach(SHAPE, reach.axis)
+        return NUMBER if op.i == reach.axis else NONE
+    if name == "Shape_i" and node.inputs[0].type.shape[op.i] is not None:
+        return NONE
+    return None
+
+
+def _product(node: Apply, given: Given) -> Reach | None:
+    """Interpret a sum over the axis that two arrays share."""
+    (a, b), (left, right) = given, (v.type.ndim for v in node.inputs)
+    inner = left - 1, max(right - 2, 0)  # the axes that are summed over
+    if a.kind == ALONG and b.kind == CONSTANT:
+        return Reach(ALONG, a.axis) if a.axis != inner[0] else None
+    if b.kind == ALONG and a.kind == CONSTANT:
+        return Reach(ALONG, left - 1 + b.axis - 1) if b.axis != inner[1] else None
+    if a.kind == b.kind == ALONG and (a.axis, b.axis) == inner:
+        return TOTAL
+    return TOTAL if {a.kind, b.kind} == {SUM, CONSTANT} else None
 
 
 def _blamed(node: Apply, given: Given) -> Reach:

@@ -15,6 +15,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from bayesbandit.inference.graph_analysis.operations import (
     COMPARISONS,
     SIZED,
+    elementwise_name,
     exponent,
     kind,
     operation,
@@ -26,7 +27,7 @@ ZERO = math.inf  # the degree of 0, which is homogeneous to every degree
 ANY = math.nan  # of no degree
 
 
-class Scaling(Walk[float, float]):
+class Scaling(Walk[float]):
     """Degrees of homogeneity of all nodes between `seeds`, of degree 1, and `outputs`."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
@@ -47,75 +48,77 @@ class Scaling(Walk[float, float]):
         degree = ANY if ragged and kind(node) == "shape" else self.rule(node, given)
         return [degree] * len(node.outputs)
 
-    # ---- operations ------------------------------------------------------------------------------
-
-    def elementwise(self, node: Apply, name: str, given: Sequence[float]) -> float:
-        match name:
-            case "Add" | "Sub" | "Maximum" | "Minimum":
-                return _common(given)
-            case "Neg" | "Identity" | "Abs":
+    def rule(self, node: Apply, given: Sequence[float]) -> float:
+        """Return the degree of a node's outputs, given those of its inputs."""
+        op, name = operation(node)
+        match kind(node):
+            case "elementwise":
+                return _elementwise(node, given)
+            case "check":
                 return given[0]
-            case "Cast":
-                floating = str(node.outputs[0].type.dtype).startswith("float")
-                return given[0] if floating else self.other(node, given)
-            case "Mul":
-                return self.product(node, given)
-            case "Second":
-                return given[1]
-            case "Sqr":
-                return 2.0 * given[0]
-            case "Sqrt":
-                return 0.5 * given[0]
-            case "TrueDiv":
-                return _quotient(*given)
-            case "Reciprocal":
-                return -given[0] if given[0] != ZERO else ANY
-            case "Pow":
-                k = exponent(node)
-                if k is not None and _fixed(given[1]) and not (given[0] == ZERO and k <= 0.0):
-                    return k * given[0]
-            case "Switch":
-                return _common(given[1:]) if _fixed(given[0]) else ANY
-            case "Sign":
-                return 0.0 if not math.isnan(given[0]) else ANY
-        if name in COMPARISONS and not math.isnan(_common(given)):
-            return 0.0
-        return self.other(node, given)
+            case "reduction" if reduced_by(node) in ("Add", "Maximum", "Minimum"):
+                return given[0]
+            case "shape":
+                return 0.0
+            case "move":
+                return given[0] if name in {*SIZED, "Alloc"} else _common(given)
+            case "take":
+                return given[0] if all(map(_fixed, given[1:])) else ANY
+            case "put":
+                return _common(given[:2]) if all(map(_fixed, given[2:])) else ANY
+            case "product":
+                return _product(given)
+            case "solve":
+                return _quotient(given[1], given[0])
+            case "cumulation" if op.mode == "add":
+                return given[0]
+        return _function(given)
 
-    def check(self, node: Apply, given: Sequence[float]) -> float:
-        return given[0]
 
-    def reduction(self, node: Apply, given: Sequence[float]) -> float:
-        plain = reduced_by(node) in ("Add", "Maximum", "Minimum")
-        return given[0] if plain else self.other(node, given)
-
-    def shape(self, node: Apply, given: Sequence[float]) -> float:
+def _elementwise(node: Apply, given: Sequence[float]) -> float:
+    """Return the degree of an operation on numbers, applied to arrays of one shape."""
+    name = elementwise_name(node.outputs[0])
+    match name:
+        case "Add" | "Sub" | "Maximum" | "Minimum":
+            return _common(given)
+        case "Neg" | "Identity" | "Abs":
+            return given[0]
+        case "Cast" if str(node.outputs[0].type.dtype).startswith("float"):
+            return given[0]
+        case "Mul":
+            return _product(given)
+        case "Second":
+            return given[1]
+        case "Sqr":
+            return 2.0 * given[0]
+        case "Sqrt":
+            return 0.5 * given[0]
+        case "TrueDiv":
+            return _quotient(*given)
+        case "Reciprocal":
+            return -given[0] if given[0] != ZERO else ANY
+        case "Pow":
+            k = exponent(node)
+            if k is not None and _fixed(given[1]) and not (given[0] == ZERO and k <= 0.0):
+                return k * given[0]
+        case "Switch":
+            return _common(given[1:]) if _fixed(given[0]) else ANY
+        case "Sign":
+            return 0.0 if not math.isnan(given[0]) else ANY
+    if name in COMPARISONS and not math.isnan(_common(given)):
         return 0.0
+    return _function(given)
 
-    def move(self, node: Apply, given: Sequence[float]) -> float:
-        first = operation(node)[1] in {*SIZED, "Alloc"}
-        return given[0] if first else _common(given)
 
-    def take(self, node: Apply, given: Sequence[float]) -> float:
-        return given[0] if all(map(_fixed, given[1:])) else ANY
+def _function(given: Sequence[float]) -> float:
+    """Return the degree of any function: it does not change where its inputs do not."""
+    return 0.0 if all(map(_fixed, given)) else ANY
 
-    def put(self, node: Apply, given: Sequence[float]) -> float:
-        return _common(given[:2]) if all(map(_fixed, given[2:])) else ANY
 
-    def product(self, node: Apply, given: Sequence[float]) -> float:
-        if any(math.isnan(k) for k in given):
-            return ANY
-        return ZERO if ZERO in given else sum(given)
-
-    def solve(self, node: Apply, given: Sequence[float]) -> float:
-        return _quotient(given[1], given[0])
-
-    def cumulation(self, node: Apply, given: Sequence[float]) -> float:
-        return given[0] if operation(node)[0].mode == "add" else self.other(node, given)
-
-    def other(self, node: Apply, given: Sequence[float]) -> float:
-        """Interpret any function: where its inputs do not change with the scale, nor does it."""
-        return 0.0 if all(map(_fixed, given)) else ANY
+def _product(given: Sequence[float]) -> float:
+    if any(math.isnan(k) for k in given):
+        return ANY
+    return ZERO if ZERO in given else sum(given)
 
 
 def _fixed(degree: float) -> bool:

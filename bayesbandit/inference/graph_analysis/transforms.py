@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 
 from bayesbandit.inference.graph_analysis.operations import number
 
+if TYPE_CHECKING:
+    from pymc.distributions.transforms import ZeroSumTransform
+    from pymc.logprob.transforms import Transform
 
-def transform_name(transform: Any) -> str:
+
+def transform_name(transform: Transform | None) -> str:
     """Return PyMC's name of a transform; "" for none."""
-    return getattr(transform, "name", "")
+    return "" if transform is None else str(transform.name)
 
 
-def ends(variable: Any, transform: Any) -> tuple[float | None, float | None]:
+def ends(variable: Variable, transform: Transform | None) -> tuple[float | None, float | None]:
     """Return the bounds of a variable; None for one that is not a constant."""
+    if transform is None:
+        return -math.inf, math.inf
     match transform_name(transform):
         case "log":
             return 0.0, math.inf
@@ -31,24 +38,24 @@ def ends(variable: Any, transform: Any) -> tuple[float | None, float | None]:
     return -math.inf, math.inf
 
 
-def support(variable: Any, transform: Any) -> tuple[float, float]:
+def support(variable: Variable, transform: Transform | None) -> tuple[float, float]:
     """Return the bounds of a variable, infinite where they are not constants."""
     low, high = ends(variable, transform)
     return -math.inf if low is None else low, math.inf if high is None else high
 
 
-def is_zero_sum(transform: Any) -> bool:
+def is_zero_sum(transform: Transform | None) -> bool:
     """Return whether a transform is that of a variable which sums to zero along some axes."""
     return transform_name(transform) == "zerosum"
 
 
-def fewer(transform: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def fewer(transform: ZeroSumTransform, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of the value of a variable of this shape that sums to zero."""
     axes = {axis % len(shape) for axis in transform.zerosum_axes}
     return tuple(k - (i in axes) for i, k in enumerate(shape))
 
 
-def basis(transform: Any, shape: tuple[int, ...]) -> np.ndarray:
+def basis(transform: ZeroSumTransform, shape: tuple[int, ...]) -> np.ndarray:
     """Return T (m, k), with orthonormal columns: a variable that sums to zero is T z."""
     few = fewer(transform, shape)
     z = pt.tensor("z", shape=few)

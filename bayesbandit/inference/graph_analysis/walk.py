@@ -1,28 +1,23 @@
 """One walk over a PyTensor graph, by which every analysis of graphs is made.
 
-An analysis is a domain, a subclass of `Walk`. It says what its values are, what an input without a
-seed is (`root`), and what a node is, by a rule for each class of operation (`operations.kind`).
-Where a domain has no rule for a class, its rule `other` decides.
+An analysis is a domain, a subclass of `Walk`. It defines its values, the value of an input without
+a seed (`root`), and the values of a node (`visit`). Each domain has one method, `rule`, with a case
+for each class of operation (`operations.kind`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
 
-from bayesbandit.inference.graph_analysis.operations import (
-    elementwise_name,
-    kind,
-    sizes_by_value,
-)
+from bayesbandit.inference.graph_analysis.operations import sizes_by_value
 
 
-class Walk[V, R](ABC):
-    """The nodes between `seeds` and `outputs`, and their values V. A rule returns an R.
+class Walk[V](ABC):
+    """The nodes between `seeds` and `outputs`, and their values V.
 
     ragged: variables whose shape depends on the seeds, where a domain keeps them (`resized`).
     """
@@ -58,78 +53,3 @@ class Walk[V, R](ABC):
         if inherited or sizes_by_value(node, depends):
             self.ragged.update(node.outputs)
         return inherited and node.inputs[0] in self.ragged
-
-    def rule(self, node: Apply, given: Sequence[V]) -> R:
-        """Return what the rule for the class of a node's operation says."""
-        match kind(node):
-            case "elementwise":
-                return self.elementwise(node, elementwise_name(node.outputs[0]), given)
-            case "check":
-                return self.check(node, given)
-            case "reduction":
-                return self.reduction(node, given)
-            case "shape":
-                return self.shape(node, given)
-            case "move":
-                return self.move(node, given)
-            case "take":
-                return self.take(node, given)
-            case "put":
-                return self.put(node, given)
-            case "product":
-                return self.product(node, given)
-            case "solve":
-                return self.solve(node, given)
-            case "cumulation":
-                return self.cumulation(node, given)
-            case "branch":
-                return self.branch(node, given)
-        return self.other(node, given)
-
-    def elementwise(self, node: Apply, name: str, given: Sequence[V]) -> R:
-        """Interpret an operation on numbers, applied to arrays that are broadcast together."""
-        return self.other(node, given)
-
-    def check(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret the first input, if the conditions that follow hold."""
-        return self.other(node, given)
-
-    def reduction(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret a sum, product or the like along axes."""
-        return self.other(node, given)
-
-    def shape(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret the shape of an array, or one number of it."""
-        return self.other(node, given)
-
-    def move(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret elements of arrays in other places."""
-        return self.other(node, given)
-
-    def take(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret parts of the first input, by the indices that follow."""
-        return self.other(node, given)
-
-    def put(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret the first input, in which the second is put at the indices that follow."""
-        return self.other(node, given)
-
-    def product(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret a product of matrices or vectors."""
-        return self.other(node, given)
-
-    def solve(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret the solution x of A x = b, for inputs A and b."""
-        return self.other(node, given)
-
-    def cumulation(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret sums or products of more and more elements."""
-        return self.other(node, given)
-
-    def branch(self, node: Apply, given: Sequence[V]) -> R:
-        """Interpret one input or another, by a condition."""
-        return self.other(node, given)
-
-    def other(self, node: Apply, given: Sequence[V]) -> Any:
-        """Interpret an operation that the domain has no rule for."""
-        raise TypeError(f"{type(self).__name__} has no rule for {node.op}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.scalar import basic as scalar
@@ -21,6 +22,7 @@ from pytensor.tensor.type import TensorType
 
 from bayesbandit.inference.graph_analysis.operations import (
     SHAPES,
+    elementwise_name,
     kind,
     operation,
     reduced_by,
@@ -67,7 +69,7 @@ class Interval:
         return np.asarray(self.lost | (self.high == -np.inf))
 
 
-class Bounds(Walk[Interval | None, Interval | None]):
+class Bounds(Walk[Interval | None]):
     """Bounds of the nodes between `given`, by variable, and `outputs`; None where not even the
     shape is known."""
 
@@ -80,8 +82,10 @@ class Bounds(Walk[Interval | None, Interval | None]):
         return point(variable.data) if isinstance(variable, Constant) else None
 
     def visit(self, node: Apply, given: Sequence[Interval | None]) -> Sequence[Interval | None]:
-        if kind(node) in ("check", "shape"):
-            return [self.rule(node, given)]
+        if kind(node) == "check":
+            return [given[0]]
+        if kind(node) == "shape":
+            return [_shape(node, *given)]
         found = [v for v in given if v is not None]
         if len(found) < len(given) or len(node.outputs) > 1:
             return [None] * len(node.outputs)
@@ -90,62 +94,51 @@ class Bounds(Walk[Interval | None, Interval | None]):
             return [None if value is None else point(value)]
         return [self.rule(node, found)]
 
-    # ---- operations ------------------------------------------------------------------------------
-
-    def check(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        return given[0]
-
-    def shape(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        (op, name), [v] = operation(node), given
-        if v is None:
-            return None
-        return point(np.asarray(v.low.shape[op.i] if name == "Shape_i" else v.low.shape))
-
-    def elementwise(self, node: Apply, name: str, given: Sequence[Any]) -> Interval | None:
-        return _elementwise(node, name, given)
-
-    def reduction(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        return _reduced(node, given)
-
-    def move(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        name = operation(node)[1]
-        if name == "SpecifyAssumptions":
-            return self.other(node, given)
-        return self._moved(node, given, len(given) if name in ("Join", "MakeVector") else 1)
-
-    def take(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        return self._moved(node, given, 1)
-
-    def put(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        return self._moved(node, given, 2)
-
-    def cumulation(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        return self._moved(node, given, 1)
-
-    def _moved(self, node: Apply, given: Sequence[Interval], values: int) -> Interval | None:
-        """Interpret first inputs that are values, moved or added; the others say where."""
-        if not all(v.known.all() for v in given[values:]):
-            return self.other(node, given)
-        low, high = (
-            _computed(node, [v.low for v in given]),
-            _computed(node, [v.high for v in given]),
-        )
-        return None if low is None or high is None else Interval(low, high)
-
-    def other(self, node: Apply, given: Sequence[Any]) -> Interval | None:
-        """Interpret any operation by the shape of its value alone."""
-        some = [np.where(v.known, v.low, np.ones((), v.low.dtype)) for v in given]
-        value = _computed(node, some)
-        return None if value is None else between(value.shape, value.dtype)
+    def rule(self, node: Apply, given: Sequence[Interval]) -> Interval | None:
+        """Return the bounds of a node's output, given those of its inputs."""
+        match kind(node), operation(node)[1]:
+            case "elementwise", _:
+                return _elementwise(node, elementwise_name(node.outputs[0]), given)
+            case "reduction", _:
+                return _reduced(node, given)
+            case "put", _:
+                return _moved(node, given, 2)
+            case ("move", ("Join" | "MakeVector")):
+                return _moved(node, given, len(given))
+            case (("move" | "take" | "cumulation"), name) if name != "SpecifyAssumptions":
+                return _moved(node, given, 1)
+        return _unbounded(node, given)
 
 
-def point(value: Any) -> Interval:
+def _shape(node: Apply, given: Interval | None) -> Interval | None:
+    op, name = operation(node)
+    if given is None:
+        return None
+    return point(np.asarray(given.low.shape[op.i] if name == "Shape_i" else given.low.shape))
+
+
+def _moved(node: Apply, given: Sequence[Interval], values: int) -> Interval | None:
+    """Interpret first inputs that are values, moved or added; the others say where."""
+    if not all(v.known.all() for v in given[values:]):
+        return _unbounded(node, given)
+    low, high = _computed(node, [v.low for v in given]), _computed(node, [v.high for v in given])
+    return None if low is None or high is None else Interval(low, high)
+
+
+def _unbounded(node: Apply, given: Sequence[Interval]) -> Interval | None:
+    """Interpret any operation by the shape of its value alone."""
+    some = [np.where(v.known, v.low, np.ones((), v.low.dtype)) for v in given]
+    value = _computed(node, some)
+    return None if value is None else between(value.shape, value.dtype)
+
+
+def point(value: ArrayLike) -> Interval:
     """Return a value that is known."""
     return Interval(np.asarray(value), np.asarray(value))
 
 
 def between(
-    shape: tuple[int, ...], dtype: Any, low: float = -np.inf, high: float = np.inf
+    shape: tuple[int, ...], dtype: DTypeLike, low: float = -np.inf, high: float = np.inf
 ) -> Interval:
     """Return all numbers from low to high that the type can hold."""
     kind = np.dtype(dtype).kind
@@ -170,7 +163,7 @@ def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
     return np.asarray(storage[node.outputs[0]][0])
 
 
-def _elementwise(node: Any, name: str, given: Sequence[Interval]) -> Interval | None:
+def _elementwise(node: Apply, name: str, given: Sequence[Interval]) -> Interval | None:
     dtype = node.outputs[0].type.dtype
     plain = _computed(node, [v.low for v in given])
     if plain is None:
@@ -195,7 +188,7 @@ def _elementwise(node: Any, name: str, given: Sequence[Interval]) -> Interval | 
     return Interval(np.where(known, plain, low), np.where(known, plain, high))
 
 
-def _between(node: Any, name: str, given: Sequence[Interval]) -> tuple[Any, Any] | None:
+def _between(node: Apply, name: str, given: Sequence[Interval]) -> tuple[Any, Any] | None:
     """Return the ends of an operation on intervals, NaN where they are not known."""
     if name in MONOTONE or (name == "Cast" and node.outputs[0].type.dtype != "bool"):
         few = MONOTONE.get(name, UP)
@@ -244,7 +237,7 @@ def _product(a: Interval, b: Interval) -> tuple[np.ndarray, np.ndarray]:
     return ends.min(axis=0), ends.max(axis=0)
 
 
-def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
+def _reduced(node: Apply, given: Sequence[Interval]) -> Interval | None:
     """Bound a sum, a greatest or a least; a product of what is not known is not bounded."""
     [v], name, axis = given, reduced_by(node), node.op.axis
     low, high = (_computed(node, [end]) for end in (v.low, v.high))
@@ -261,7 +254,7 @@ def _reduced(node: Any, given: Sequence[Interval]) -> Interval | None:
     return between(low.shape, low.dtype)
 
 
-def edges_of(graph: Any, reward: Any) -> list[set[Any]]:
+def edges_of(graph: Variable, reward: Variable) -> list[set[Variable]]:
     """Return what each operation depends on by which a term's support may end, of those that the
     reward enters."""
     ends = (

@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
@@ -31,6 +32,20 @@ from bayesbandit.runtime.fingerprints import does, installed, names
 
 if TYPE_CHECKING:
     import pymc as pm
+
+
+@runtime_checkable
+class Settings(Protocol):
+    """An operation that lists its settings in `__props__`."""
+
+    def _props(self) -> tuple[object, ...]: ...
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A table or a column of one, of any library."""
+
+    def to_numpy(self) -> np.ndarray: ...
 
 
 class Unseen(Exception):
@@ -97,21 +112,21 @@ def _root(variable: Variable) -> Any:
 def _op(op: Op) -> Any:
     """Return an operation: its class, its settings, and the graph or the functions in it."""
     kind = _class(type(op))
-    settings = getattr(op, "__props__", None)
-    inner: Any = None
+    inner = None
     if isinstance(op, HasInnerGraph):
         of = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
         inner = _graph(op.inner_outputs, of)
-    if settings is not None:
-        return kind, tuple(_of(getattr(op, name)) for name in settings), inner
+    if isinstance(op, Settings):
+        return kind, tuple(map(_of, op._props())), inner
     return kind, inner if inner is not None or _ours(type(op)) else _of(vars(op))
 
 
 def _ours(kind: type) -> bool:
     """Return whether a class stands in an installed package, under its own name."""
-    found: Any = sys.modules.get(kind.__module__)
-    for name in kind.__qualname__.split("."):
-        found = getattr(found, name, None)
+    try:
+        found = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
+    except AttributeError:
+        return False
     return found is kind and installed(kind.__module__)
 
 
@@ -130,7 +145,7 @@ def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
     return name, _of(members, within), _of(_logprob.dispatch(kind), within), bases
 
 
-def _of(value: Any, seen: tuple[Any, ...] = ()) -> Any:
+def _of(value: object, seen: tuple[Any, ...] = ()) -> Any:
     """Return a key of a value: of numbers and arrays what they are, of functions what they do."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return type(value).__name__, repr(value)
@@ -182,18 +197,27 @@ def _array(array: np.ndarray, seen: tuple[Any, ...]) -> Any:
     return "array", array.shape, array.dtype.str, content
 
 
-def _object(value: Any, seen: tuple[Any, ...]) -> Any:
+def _object(value: object, seen: tuple[Any, ...]) -> Any:
     """Return the key of a table by what it holds, of an object by its attributes if these are
     all."""
     kind = type(value)
-    if hasattr(value, "to_numpy"):
+    if isinstance(value, Table):
         labels = [getattr(value, a, None) for a in ("columns", "index", "name")]
         labels = [list(n) if isinstance(n, Iterable) else n for n in labels]
         return _class(kind, seen), _of(labels, seen), _of(value.to_numpy(), seen)
-    plain = hasattr(value, "__dict__") and not getattr(kind, "__slots__", ())
-    if not plain or isinstance(value, Variable):
+    slots = any(vars(base).get("__slots__") for base in kind.__mro__)
+    attributes = None if slots or isinstance(value, Variable) else _attributes(value)
+    if attributes is None:
         raise Unseen(f"{value!r}")
-    return _class(kind, seen), _of(dict(vars(value)), seen)
+    return _class(kind, seen), _of(attributes, seen)
+
+
+def _attributes(value: object) -> dict[str, object] | None:
+    """Return the attributes of an object; None where it has no dict of them."""
+    try:
+        return dict(vars(value))
+    except TypeError:
+        return None
 
 
 def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
@@ -212,14 +236,14 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
     return function.__name__, does(function.__code__), around, cells, defaults, own
 
 
-def _symbolic(value: Any) -> bool:
+def _symbolic(value: object) -> bool:
     """Return whether it is a variable of the graph, or several: the graph tells them."""
     if isinstance(value, tuple | list):
         return bool(value) and all(map(_symbolic, value))
     return isinstance(value, Variable)
 
 
-def _cell(cell: Any, seen: tuple[Any, ...]) -> Any:
+def _cell(cell: CellType, seen: tuple[Any, ...]) -> Any:
     try:
         return _of(cell.cell_contents, seen)
     except ValueError:  # not filled yet

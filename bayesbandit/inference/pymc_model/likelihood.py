@@ -16,17 +16,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
 from bayesbandit.declaring.observed import check_whole, made_whole
 from bayesbandit.inference.base import COMPILE, Compiled, NoElement
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
-    Graph,
     containers,
     lengths,
     read,
@@ -63,16 +63,16 @@ class Likelihood:
             dims = {k: model.named_vars_to_dims.get(k) or () for k in density.values}
             self._by_row = {k: d.index(row) for k, d in dims.items() if row in d}
             self.names, self.roles = tuple(density.values), tuple(density.inputs)
-            values = {
-                v: pt.tensor(k, dtype=v.dtype, shape=self._shape(k, v.type.shape))
+            values: dict[Variable, Variable] = {
+                v: pt.tensor(k, dtype=v.type.dtype, shape=self._shape(k, v.type.shape))
                 for k, v in density.values.items()
             }
-            raw: Any = [term.graph for term in density.terms]
-            graphs: Any = clone_replace(raw, values, rebuild_strict=False)
+            raw = [term.graph for term in density.terms]
+            graphs = clone_replace(raw, values, rebuild_strict=False)
             graphs = guarded(graphs)
             self._terms = dict(zip([term.name for term in density.terms], graphs, strict=True))
         self._values, self._inputs = list(values.values()), list(density.inputs.values())
-        self._types = [v.dtype for v in (*self._values, *self._inputs)]
+        self._types = [v.type.dtype for v in (*self._values, *self._inputs)]
         self._width = sum(math.prod(shape) for shape in lengths(model).values())
         reward, free = density.inputs["reward"], set(self._values)
         self._support = {v.name: support(v, model.rvs_to_transforms[v]) for v in model.free_RVs}
@@ -85,7 +85,7 @@ class Likelihood:
         )
         edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
         self._fixed = {k for k, e in edges.items() if all(map(free.isdisjoint, e))}
-        decisive = set[Graph]().union(*(above for e in edges.values() for above in e))
+        decisive = set[Variable]().union(*(above for e in edges.values() for above in e))
         others = set(self._inputs) - {reward}
         alone = len(self._fixed) == len(edges) and all(edges.values())
         self._by_reward_alone = alone and decisive.isdisjoint(others)
@@ -111,7 +111,7 @@ class Likelihood:
             values = self._all(*self._arguments(part, rows))
             for value, graph in zip(values, self._terms.values(), strict=True):
                 by_draw = value.ndim > graph.type.ndim  # not where no variable enters
-                flat: Any = value.reshape(len(value) if by_draw else 1, -1)
+                flat = value.reshape(len(value) if by_draw else 1, -1)
                 out[s : s + step] += flat.sum(axis=1)
         return out
 
@@ -164,7 +164,7 @@ class Likelihood:
             dead = np.array([len(own) > 0 for own in each])
         return np.flatnonzero(dead)
 
-    def _made(self, graph: Graph, rows: Rows) -> np.ndarray:
+    def _made(self, graph: Variable, rows: Rows) -> np.ndarray:
         """Return what an observed variable of whole numbers is made of, of rows."""
         return Compiled(self._inputs, [graph], PYTHON)(*self._data(rows))[0]
 
@@ -275,7 +275,7 @@ class Likelihood:
         """Return some terms under many draws."""
         with COMPILE:
             draws = many(self._values)
-            batches: Any = vectorize_graph([self._terms[k] for k in names], draws)
+            batches = vectorize_graph([self._terms[k] for k in names], draws)
             return Compiled([*draws.values(), *self._inputs], batches, PYTHON)
 
     @cached_property

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
-from bayesbandit.inference.graph_analysis.rewrites import like, many, plain
+from bayesbandit.inference.graph_analysis.rewrites import like, many, plain, rewritten
 from bayesbandit.runtime.memory import AT_ONCE
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ class Outcomes:
         rows = set(found.values())
         free = [v for v in model.deterministics if v.name != "mean_reward"]
         free = [v for v in free if rows.isdisjoint(ancestors([v]))]
-        graphs: Any = clone_replace([model["mean_reward"], *free], swap, rebuild_strict=False)
-        graphs = rewrite_graph(plain(graphs), include=("lower_xtensor", "merge"))
+        graphs = clone_replace([model["mean_reward"], *free], swap, rebuild_strict=False)
+        graphs = rewritten(plain(graphs), "lower_xtensor", "merge")
         self.deterministic = {
             str(v.name): tuple(int(k) for k in shape)
             for v, shape in zip(free, _shapes(free), strict=True)
@@ -100,7 +99,7 @@ class Outcomes:
         return [np.asarray(draws[k][part], t) for k, t in zip(self.names, self._types, strict=True)]
 
 
-def _padded(dims: Any, ndim: int) -> tuple[Any, ...]:
+def _padded(dims: Sequence[str | None], ndim: int) -> tuple[str | None, ...]:
     return tuple(dims) if len(dims) == ndim else (None,) * ndim
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -274,7 +275,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-def by_round(rows: pd.DataFrame, rounds: Any) -> pd.DataFrame:
+def by_round(rows: pd.DataFrame, rounds: Iterable[int]) -> pd.DataFrame:
     """Whether it has happened by each of these rounds: a row a run and round."""
     parts = [
         rows[["environment", "method", "replication"]].assign(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,11 @@ from bayesbandit.ope.sequences import START, always_valid_p, sums
 from bayesbandit.ope.weights import LACKING, spread
 from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, K, Logged, bernoulli, linear
 
-Row = dict[str, Any]
+Row = dict[str, str | float]
+Target = int | tuple[int, int]  # an arm's value, or how much larger the first one's is
 LEVEL, P = 0.95, 0.3  # of intervals; value of the arms that are peeked at
 Z = float(norm.ppf((1 + LEVEL) / 2))
-TARGETS: dict[str, Any] = {
+TARGETS: dict[str, Target] = {
     "arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2),
 }  # fmt: skip
 DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, MinVar (default)", "sample mean", "contextual"
@@ -46,7 +47,7 @@ BEST = ("sample means, peeked", "z-test, peeked", "always-valid test")
 SHORT = 500  # rounds of a log whose propensities are tested
 
 
-def coverage(design: str, R: int, seed: Any) -> Iterator[Row]:
+def coverage(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
     """Estimates of each target by each estimator, by R logs. All true values are 0."""
     well, floor = DESIGNS[design]
     drawn = linear(R, seed, well, floor, snapshots=True)
@@ -78,13 +79,13 @@ def means(log: Log, name: str) -> np.ndarray:
     return predictable(log, log.reward, np.ones(len(log)), name)
 
 
-def chosen(log: Log, asked: Any, learned: dict[str, np.ndarray]) -> np.ndarray:
+def chosen(log: Log, asked: Target, learned: dict[str, np.ndarray]) -> np.ndarray:
     """The means that `estimate` chooses for a target."""
     w = weights_of(log, asked)[1]
     return forward(log, [Known(m) for m in learned.values()], log.reward, w)
 
 
-def weights_of(log: Log, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+def weights_of(log: Log, asked: Target) -> tuple[np.ndarray, np.ndarray]:
     """δ (n, K), what is asked of each arm, and w = δ(A)/e(A) (n,)."""
     delta = np.zeros((len(log), K))
     for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
@@ -93,7 +94,7 @@ def weights_of(log: Log, asked: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def estimates(
-    log: Log, full: Log, asked: Any, learned: dict[str, np.ndarray]
+    log: Log, full: Log, asked: Target, learned: dict[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[float, float, float]]]:
     """Value and interval by estimator. full: the log with snapshots; learned: means by name."""
     yield SAMPLE_MEAN, sample_mean(log, asked)
@@ -109,7 +110,7 @@ def ends(found: Estimate) -> tuple[float, float, float]:
     return found.value, found.low, found.high
 
 
-def sample_mean(log: Log, asked: Any) -> tuple[float, float, float]:
+def sample_mean(log: Log, asked: Target) -> tuple[float, float, float]:
     """What an analysis does that takes the rounds for independent."""
     value, variance = 0.0, 0.0
     for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
@@ -121,7 +122,7 @@ def sample_mean(log: Log, asked: Any) -> tuple[float, float, float]:
     return value, value - half, value + half
 
 
-def peeking(design: str, R: int, seed: Any) -> Iterator[Row]:
+def peeking(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
     """Of arm 0's value, the first look at which an interval misses it, and the interval at the
     end; and the first look at which one of three equal arms is declared the best. A look every 40
     rounds, from round 120 on."""
@@ -160,12 +161,12 @@ def _at(path: np.ndarray, begun: int = START) -> np.ndarray:
     return path[np.array(LOOKS) - begun]
 
 
-def first(hit: np.ndarray, rounds: Any = LOOKS) -> float:
+def first(hit: np.ndarray, rounds: Sequence[int] | np.ndarray = LOOKS) -> float:
     """The first round in which something was so; NaN where it never was."""
     return float(np.asarray(rounds)[hit.argmax()]) if hit.any() else np.nan
 
 
-def moments(log: Log, found: Estimate, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+def moments(log: Log, found: Estimate, asked: Target) -> tuple[np.ndarray, np.ndarray]:
     """Value and standard error at each look, as `estimate` has them of the log so far."""
     s, rows = sums(found.scores, found.h), np.array(LOOKS) - 1
     delta, w = weights_of(log, asked)
@@ -176,7 +177,7 @@ def moments(log: Log, found: Estimate, asked: Any) -> tuple[np.ndarray, np.ndarr
     return (s.S / s.H)[rows], (np.sqrt(lacking * s.V) / s.H)[rows]
 
 
-def fixed(log: Log, found: Estimate, asked: Any) -> tuple[np.ndarray, np.ndarray]:
+def fixed(log: Log, found: Estimate, asked: Target) -> tuple[np.ndarray, np.ndarray]:
     """Ordinary intervals at the looks."""
     value, se = moments(log, found, asked)
     return value - Z * se, value + Z * se
@@ -217,7 +218,7 @@ def claimed(e: np.ndarray) -> dict[str, np.ndarray]:
     return dict(zip(CLAIMS, said, strict=True))
 
 
-def detection(design: str, R: int, seed: Any) -> Iterator[Row]:
+def detection(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
     """The round in which the propensities of a log of 500 rounds are refuted."""
     well, floor = DESIGNS[design]
     drawn: Logged = linear(R, seed, well, floor, T=SHORT)

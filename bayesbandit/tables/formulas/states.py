@@ -62,19 +62,21 @@ def form_of(call: Call) -> dict[Any, Any]:
     return form if several is None or array else dict.fromkeys(several, form)
 
 
-def has_form(state: Any, form: object) -> bool:
+def has_form(state: object, form: object) -> bool:
     """Return whether a state is of this form, and all its numbers are finite."""
     if form is NUMBER:
         return (type(state) is int or type(state) is float) and math.isfinite(state)
     if isinstance(form, tuple):
-        whole = isinstance(state, np.ndarray) and state.shape == form
-        return whole and bool(np.isfinite(state).all())
+        whole = isinstance(state, np.ndarray) and state.shape == form and np.isfinite(state).all()
+        return bool(whole)
     if isinstance(form, list):
-        same = type(state) is list and len(state) == len(form)
-        return same and all(map(has_form, state, form))
+        if type(state) is not list or len(state) != len(form):
+            return False
+        return all(map(has_form, state, form))
     if isinstance(form, dict):
-        same = type(state) is dict and state.keys() == form.keys()
-        return same and all(has_form(state[key], form[key]) for key in form)
+        if type(state) is not dict or state.keys() != form.keys():
+            return False
+        return all(has_form(state[key], form[key]) for key in form)
     return type(state) is type(form) and bool(state == form)
 
 
