@@ -126,9 +126,11 @@ class Evaluation:
             if a in self.unsupported or b in self.unsupported:
                 continue
             found = self.contrast(a, b)
+            if found.sums is None:
+                raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
             if not found.refused:
                 planned = self.settings["planned"]
-                p.loc[a, b], p.loc[b, a] = always_valid_p(found.scores, found.h, alpha, planned)
+                p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
         wins = [
             a for a in names if len(names) > 1 and self._beats(p.loc[a].drop(a).to_numpy(), alpha)
         ]

@@ -17,6 +17,7 @@ from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
 FEW, SCARCE, LUCKY = 5.0, 50.0, 3.0  # ESS: refused below, warned of below; realised/expected
+FEW_VARY, RAISED = 10.0, 1.25  # rounds that make the variance; factor of an error: warned of
 MISSING = (None, "open", "random", "bounds")
 
 
@@ -150,9 +151,10 @@ def sizes_of(asked: Question) -> tuple[float, float, float, float]:
 
 def refusals(
     asked: Question, estimator: str, weights: str, realised: float, promised: float,
-    lacking: float, *, force: bool, predictable: bool,
+    raised: float, steady: float, *, force: bool, predictable: bool,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Why there is no interval, "" where there is one; and warnings."""
+    """Why there is no interval, "" where there is one; and warnings. raised: the factor of the
+    standard error; steady: rounds that make the variance of the rewards."""
     log, warned = asked.log, list[str]()
     trained = max(target.trained for target in asked.targets)
     fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
@@ -171,21 +173,27 @@ def refusals(
         ), warned
     if realised < FEW:
         return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
+    if steady == 0:
+        return "all rewards are the same: how much they vary is not known", warned
     if seen_little and fragile:
         return (
             f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
             f"expected {promised:.0f}: rounds that carry much weight are still to come"
         ), warned
-    if lacking > 1:
+    if raised > RAISED:
         warned.append(
-            f"the squared weights are {1 / lacking:.0%} of those expected: rounds that carry much "
-            f"weight are still to come, and the standard error is {lacking**0.5:.1f} times as "
-            "large for it"
+            f"the scores vary less than the probabilities and rewards promise: the standard error "
+            f"is {raised:.1f} times as large for it"
         )
-    elif seen_little:
+    if seen_little:
         warned.append(
             f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
             "that carry much weight are still to come, and the interval may be too narrow"
+        )
+    if steady < FEW_VARY:
+        warned.append(
+            f"about {steady:.0f} rounds make the variance of the rewards: the interval may be too "
+            "narrow"
         )
     if realised < SCARCE:
         warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")

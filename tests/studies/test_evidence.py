@@ -35,7 +35,7 @@ def test_snapshots_are_the_policy():
 def test_looks_are_ordinary_intervals():
     log = next(designs.bernoulli(1, seed=2).logs())
     for asked in (0, (2, 1)):
-        low, high = measured.fixed(log, estimate(log, asked), asked)
+        low, high = measured.fixed(estimate(log, asked))
         for at in (0, 7, len(LOOKS) - 1):
             found = estimate(log[: LOOKS[at]], asked, force=True)
             assert (low[at], high[at]) == pytest.approx((found.low, found.high))
