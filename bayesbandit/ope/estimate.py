@@ -19,11 +19,12 @@ from bayesbandit.ope.question import (
     before,
     group_of,
     observed_by,
-    refusals,
     sizes_of,
     supported_by,
     targets_of,
+    too_little,
     within_bounds,
+    wrong,
 )
 from bayesbandit.ope.sequences import Sequence, Sums
 from bayesbandit.ope.targets import Target
@@ -186,9 +187,10 @@ def estimate(
         se = float(np.sqrt(known.V[-1]) / known.H[-1]) if len(known.V) else seen
 
     realised, promised, largest, average = sizes_of(asked)
-    why, said = refusals(
+    never = wrong(asked, estimator, force=force, predictable=predictable)
+    why, said = (never, list[str]()) if never else too_little(
         asked, estimator, weights, realised, promised, se / seen if seen > 0 else 1.0,
-        float(known.steady[-1]) if len(known.steady) else 0.0, force=force, predictable=predictable,
+        float(known.steady[-1]) if len(known.steady) else 0.0,
     )  # fmt: skip
     found = None
     if kind == "asymptotic":
@@ -199,7 +201,7 @@ def estimate(
         assert limits is not None
         found = _exact(asked, m, limits, level)
     half = norm.ppf((1 + level) / 2) * se if not why else np.nan
-    if why and found is not None:
+    if found is not None and (never or (why and kind != "exact")):
         found = replace(found, low=np.full_like(found.low, np.nan), high=found.low * np.nan)
     return Estimate(
         value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,

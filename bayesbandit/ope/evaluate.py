@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -44,13 +44,8 @@ class Evaluation:
     def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
         self.data, self.policies, self.settings = data, dict(policies), settings
         self.level = settings["level"]
-        self.estimates: dict[Name, Estimate | None] = {}
-        self.unsupported: dict[Name, str] = {}
-        for name, target in self.policies.items():
-            try:
-                self.estimates[name] = estimate(data, target, **settings)
-            except Unsupported as error:
-                self.estimates[name], self.unsupported[name] = None, str(error)
+        asked = {name: (target, settings) for name, target in self.policies.items()}
+        self.estimates, self.unsupported = _judged(data, asked)
 
     def __repr__(self) -> str:
         return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
@@ -114,7 +109,8 @@ class Evaluation:
             for name, e in self.estimates.items()
             if e is not None and (s := e.sequence) is not None
         ]
-        return pd.concat(parts, ignore_index=True)
+        empty = pd.DataFrame(columns=["policy", "round", "low", "high"])
+        return pd.concat(parts, ignore_index=True) if parts else empty
 
     def best(self, alpha: float = 0.05) -> Best:
         """Return the policy that is better than every other one, if there is evidence; one may ask
@@ -144,17 +140,16 @@ class Evaluation:
         if len(values) > LEVELS:
             raise ValueError(f"subgroups must be at most {LEVELS}; got {len(values)} of {column!r}")
         settings = {**self.settings, "sequence": None}
-        found = {
-            (name, value): estimate(
-                self.data, self.policies[name], **settings, subgroup=labels == value
-            )
-            for name in self.policies
-            if name not in self.unsupported
-            for value in values
+        asked = {
+            (name, value): (self.policies[name], {**settings, "subgroup": labels == value})
+            for name, value in product(self.policies, values)
         }
-        table = _table(found, {}).rename_axis(["policy", "subgroup"])
-        all_ = max_t(list(found.values()), self.level)
-        return table.assign(low_all=[low for low, *_ in all_], high_all=[h for _, h, _ in all_])
+        estimates, unsupported = _judged(self.data, asked)
+        table = _table(estimates, unsupported).rename_axis(["policy", "subgroup"])
+        found = {key: e for key, e in estimates.items() if e is not None}
+        ends = dict(zip(found, max_t(list(found.values()), self.level), strict=True))
+        lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
+        return table.assign(low_all=table.index.map(lows), high_all=table.index.map(highs))
 
     @staticmethod
     def _beats(p: np.ndarray, alpha: float) -> bool:
@@ -174,7 +169,11 @@ class Evaluation:
             return self.data.x[:, self.data.features.index(column)]
         labels = np.asarray(column)
         if labels.shape != (len(self.data),):
-            raise ValueError(f"labels must be one for each of {len(self.data)} rounds")
+            raise ValueError(
+                f"labels must be one for each of {len(self.data)} rounds; got {labels.shape}"
+            )
+        if (missing := int(pd.isna(labels).sum())) > 0:
+            raise ValueError(f"labels must not be missing; {missing} of {len(labels)} are")
         return labels
 
 
@@ -190,12 +189,15 @@ def evaluate(
     planned: int | None = None,
     **settings: Any,
 ) -> Evaluation:
-    """Judge several policies by one log. policies: targets by name, or names of arms. All settings
-    are those of `estimate`."""
+    """Judge several policies by one log. policies: targets by name, or names of arms and None, the
+    logged policy. All settings are those of `estimate`."""
     if not isinstance(data, Log):
         raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
     if not isinstance(policies, Mapping):
-        policies = {name: name for name in policies}
+        names = list(policies)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"policies must have different names; got {twice[0]!r} more than once")
+        policies = {"logged" if name is None else name: name for name in names}
     if not policies:
         raise ValueError("evaluate needs a policy; got none")
     given = {
@@ -231,6 +233,19 @@ def max_t(
             p = max(float((most >= abs(e.value) / e.se).mean()), e.p)
             found.append((e.value - c * e.se, e.value + c * e.se, p))
     return found
+
+
+def _judged[Key](
+    data: Log, asked: Mapping[Key, tuple[Any, dict[str, Any]]]
+) -> tuple[dict[Key, Estimate | None], dict[Key, str]]:
+    """The estimates of targets with settings, and why there is none."""
+    estimates, unsupported = dict[Key, Estimate | None](), dict[Key, str]()
+    for key, (target, settings) in asked.items():
+        try:
+            estimates[key] = estimate(data, target, **settings)
+        except Unsupported as error:
+            estimates[key], unsupported[key] = None, str(error)
+    return estimates, unsupported
 
 
 def _table(

@@ -160,11 +160,9 @@ class Monitor:
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
         """V of values (K,) and of pairs (K, K), as in `Sums`."""
         s2, size = self.squares / self.t, self.w**2 / np.maximum(self.w2, TINY)
+        values = expected(_variance(self.values), s2 * self.values[5], size)
         sizes = np.minimum(size, size[:, None])
-        return tuple(
-            expected(_variance(sums), s2 * sums[5], n)
-            for sums, n in ((self.values, size), (self.pairs, sizes))
-        )
+        return values, expected(_variance(self.pairs), s2 * self.pairs[5], sizes)
 
     def _test(self) -> None:
         """Raise the evidence to that of this round."""

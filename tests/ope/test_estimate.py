@@ -253,6 +253,10 @@ def test_rewards_that_do_not_vary_have_no_interval():
         assert np.isnan(result.contrast("a", "b").p)
         assert result.best().policy is None
         assert len(result.sequence) == 0
+        exact = estimate(log, 0, sequence=(0, 7)).sequence  # needs no variance
+        assert (exact.low <= reward).all()
+        assert (exact.high >= reward).all()
+        assert exact.high[-1] - exact.low[-1] < 2
     log, _ = made()
     same = estimate(log, (0, 0))
     assert (same.low, same.value, same.high, same.p) == (0, 0, 0, 1)

@@ -125,7 +125,7 @@ def test_a_monitor_agrees_with_the_log():
     assert ((exact.low >= -9) & (exact.high <= 9) & (exact.low < exact.high)).all()
 
 
-@pytest.mark.parametrize("scale, origin", [(1.0, 0.0), (-1e6, 0.0), (1.0, 1e6)])
+@pytest.mark.parametrize(("scale", "origin"), [(1.0, 0.0), (-1e6, 0.0), (1.0, 1e6)])
 def test_a_monitor_is_the_log_round_by_round(scale, origin):
     """The values, sequence and p of `evaluate` with arm means, MinVar weights, the same batches."""
     rng, n, block = np.random.default_rng(4), 400, 16
@@ -150,7 +150,7 @@ def test_a_monitor_is_the_log_round_by_round(scale, origin):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chance, least", [(0.05, 0.03), (0.01, 0.5), (0.3, 0.03)])
+@pytest.mark.parametrize(("chance", "least"), [(0.05, 0.03), (0.01, 0.5), (0.3, 0.03)])
 def test_rare_rewards_and_rare_arms(chance, least):
     """Of 200 pairs of equal arms the sequence covers always, and none is the best, in 95 % less 3
     standard errors. With the variance seen alone, that was 33 % and 41 % at (.05, .03)."""
