@@ -156,7 +156,7 @@ def recognised(
     """Return which columns of a table are what: those that are named, and others by their names."""
     there = [str(column) for column in frame.columns]
     if len(frame) < 2:
-        raise ValueError(f"{name} must have at least two rounds; it has {len(frame)}")
+        raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
     frame = frame.set_axis(there, axis=1)
     if unknown := sorted(set(named) - set(ROLES)):
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
