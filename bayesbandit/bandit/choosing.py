@@ -18,7 +18,6 @@ from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON, put_moments
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import Comparison, Prediction
-from bayesbandit.tables.encoder import numbers_only
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit

@@ -129,7 +129,9 @@ def compare(
             named = column or []
             if data or csv or openml or folder or target or reward or cost:
                 raise ValueError("--log stands alone: it is no data set with every arm's reward")
-            compare_by_log(log, named, drop or [], keep or [], bandits, replications, seed, out)
+            compare_by_log(
+                log, named, drop or [], keep or [], bandits, replications, seed, jobs, out
+            )
             return
         if csv is not None:
             refuse_log(csv)

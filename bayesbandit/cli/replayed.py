@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import batched
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.bandit.player import Player
 from bayesbandit.cli.evaluate import record, roles
 from bayesbandit.cli.report import save, say, show, warn
+from bayesbandit.ope import Log, check
 from bayesbandit.ope.logs.files import read_table
 from bayesbandit.ope.replay import Replay, overlap, pooled, replay, together
+from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,20 +24,28 @@ if TYPE_CHECKING:
 
 def compare_by_log(
     path: Path, named: list[str], drop: list[str], keep: list[str],
-    bandits: Mapping[str, Callable[..., Any]], replications: int, seed: int, out: Path,
+    bandits: Mapping[str, Callable[..., Player]], replications: int, seed: int, jobs: int,
+    out: Path,
 ) -> None:  # fmt: skip
-    """Replay a log to each bandit, several times, and say which earned most."""
+    """Replay a log to each bandit, several times, and say which earned most. jobs: processes; they
+    change no number."""
+    from joblib import Parallel, delayed
+
     from bayesbandit import plots
 
     columns: dict[str, Any] = dict(map(role_and_column, named))
     table = read_table(path, **columns)
     data = table.log(table.encoded(table.encoder(drop=drop, keep=keep)))
-    runs: dict[str, list[Replay]] = {}
-    for name, make in bandits.items():
-        runs[name] = []
-        for r in range(replications):
-            bandit = make(data.arms, n_features=data.x.shape[1], seed=seed + r)
-            runs[name].append(replay(data, bandit, seed=seed + r))
+    check(data)  # once: it goes with the log to every process
+    seeds = range(seed, seed + replications)
+    work = (delayed(replayed)(data, make, s) for make in bandits.values() for s in seeds)
+    with bar("replays", len(bandits) * replications) as advance:
+        done = []
+        for run in Parallel(n_jobs=jobs, return_as="generator")(work):
+            done.append(run)
+            advance(1)
+    each = batched(done, replications)
+    runs = {name: list(some) for name, some in zip(bandits, each, strict=True)}
     found = ranking(runs)
     shared = [run for name in runs for run in runs[name]]
     for text in {text for run in shared for text in (*run.warnings, run.refused) if text}:
@@ -48,6 +61,15 @@ def compare_by_log(
     figures = {"replay": plots.replay_curves(curves)}
     title = f"Which bandit learns best by the log {table.name}?"
     save(folder, found, {"Replay": found}, figures, title=title, answer=text)
+
+
+def replayed(data: Log, make: Callable[..., Player], seed: int) -> Replay:
+    """Replay a log to a new bandit, in one thread; the bandit is not kept."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        run = replay(data, make(data.arms, n_features=data.x.shape[1], seed=seed), seed=seed)
+    return replace(run, bandit=None)
 
 
 def role_and_column(text: str) -> tuple[str, str]:

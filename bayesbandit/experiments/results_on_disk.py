@@ -53,7 +53,7 @@ class Ledger:
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.lock = _locked(folder)
+        self.lock = locked(folder)
         (folder / "parts").mkdir(exist_ok=True)  # not before: a run that ends removes it
         record = folder / "run.json"
         past = _record(record)
@@ -151,8 +151,9 @@ def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
     return set(frame[KEY].itertuples(index=False, name=None))
 
 
-def _locked(folder: Path) -> IO[str]:
-    """Return a file that is held open for as long as this run writes into the folder."""
+def locked(folder: Path) -> IO[str]:
+    """Return a file to be held open for as long as this run writes into the folder. Raise
+    ValueError where another run holds it."""
     file = (folder / ".lock").open("a")
     try:
         locks.take(file)

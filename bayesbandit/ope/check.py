@@ -115,6 +115,17 @@ def check(data: Log) -> Check:
     return known
 
 
+def refuted(log: Log) -> str:
+    """Return that the propensities of a log are refuted; "" where they are not."""
+    doubt = check(log)
+    if not doubt.refuted:
+        return ""
+    return (
+        f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
+        f"{doubt.at}): see check(log)"
+    )
+
+
 def _check(log: Log) -> Check:
     path = e_process(log)
     reached = np.flatnonzero(path >= REFUTED)

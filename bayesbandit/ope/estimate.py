@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
-from bayesbandit.checks import number, one_of
+from bayesbandit.checks import integer, is_real, number, one_of
 from bayesbandit.ope import estimators, sequences
 from bayesbandit.ope.estimators import ESTIMATORS, MODELLED, modelled, unmodelled
 from bayesbandit.ope.logs.log import Log
@@ -19,15 +19,16 @@ from bayesbandit.ope.question import (
     before,
     group_of,
     observed_by,
-    refusals,
     sizes_of,
     supported_by,
     targets_of,
+    too_little,
     within_bounds,
+    wrong,
 )
-from bayesbandit.ope.sequences import Sequence
+from bayesbandit.ope.sequences import Sequence, Sums
 from bayesbandit.ope.targets import Target
-from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, shortfall
+from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, spread
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,13 +36,14 @@ class Estimate:
     """A policy's value, or the difference of two.
 
     value, its standard error se, and the interval (low, high), NaN where it is `refused`: a
-        sentence, "" where it is not. warnings: sentences. se = √Σh²(Γ − v)²/Σh, larger where
-        the squared weights seen are at most half of those that the probabilities promise.
+        sentence, "" where it is not. warnings: sentences. se = √V/Σh, where V is Σh²(Γ − v)², or
+        more in a short log: see `Sums`.
     ess: the effective sample size (Σw)²/Σw², and expected_ess, what the probabilities promise; of a
         difference, the smaller ones. largest_weight: the largest share of one round in Σw;
         mean_weight, which should be 1. n: rounds that count.
     scores Γ and weights h (n,): value = Σ hΓ/Σ h. m: the means used (n, K), None where none are.
-    sequence: intervals that hold at every round at once, where asked for.
+    sequence: intervals that hold at every round at once, where asked for. sums: running sums, for
+        tests that hold at every round; None where the scores or weights use later rounds.
     """
 
     value: float
@@ -60,7 +62,8 @@ class Estimate:
     weights: str
     refused: str = ""
     warnings: tuple[str, ...] = ()
-    sequence: Sequence | None = field(default=None)
+    sequence: Sequence | None = None
+    sums: Sums | None = None
 
     @property
     def p(self) -> float:
@@ -129,6 +132,14 @@ def estimate(
     for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
         number(value, what, above=0)
     kind, limits = _sequence(sequence, bounds)
+    unpredictable = estimator == "snips" or weights == "contextual"
+    if unpredictable and kind is not None:
+        raise ValueError(
+            "a sequence takes neither estimator='snips' nor weights='contextual': their scores use "
+            "later rounds"
+        )
+    if planned is not None:
+        integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
     if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
         n, first = len(data), int(np.isnan(data.reward).argmax())
@@ -164,34 +175,38 @@ def estimate(
     delta = np.empty(0) if data.probabilities is None else asked.delta
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
     scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
+    cost = asked.w**2 if data.probabilities is None else spread(delta, data.probabilities)
+    known = sequences.sums(scores, h, learned, cost, asked.ratios)
     if weights == "contextual":
-        if subgroup is not None or kind is not None:
-            raise ValueError("weights='contextual' take neither a subgroup nor a sequence")
+        if subgroup is not None:
+            raise ValueError("weights='contextual' take no subgroup")
         h, value, variance = contextual(data, delta, scores)
-        se, lacking = float(np.sqrt(variance)), 1.0
+        se = seen = float(np.sqrt(variance))
     else:
-        value, se = estimators.average(scores, h)
-        lacking = shortfall(data, delta, asked.w, h)
-        se *= np.sqrt(lacking)
+        value, seen = estimators.average(scores, h)
+        se = float(np.sqrt(known.V[-1]) / known.H[-1]) if len(known.V) else seen
 
     realised, promised, largest, average = sizes_of(asked)
-    why, said = refusals(
-        asked, estimator, weights, realised, promised, lacking, force=force, predictable=predictable
-    )
+    never = wrong(asked, estimator, force=force, predictable=predictable)
+    why, said = (never, list[str]()) if never else too_little(
+        asked, estimator, weights, realised, promised, se / seen if seen > 0 else 1.0,
+        float(known.steady[-1]) if len(known.steady) else 0.0,
+    )  # fmt: skip
     found = None
     if kind == "asymptotic":
-        found = sequences.asymptotic(scores, h, 1 - level, planned)
+        found = sequences.asymptotic(known, 1 - level, planned)
     elif kind == "exact":
-        if np.ndim(missing) or isinstance(missing, float):
+        if not (missing is None or isinstance(missing, str)):
             raise ValueError("an exact sequence takes no P(observed)")
         assert limits is not None
         found = _exact(asked, m, limits, level)
     half = norm.ppf((1 + level) / 2) * se if not why else np.nan
-    if why and found is not None:
+    if found is not None and (never or (why and kind != "exact")):
         found = replace(found, low=np.full_like(found.low, np.nan), high=found.low * np.nan)
     return Estimate(
         value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
         int(on.sum()), level, weights, why, tuple(warned + said), found,
+        None if unpredictable else known,
     )  # fmt: skip
 
 
@@ -204,9 +219,10 @@ def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, floa
     limits = sequence if kind == "exact" else bounds
     if limits is None:
         return kind, None
-    if np.shape(limits) != (2,) or not np.isfinite(limits).all() or not limits[0] < limits[1]:
+    if np.shape(limits) != (2,) or not all(map(is_real, limits)) or not limits[0] < limits[1]:
         raise ValueError(f"bounds must be two finite numbers lo < hi; got {limits!r}")
-    return kind, (float(limits[0]), float(limits[1]))
+    lo, hi = (number(end, "bounds") for end in limits)
+    return kind, (lo, hi)
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 
-DRAWS = 100_000  # of max |t|
+DRAWS, CHUNK = 100_000, 10_000  # of max |t|, and at a time
 LEVELS = 20  # of a column that makes subgroups, at most
 
 
@@ -44,13 +44,8 @@ class Evaluation:
     def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
         self.data, self.policies, self.settings = data, dict(policies), settings
         self.level = settings["level"]
-        self.estimates: dict[Name, Estimate | None] = {}
-        self.unsupported: dict[Name, str] = {}
-        for name, target in self.policies.items():
-            try:
-                self.estimates[name] = estimate(data, target, **settings)
-            except Unsupported as error:
-                self.estimates[name], self.unsupported[name] = None, str(error)
+        asked = {name: (target, settings) for name, target in self.policies.items()}
+        self.estimates, self.unsupported = _judged(data, asked)
 
     def __repr__(self) -> str:
         return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
@@ -83,7 +78,7 @@ class Evaluation:
             if against in self.unsupported:
                 raise Unsupported(f"{against!r}: {self.unsupported[against]}")
             pairs = [(name, against) for name in names if name != against]
-        found = {pair: self.contrast(*pair) for pair in pairs}
+        found = {pair: replace(self.contrast(*pair), m=None, sums=None) for pair in pairs}
         rows = [
             (*pair, e.value, e.se, e.low, e.high, e.p, *more, e.refused)
             for (pair, e), more in zip(
@@ -114,7 +109,8 @@ class Evaluation:
             for name, e in self.estimates.items()
             if e is not None and (s := e.sequence) is not None
         ]
-        return pd.concat(parts, ignore_index=True)
+        empty = pd.DataFrame(columns=["policy", "round", "low", "high"])
+        return pd.concat(parts, ignore_index=True) if parts else empty
 
     def best(self, alpha: float = 0.05) -> Best:
         """Return the policy that is better than every other one, if there is evidence; one may ask
@@ -126,9 +122,11 @@ class Evaluation:
             if a in self.unsupported or b in self.unsupported:
                 continue
             found = self.contrast(a, b)
+            if found.sums is None:
+                raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
             if not found.refused:
                 planned = self.settings["planned"]
-                p.loc[a, b], p.loc[b, a] = always_valid_p(found.scores, found.h, alpha, planned)
+                p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
         wins = [
             a for a in names if len(names) > 1 and self._beats(p.loc[a].drop(a).to_numpy(), alpha)
         ]
@@ -142,17 +140,16 @@ class Evaluation:
         if len(values) > LEVELS:
             raise ValueError(f"subgroups must be at most {LEVELS}; got {len(values)} of {column!r}")
         settings = {**self.settings, "sequence": None}
-        found = {
-            (name, value): estimate(
-                self.data, self.policies[name], **settings, subgroup=labels == value
-            )
-            for name in self.policies
-            if name not in self.unsupported
-            for value in values
+        asked = {
+            (name, value): (self.policies[name], {**settings, "subgroup": labels == value})
+            for name, value in product(self.policies, values)
         }
-        table = _table(found, {}).rename_axis(["policy", "subgroup"])
-        all_ = max_t(list(found.values()), self.level)
-        return table.assign(low_all=[low for low, *_ in all_], high_all=[h for _, h, _ in all_])
+        estimates, unsupported = _judged(self.data, asked)
+        table = _table(estimates, unsupported).rename_axis(["policy", "subgroup"])
+        found = {key: e for key, e in estimates.items() if e is not None}
+        ends = dict(zip(found, max_t(list(found.values()), self.level), strict=True))
+        lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
+        return table.assign(low_all=table.index.map(lows), high_all=table.index.map(highs))
 
     @staticmethod
     def _beats(p: np.ndarray, alpha: float) -> bool:
@@ -172,7 +169,11 @@ class Evaluation:
             return self.data.x[:, self.data.features.index(column)]
         labels = np.asarray(column)
         if labels.shape != (len(self.data),):
-            raise ValueError(f"labels must be one for each of {len(self.data)} rounds")
+            raise ValueError(
+                f"labels must be one for each of {len(self.data)} rounds; got {labels.shape}"
+            )
+        if (missing := int(pd.isna(labels).sum())) > 0:
+            raise ValueError(f"labels must not be missing; {missing} of {len(labels)} are")
         return labels
 
 
@@ -188,12 +189,15 @@ def evaluate(
     planned: int | None = None,
     **settings: Any,
 ) -> Evaluation:
-    """Judge several policies by one log. policies: targets by name, or names of arms. All settings
-    are those of `estimate`."""
+    """Judge several policies by one log. policies: targets by name, or names of arms and None, the
+    logged policy. All settings are those of `estimate`."""
     if not isinstance(data, Log):
         raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
     if not isinstance(policies, Mapping):
-        policies = {name: name for name in policies}
+        names = list(policies)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"policies must have different names; got {twice[0]!r} more than once")
+        policies = {"logged" if name is None else name: name for name in names}
     if not policies:
         raise ValueError("evaluate needs a policy; got none")
     given = {
@@ -218,17 +222,33 @@ def max_t(
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
     values, vectors = np.linalg.eigh(u @ u.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    normals = np.random.default_rng(seed).normal(size=(draws, len(good)))
-    most = np.abs(normals @ root.T).max(axis=1)
+    rng, most = np.random.default_rng(seed), np.empty(draws)
+    for start in range(0, draws, CHUNK):
+        part = most[start : start + CHUNK]
+        part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
     found = []
     for e in estimates:
         if e.refused or not e.se > 0:
             found.append((e.low, e.high, e.p))
         else:
-            p = max(float((most >= abs(e.value) / e.se).mean()), e.p)
+            beyond = (int((most >= abs(e.value) / e.se).sum()) + 1) / (draws + 1)
+            p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni's where draws cannot tell
             found.append((e.value - c * e.se, e.value + c * e.se, p))
     return found
+
+
+def _judged[Key](
+    data: Log, asked: Mapping[Key, tuple[Any, dict[str, Any]]]
+) -> tuple[dict[Key, Estimate | None], dict[Key, str]]:
+    """The estimates of targets with settings, and why there is none."""
+    estimates, unsupported = dict[Key, Estimate | None](), dict[Key, str]()
+    for key, (target, settings) in asked.items():
+        try:
+            estimates[key] = estimate(data, target, **settings)
+        except Unsupported as error:
+            estimates[key], unsupported[key] = None, str(error)
+    return estimates, unsupported
 
 
 def _table(

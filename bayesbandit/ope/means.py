@@ -1,4 +1,4 @@
-"""Predictable mean rewards m_t(x, k): learned from the rounds of earlier batches alone.
+"""Predictable mean rewards m_t(x, k): learned from earlier rounds alone, batch by batch.
 
 With means of all rounds the estimate is biased under adaptive assignment: of the same rewards, the
 means and the choice of the arm are then dependent.
@@ -32,7 +32,8 @@ class Means(Protocol):
 
 
 class Running:
-    """The mean of all rewards so far: r̄; 0 before the first."""
+    """The mean r̄ of the rewards of all earlier rounds, those of the batch included; 0 before the
+    first."""
 
     def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
         self.played, self.reward, self.K = played, reward, K
@@ -45,7 +46,11 @@ class Running:
         return self.total / self.n if self.n else 0.0
 
     def predict(self, rows: slice) -> np.ndarray:
-        return np.full((rows.stop - rows.start, self.K), self.mean)
+        on = self.observed[rows]
+        y = np.where(on, self.reward[rows], 0.0)
+        n, total = self.n + np.cumsum(on) - on, self.total + np.cumsum(y) - y
+        mean = np.divide(total, n, out=np.zeros(len(y)), where=n > 0)
+        return np.repeat(mean[:, None], self.K, axis=1)
 
     def learn(self, rows: slice) -> None:
         r = self.reward[rows][self.observed[rows]]
@@ -66,6 +71,8 @@ class Arm(Running):
         self.count, self.sum = np.zeros(K), np.zeros(K)
 
     def predict(self, rows: slice) -> np.ndarray:
+        if not self.n:
+            return super().predict(rows)
         m = (PSEUDO * self.mean + self.sum) / (PSEUDO + self.count)
         return np.broadcast_to(m, (rows.stop - rows.start, self.K))
 

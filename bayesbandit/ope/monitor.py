@@ -11,7 +11,7 @@ import pandas as pd
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.means import PSEUDO
-from bayesbandit.ope.sequences import START, Wealth, bet_scores, log_e, rho2
+from bayesbandit.ope.sequences import START, STEADY, TINY, Wealth, bet_scores, expected, log_e, rho2
 from bayesbandit.ope.weights import LEAST
 
 GRID = 200  # means that the exact sequences of a monitor try
@@ -51,8 +51,10 @@ class Monitor:
         self.count, self.total = np.zeros(K), np.zeros(K)  # rewards seen
         self.m, self.inverse, self.average = np.zeros(K), np.zeros(K), np.zeros(K)
         self.phi, self.phis = np.ones(K), np.ones((K, K))
-        # H = Σh, S = Σhd, A = Σh²d, Q = Σh²d², P = Σh²: of values (K,), and of pairs (K, K)
-        self.values, self.pairs = np.zeros((5, K)), np.zeros((5, K, K))
+        # H = Σh, S = Σhd, A = Σh²d, Q = Σh²d², P = Σh², F = Σh²φ: of values (K,), pairs (K, K)
+        self.values, self.pairs = np.zeros((6, K)), np.zeros((6, K, K))
+        self.w, self.w2 = np.zeros(K), np.zeros(K)  # Σw, Σw² of "always this arm"
+        self.first = self.mean = self.squares = self.u2 = self.u4 = 0.0  # of rewards
         self.rho: tuple[np.ndarray, np.ndarray] | None = None
         self.log_E = np.zeros((K, K))
         self.wealth = [
@@ -78,19 +80,23 @@ class Monitor:
         if e.shape != (K,) or not (e > 0).all() or abs(e.sum() - 1) > SLACK:
             raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
         if self.t == 0:  # the first round has its own φ
-            self.phi, self.phis = 1 / e, 1 / e + 1 / e[:, None]
-        scores = self.m.copy()
+            self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
+        scores = self.m - self.first  # for the arithmetic alone
         scores[a] += (y - self.m[a]) / e[a]
-        for sums, d, phi in (
-            (self.values, scores, self.phi),
-            (self.pairs, scores[:, None] - scores, self.phis),
+        for sums, d, phi, cost in (
+            (self.values, scores, self.phi, 1 / e),
+            (self.pairs, scores[:, None] - scores, self.phis, 1 / e + 1 / e[:, None]),
         ):
             h = 1 / phi
-            for total, term in zip(sums, (h, h * d, h**2 * d, h**2 * d**2, h**2), strict=True):
+            h2 = h**2
+            for total, term in zip(sums, (h, h * d, h2 * d, h2 * d**2, h2, h2 * cost), strict=True):
                 total += term
+        self.w[a] += 1 / e[a]
+        self.w2[a] += 1 / e[a] ** 2
         if self.bounds is not None:
             self._bet(a, (y - lo) / (hi - lo), e, np.clip((self.m - lo) / (hi - lo), 0, 1))
         self._next(a, y, e)
+        self._vary(y - self.first)
         if self.t >= START:
             self._test()
 
@@ -98,12 +104,12 @@ class Monitor:
         """Return, by arm, the estimate, and low and high of the sequence; NaN before round 120 but
         for the exact one."""
         H, S = self.values[0], self.values[1]
-        low = high = v = S / np.where(H > 0, H, 1.0) if self.t else np.full(len(self.arms), np.nan)
+        v = self.first + S / H if self.t else np.full(len(self.arms), np.nan)
         if self.bounds is not None:
             lo, hi = self.bounds
             low, high = (lo + (hi - lo) * end for end in self._ends())
         elif self.rho is not None:
-            r, V = self.rho[0], _variance(self.values)
+            r, (V, _) = self.rho[0], self._variances()
             with np.errstate(divide="ignore", invalid="ignore"):
                 half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / self.alpha**2)) / H
             low, high = v - half, v + half
@@ -143,16 +149,31 @@ class Monitor:
             self.inverse = np.zeros_like(e)
             self.left = self.size = min(2 * self.size, self.block)
 
+    def _vary(self, y: float) -> None:
+        """Add a reward to the sums that tell how rewards vary."""
+        gap = y - self.mean
+        self.mean += gap / self.t
+        self.squares += gap * (y - self.mean)
+        self.u2 += (y - self.mean) ** 2
+        self.u4 += (y - self.mean) ** 4
+
+    def _variances(self) -> tuple[np.ndarray, np.ndarray]:
+        """V of values (K,) and of pairs (K, K), as in `Sums`."""
+        s2, size = self.squares / self.t, self.w**2 / np.maximum(self.w2, TINY)
+        values = expected(_variance(self.values), s2 * self.values[5], size)
+        sizes = np.minimum(size, size[:, None])
+        return values, expected(_variance(self.pairs), s2 * self.pairs[5], sizes)
+
     def _test(self) -> None:
         """Raise the evidence to that of this round."""
-        sums = self.values, self.pairs
+        V = self._variances()
         if self.rho is None:
-            V = [_variance(s) * (self.planned / 2) / START for s in sums]
-            one = rho2(1.0, self.alpha)
-            with np.errstate(divide="ignore"):
-                values, pairs = (np.where(v > 0, one / v, 0.0) for v in V)
+            if self.u2**2 < STEADY * self.u4 or not self.u4:
+                return
+            half = self.planned / 2 / self.t
+            values, pairs = (rho2(1.0, self.alpha) / (v * half) for v in V)
             self.rho = values, pairs
-        E = log_e(self.pairs[1], _variance(self.pairs), self.rho[1])
+        E = log_e(self.pairs[1], V[1], self.rho[1])
         np.fill_diagonal(E, 0.0)
         np.maximum(self.log_E, E, out=self.log_E)
 
@@ -170,7 +191,7 @@ class Monitor:
 
 
 def _variance(sums: np.ndarray) -> np.ndarray:
-    """V = Σh²(d − v)² of H, S, A, Q and P."""
-    H, S, A, Q, P = sums
-    v = S / np.where(H > 0, H, 1.0)
+    """Σh²(d − v)² of H, S, A, Q and P."""
+    H, S, A, Q, P, _ = sums
+    v = S / H
     return np.maximum(Q - 2 * v * A + v**2 * P, 0.0)

@@ -272,7 +272,8 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
         return nothing | {"estimate": np.nan, "width": np.nan, "coverage": np.nan}
     side = 1.0 if truth >= 0 else -1.0
     low, high = sorted((side * found.low, side * found.high))
-    p = always_valid_p(found.scores, found.h, 1 - level)[0 if side > 0 else 1]
+    assert found.sums is not None
+    p = always_valid_p(found.sums, 1 - level)[0 if side > 0 else 1]
     return {
         "power": float(low > 0), "wrong": float(high < 0), "always": float(p < 1 - level),
         "refused": 0.0, "estimate": found.value, "width": high - low,

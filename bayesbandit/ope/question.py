@@ -10,13 +10,14 @@ import numpy as np
 
 from bayesbandit.checks import one_of
 from bayesbandit.ope import estimators
-from bayesbandit.ope.check import check
+from bayesbandit.ope.check import refuted
 from bayesbandit.ope.estimators import POINTS
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
 FEW, SCARCE, LUCKY = 5.0, 50.0, 3.0  # ESS: refused below, warned of below; realised/expected
+FEW_VARY, RAISED = 10.0, 1.25  # rounds that make the variance; factor of an error: warned of
 MISSING = (None, "open", "random", "bounds")
 
 
@@ -69,7 +70,9 @@ def before(value: Any, n: int, first: int) -> Any:
 def group_of(subgroup: Any, n: int) -> np.ndarray:
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
-        raise ValueError(f"subgroup must be true or false for each of {n} rounds; got {g.shape}")
+        raise ValueError(
+            f"subgroup must be true or false for each of {n} rounds; got {g.dtype} {g.shape}"
+        )
     if not g.any():
         raise ValueError("subgroup must have a round; got none")
     return g
@@ -148,44 +151,50 @@ def sizes_of(asked: Question) -> tuple[float, float, float, float]:
     return worst
 
 
-def refusals(
+def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) -> str:
+    """Return why no interval of any kind would hold; "" where one may."""
+    log, trained = asked.log, max(target.trained for target in asked.targets)
+    if estimator in POINTS:
+        return f"{estimator!r} is biased: a number without an interval"
+    if not predictable:
+        return "the target or the means were learned from the rounds that judge it"
+    if trained:
+        return f"the target was trained on {trained} of these {len(log)} rounds"
+    return "" if force else refuted(log)
+
+
+def too_little(
     asked: Question, estimator: str, weights: str, realised: float, promised: float,
-    lacking: float, *, force: bool, predictable: bool,
+    raised: float, steady: float,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Why there is no interval, "" where there is one; and warnings."""
-    log, warned = asked.log, list[str]()
-    trained = max(target.trained for target in asked.targets)
+    """Return why there is no interval of the normal distribution, "" where there is one, and
+    warnings. raised: the factor of the standard error; steady: see `Sums`."""
+    warned = list[str]()
     fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
     seen_little = not asked.follows_the_log and realised >= LUCKY * promised
-    doubt = check(log)
-    if estimator in POINTS:
-        return f"{estimator!r} is biased: a number without an interval", warned
-    if not predictable:
-        return "the target or the means were learned from the rounds that judge it", warned
-    if trained:
-        return f"the target was trained on {trained} of these {len(log)} rounds", warned
-    if doubt.refuted and not force:
-        return (
-            f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
-            f"{doubt.at}): see check(log)"
-        ), warned
     if realised < FEW:
         return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
+    if steady == 0:
+        return "all rewards are the same: how much they vary is not known", warned
     if seen_little and fragile:
         return (
             f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
             f"expected {promised:.0f}: rounds that carry much weight are still to come"
         ), warned
-    if lacking > 1:
+    if raised > RAISED:
         warned.append(
-            f"the squared weights are {1 / lacking:.0%} of those expected: rounds that carry much "
-            f"weight are still to come, and the standard error is {lacking**0.5:.1f} times as "
-            "large for it"
+            f"the scores vary less than the probabilities and rewards promise: the standard error "
+            f"is {raised:.1f} times as large for it"
         )
-    elif seen_little:
+    if seen_little:
         warned.append(
             f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
             "that carry much weight are still to come, and the interval may be too narrow"
+        )
+    if steady < FEW_VARY:
+        warned.append(
+            f"about {steady:.0f} rounds make the variance of the rewards: the interval may be too "
+            "narrow"
         )
     if realised < SCARCE:
         warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")

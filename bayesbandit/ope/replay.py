@@ -22,7 +22,7 @@ from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import Player
 from bayesbandit.checks import floats, integer, number, shown
-from bayesbandit.ope.check import check
+from bayesbandit.ope.check import refuted
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import trained_on
@@ -131,12 +131,7 @@ def replay(
     if len(rounds) < 2:
         raise ValueError(f"only {len(rounds)} of {len(kept)} kept rounds matched")
     value, se = float(reward.mean()), float(reward.std(ddof=1) / np.sqrt(len(rounds)))
-    doubt, why = check(data), ""
-    if doubt.refuted and not force:
-        why = (
-            f"the propensities are refuted (log E = {doubt.log_e:.1f}; E ≥ 100 since round "
-            f"{doubt.at}): see check(log)"
-        )
+    why = "" if force else refuted(data)
     half = np.nan if why else float(norm.ppf((1 + level) / 2)) * se
     return Replay(
         value, se, value - half, value + half, expected, len(kept), rounds, data.arm[rounds],

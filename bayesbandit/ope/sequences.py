@@ -6,6 +6,7 @@ Waudby-Smith et al. (2024), Anytime-valid off-policy inference for contextual ba
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 START = 120  # the round before which an asymptotic sequence has no verdict
+STEADY = 20.0  # rounds that make the variance of the rewards, before which there is none either
+PRIOR = 50.0  # rounds for which the promised variance counts
+TINY = 1e-300
 GRID = 500  # means that an exact sequence tries
 BETS = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
 CHUNK = 64  # rounds at a time
@@ -20,7 +24,8 @@ CHUNK = 64  # rounds at a time
 
 @dataclass(frozen=True)
 class Sequence:
-    """Intervals for each round from `start` on; all hold at once with probability `level`.
+    """Intervals for each round from the first verdict on; all hold at once with probability
+    `level`.
 
     rounds, low, high: (m,). kind: "asymptotic" or "exact".
     """
@@ -33,7 +38,7 @@ class Sequence:
 
     def __repr__(self) -> str:
         if not len(self.rounds):
-            return f"Sequence({self.kind}, no verdict before round {START})"
+            return f"Sequence({self.kind}, no verdict yet)"
         return (
             f"Sequence({self.kind}, {len(self.rounds)} rounds, at the end "
             f"[{self.low[-1]:.4g}, {self.high[-1]:.4g}])"
@@ -42,24 +47,63 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Sums:
-    """Running sums over rounds that count: H = Σh, S = Σhd, V = Σh²(d − v)², each (m,)."""
+    """Running sums over rounds that count, each (m,): H = Σh, S = Σhd, and V, the variance of S.
+
+    V is a mean of the variance seen, Σh²(d − v)², and of the one promised, Σh²φ s², where that is
+    larger. φ = Σ_k δ²/e is the expected square of a weight, s² the variance of all rewards so far.
+    The promised one counts as 50 rounds, the one seen as the effective sample size. Rewards that
+    are rare, or rounds that carry much weight, are still to come in a short log: the variance seen
+    is too small then.
+    steady: the effective number (Σu²)²/Σu⁴ of rounds that make the variance of the rewards, u = Y
+    less their mean so far. n/3 of normal rewards; of rare ones, how many have come.
+    """
 
     rounds: np.ndarray
     H: np.ndarray
     S: np.ndarray
     V: np.ndarray
+    steady: np.ndarray
+
+    def begin(self) -> int | None:
+        """Return the place of the first round with a verdict, if there is one: from round 120 on,
+        when `steady` reaches 20."""
+        ready = (self.steady >= STEADY) & (self.V > 0)
+        ready[: START - 1] = False
+        return int(ready.argmax()) if ready.any() else None
 
 
-def sums(scores: np.ndarray, h: np.ndarray) -> Sums:
-    """Return the sums after each round with h > 0."""
+def sums(
+    scores: np.ndarray, h: np.ndarray, reward: np.ndarray, cost: np.ndarray,
+    ratios: Iterable[np.ndarray],
+) -> Sums:  # fmt: skip
+    """Return the sums after each round with h > 0. reward (n,): NaN is unknown; cost: φ (n,);
+    ratios: w (n,) of each target."""
     rounds = np.flatnonzero(h > 0)
-    d, h = scores[rounds], h[rounds]
+    d, h, y = scores[rounds], h[rounds], reward[rounds]
     shift = (h @ d) / h.sum() if len(d) else 0.0  # for the arithmetic alone
     c = d - shift
     H, S, A = np.cumsum(h), np.cumsum(h * c), np.cumsum(h**2 * c)
     v = S / H
-    V = np.cumsum(h**2 * c**2) - 2 * v * A + v**2 * np.cumsum(h**2)
-    return Sums(rounds, H, S + shift * H, np.maximum(V, 0.0))
+    V = np.maximum(np.cumsum(h**2 * c**2) - 2 * v * A + v**2 * np.cumsum(h**2), 0.0)
+    known = ~np.isnan(y)
+    y = np.where(known, y - y[known.argmax()], 0.0) if known.any() else np.zeros(len(y))
+    n = np.maximum(np.cumsum(known), 1)
+    mean = np.cumsum(y) / n
+    s2 = np.maximum(np.cumsum(y**2) / n - mean**2, 0.0)
+    u2 = np.where(known, y - mean, 0.0) ** 2
+    fourth = np.cumsum(u2**2)
+    steady = np.divide(np.cumsum(u2) ** 2, fourth, out=np.zeros_like(fourth), where=fourth > 0)
+    size = np.full(len(rounds), np.inf)
+    for w in ratios:
+        total, squares = np.cumsum(w[rounds]), np.cumsum(w[rounds] ** 2)
+        size = np.minimum(size, total**2 / np.maximum(squares, TINY))
+    promised = s2 * np.cumsum(h**2 * cost[rounds])
+    return Sums(rounds, H, S + shift * H, expected(V, promised, size), steady)
+
+
+def expected(seen: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Return the mean of a variance seen in rounds of this effective size and of one promised."""
+    return seen + PRIOR * np.maximum(promised - seen, 0.0) / (size + PRIOR)
 
 
 def rho2(V: float, alpha: float) -> float:
@@ -67,24 +111,20 @@ def rho2(V: float, alpha: float) -> float:
     return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
 
 
-def tuned(known: Sums, alpha: float, planned: int) -> float | None:
-    """Return ρ² for half of the planned rounds, from the variance at round 120; None before it, or
-    where nothing varies."""
-    if len(known.V) < START or known.V[START - 1] <= 0:
-        return None
-    return rho2(float(known.V[START - 1]) * (planned / 2) / START, alpha)
+def tuned(known: Sums, begin: int, alpha: float, planned: int | None) -> float:
+    """Return ρ² for half of the planned rounds, from the variance at the first verdict."""
+    half = (len(known.V) if planned is None else planned) / 2
+    return rho2(float(known.V[begin]) * half / (begin + 1), alpha)
 
 
-def asymptotic(
-    scores: np.ndarray, h: np.ndarray, alpha: float, planned: int | None = None
-) -> Sequence:
+def asymptotic(known: Sums, alpha: float, planned: int | None = None) -> Sequence:
     """Return the asymptotic confidence sequence v ± √((V + 1/ρ²) log((Vρ² + 1)/α²))/H."""
-    known = sums(scores, h)
-    r = tuned(known, alpha, len(known.V) if planned is None else planned)
-    late = slice(START - 1, None) if r is not None else slice(0, 0)
-    H, v, V = known.H[late], known.S[late] / known.H[late], known.V[late]
-    half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H if r is not None else v
-    return Sequence(known.rounds[late], v - half, v + half, "asymptotic", 1 - alpha)
+    if (begin := known.begin()) is None:
+        return Sequence(known.rounds[:0], known.H[:0], known.H[:0], "asymptotic", 1 - alpha)
+    r = tuned(known, begin, alpha, planned)
+    H, V = known.H[begin:], known.V[begin:]
+    v, half = known.S[begin:] / H, np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H
+    return Sequence(known.rounds[begin:], v - half, v + half, "asymptotic", 1 - alpha)
 
 
 def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
@@ -96,15 +136,12 @@ def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
     return np.log(2) - np.log(scale) / 2 + r * S**2 / (2 * scale) + log_ndtr(S * np.sqrt(r / scale))
 
 
-def always_valid_p(
-    scores: np.ndarray, h: np.ndarray, alpha: float, planned: int | None = None
-) -> tuple[float, float]:
+def always_valid_p(known: Sums, alpha: float, planned: int | None = None) -> tuple[float, float]:
     """Return always-valid p of "E[d] ≤ 0" and of "E[d] ≥ 0": p = 1/max_t E_t, at most 1."""
-    known = sums(scores, h)
-    r = tuned(known, alpha, len(known.V) if planned is None else planned)
-    if r is None:
+    if (begin := known.begin()) is None:
         return 1.0, 1.0
-    S, V = known.S[START - 1 :], known.V[START - 1 :]
+    r = tuned(known, begin, alpha, planned)
+    S, V = known.S[begin:], known.V[begin:]
     above, below = (float(np.exp(-max(log_e(s, V, r).max(), 0.0))) for s in (S, -S))
     return above, below
 

@@ -13,7 +13,6 @@ from bayesbandit.ope.logs.log import Log
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
 POWER = {"stablevar": 0.5, "minvar": 1.0}
 CONTEXTS = 10_000  # earlier ones, at most, over which a snapshot is averaged
-LACKING = 2.0  # Σh²φ/Σh²w² from which the standard error counts the weights as promised
 LEAST = 0.1  # φ of a batch, as a share of the average so far: two policies may agree for a while
 
 
@@ -62,23 +61,6 @@ def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: st
         return on.astype(np.float64)
     found = phi(log, delta, on)
     return by_batch(log, found ** -POWER[weights]) * on
-
-
-def shortfall(log: Log, delta: np.ndarray, w: np.ndarray, h: np.ndarray) -> float:
-    """Return Σh²φ/Σh²w², φ = Σ_k δ²/e = E[w²|X]: how many times larger than the squared weights
-    seen are those that the probabilities promise. 1 below 2, where no weight was
-    seen, and without the probabilities (n, K).
-
-    The variance Σh²(Γ − v)² is of the weights seen. Where rounds that carry much weight are still
-    to come it is too small by about this factor, and an interval without them is too narrow.
-    """
-    if log.probabilities is None:
-        return 1.0
-    on, h2 = h > 0, h[h > 0] ** 2
-    seen = float((h2 * w[on] ** 2).sum())
-    promised = float((h2 * spread(delta[on], log.probabilities[on])).sum())
-    ratio = promised / seen if seen > 0 else 1.0
-    return ratio if ratio >= LACKING else 1.0
 
 
 def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:

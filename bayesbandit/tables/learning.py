@@ -36,6 +36,10 @@ class Components:
         return np.ascontiguousarray(scores / self.size)
 
 
+class NoFeatures(ValueError):
+    """No column of a table can be used."""
+
+
 def learn(
     frame: pd.DataFrame, found: Recognised, max_features: int
 ) -> tuple[tuple[Column, ...], Components | None, np.ndarray]:
@@ -49,7 +53,7 @@ def learn(
 
     p, q = len(found.numbers), len(found.levels)
     if p + q == 0:
-        raise ValueError(
+        raise NoFeatures(
             "no column tells the rows apart: each is constant, empty, an identifier or a date "
             f"({'; '.join(f'{left.name!r}: {left.why}' for left in found.left.values())})"
         )

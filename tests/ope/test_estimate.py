@@ -29,6 +29,18 @@ def parts(log, pi):
     return pi[rows, log.played] / log.propensity, log.reward, rows
 
 
+def error_by_hand(found, y, cost, ratios, t=None):
+    """The standard error after t rounds that count: the variance seen counts for as many rounds as
+    the effective sample size, the one promised for 50 where it is larger."""
+    on = np.flatnonzero(found.h > 0)[:t]
+    h, scores, y = found.h[on], found.scores[on], y[on]
+    v = (h @ scores) / h.sum()
+    seen, promised = (h**2 * (scores - v) ** 2).sum(), (h**2 * cost[on]).sum() * np.nanvar(y)
+    size = min(w[on].sum() ** 2 / (w[on] ** 2).sum() for w in ratios)
+    V = (size * seen + 50 * max(promised, seen)) / (size + 50)
+    return np.sqrt(V) / h.sum()
+
+
 def test_estimators_by_hand():
     """As in obp: SNIPS by the mean weight, SWITCH by w ≤ τ, shrunk DR by λw/(w² + λ)."""
     log, pi = made()
@@ -52,10 +64,12 @@ def test_estimators_by_hand():
             assert np.isnan([found.low, found.high]).all()
     v = by_hand["snips"]
     found = estimate(log, pi, "snips", weights="equal")
-    assert found.se == pytest.approx(np.sqrt((w**2 * (y - v) ** 2).sum()) / w.sum(), rel=1e-12)
+    cost = (pi**2 / log.probabilities).sum(axis=1)
+    np.testing.assert_allclose(found.scores, v + w * (y - v) / w.mean(), atol=1e-12)
+    assert found.se == pytest.approx(error_by_hand(found, y, cost, [w]), rel=1e-12)
     found = estimate(log, pi, "dr", m, "equal")
-    g = base + w * (y - m_A)
-    assert found.se == pytest.approx(np.sqrt(((g - g.mean()) ** 2).sum()) / N, rel=1e-12)
+    np.testing.assert_allclose(found.scores, base + w * (y - m_A), atol=1e-12)
+    assert found.se == pytest.approx(error_by_hand(found, y, cost, [w]), rel=1e-12)
     assert found.ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
     assert found.expected_ess == pytest.approx(N**2 / (pi**2 / log.probabilities).sum())
 
@@ -197,8 +211,24 @@ def test_snapshots_and_contextual_weights_by_hand():
     assert estimate(arrays, 1).value == pytest.approx(estimate(log, 1).value)
 
 
+def test_variance_by_hand():
+    """At every round, of a value and of a difference."""
+    log, pi = made()
+    w, y, _ = parts(log, pi)
+    w1 = (log.played == 1) / log.propensity
+    e = log.probabilities
+    for target, delta, ratios in ((pi, pi, [w]), ((pi, 1), pi - np.eye(K)[1], [w, w1])):
+        found = estimate(log, target)
+        for t in (7, 130, N):
+            error = np.sqrt(found.sums.V[t - 1]) / found.sums.H[t - 1]
+            by_hand = error_by_hand(found, y, (delta**2 / e).sum(axis=1), ratios, t)
+            assert error == pytest.approx(by_hand, rel=1e-9)
+        assert found.se == pytest.approx(error)
+    kurtosis = ((y - np.cumsum(y) / np.arange(1, N + 1)) ** np.array([[2], [4]])).sum(axis=1)
+    assert found.sums.steady[-1] == pytest.approx(kurtosis[0] ** 2 / kurtosis[1])
+
+
 def test_heavy_rounds_that_are_still_to_come_widen_the_interval():
-    """The squared weights stand at what the probabilities promise, where half of it was seen."""
     rng = np.random.default_rng(4)
     e = np.tile([0.9, 0.1], (N, 1))
     e[:40] = 0.5
@@ -208,12 +238,41 @@ def test_heavy_rounds_that_are_still_to_come_widen_the_interval():
         log.checked = bb.ope.check(log[:40])  # the arms are not by the probabilities
         for weights in ("minvar", "equal"):
             found = estimate(log, 1, weights=weights)
-            h, w = found.h, (arm == 1) / e[np.arange(N), arm]
-            lacking = (h**2 / e[:, 1]).sum() / (h**2 * w**2).sum()
-            assert (lacking >= 2) == widened
-            se = np.sqrt((h**2 * (found.scores - found.value) ** 2).sum()) / h.sum()
-            assert found.se == pytest.approx(se * np.sqrt(lacking if widened else 1.0))
-            assert any("of those expected" in said for said in found.warnings) == widened
+            seen = np.sqrt((found.h**2 * (found.scores - found.value) ** 2).sum()) / found.h.sum()
+            assert (found.se > 1.25 * seen) == widened
+            assert any("vary less" in said for said in found.warnings) == widened
+
+
+def test_rewards_that_do_not_vary_have_no_interval():
+    """No click in 300 rounds is no proof that there will be none."""
+    rng = np.random.default_rng(0)
+    for reward in (0.0, 7.0):
+        log = Log(None, rng.integers(0, 2, 300), np.full(300, reward), np.full((300, 2), 0.5))
+        result = evaluate(log, {"a": 0, "b": 1, "logged": None}, sequence="asymptotic")
+        assert all("all rewards are the same" in why for why in result.table.refused)
+        assert np.isnan(result.contrast("a", "b").p)
+        assert result.best().policy is None
+        assert len(result.sequence) == 0
+        exact = estimate(log, 0, sequence=(0, 7)).sequence  # needs no variance
+        assert (exact.low <= reward).all()
+        assert (exact.high >= reward).all()
+        assert exact.high[-1] - exact.low[-1] < 2
+    log, _ = made()
+    same = estimate(log, (0, 0))
+    assert (same.low, same.value, same.high, same.p) == (0, 0, 0, 1)
+
+
+def test_the_origin_of_rewards_costs_nothing():
+    """Rewards + 20 standard deviations: the running mean takes them away, within the first batch,
+    too. The first round alone has none: 20/1,000 of standard error."""
+    rng = np.random.default_rng(0)
+    arm, y = rng.integers(0, 2, 1000), rng.normal(size=1000)
+    for batch in (None, np.zeros(1000), np.arange(1000) // 40):
+        here, there = (
+            estimate(Log(None, arm, y + c, np.full((1000, 2), 0.5), batch=batch), 0)
+            for c in (0.0, 20.0)
+        )
+        assert here.se <= there.se <= here.se + 20 / 1000 + 1e-3
 
 
 def test_subgroups_by_hand():
@@ -225,7 +284,9 @@ def test_subgroups_by_hand():
     assert (h[~g] == 0).all()
     v = (h * scores).sum() / h.sum()
     assert part.value == pytest.approx(v)
-    assert part.se == pytest.approx(np.sqrt((h**2 * (scores - v) ** 2).sum()) / h.sum())
+    w, y, _ = parts(log, pi)
+    cost = (pi**2 / log.probabilities).sum(axis=1)
+    assert part.se == pytest.approx(error_by_hand(part, y, cost, [w]))
     assert whole.n == N
 
 
@@ -281,7 +342,7 @@ def test_refusals():
     lucky = np.tile([0.9, 0.099, 0.001], (N, 1))  # the third arm is taken where it was likely
     lucky[:40] = 1 / 3
     arm = np.where(np.arange(N) < 40, np.arange(N) % 3, 0)
-    late = Log(None, arm, np.ones(N), lucky, batch=np.arange(N) // 40)
+    late = Log(None, arm, np.arange(N) % 7, lucky, batch=np.arange(N) // 40)
     late.checked = bb.ope.check(log)  # its probabilities are not what is asked here
     for settings in ({"estimator": "ips"}, {"weights": "equal"}, {"weights": "stablevar"}):
         assert "times the expected" in estimate(late, 2, **settings).refused
@@ -293,6 +354,14 @@ def test_refusals():
         estimate(log, pi, sequence="exact")
     with pytest.raises(ValueError, match=r"declared bounds \[0, 0.5\]; got"):
         estimate(log, pi, sequence=(0, 0.5))
+    with pytest.raises(ValueError, match="planned must be an integer ≥ 1; got -3"):
+        estimate(log, pi, sequence="asymptotic", planned=-3)
+    with pytest.raises(ValueError, match="lo < hi; got \\('a', 'b'\\)"):
+        estimate(log, pi, sequence=("a", "b"))
+    with pytest.raises(ValueError, match="their scores use later rounds"):
+        estimate(log, pi, "snips", sequence="asymptotic")
+    with pytest.raises(ValueError, match="best takes neither"):
+        evaluate(log, [0, 1], "snips").best()
     with pytest.raises(ValueError, match="need a log with snapshots"):
         estimate(log, pi, weights="contextual")
     with pytest.raises(ValueError, match="estimator must be one of"):

@@ -35,7 +35,7 @@ def test_snapshots_are_the_policy():
 def test_looks_are_ordinary_intervals():
     log = next(designs.bernoulli(1, seed=2).logs())
     for asked in (0, (2, 1)):
-        low, high = measured.fixed(log, estimate(log, asked), asked)
+        low, high = measured.fixed(estimate(log, asked))
         for at in (0, 7, len(LOOKS) - 1):
             found = estimate(log[: LOOKS[at]], asked, force=True)
             assert (low[at], high[at]) == pytest.approx((found.low, found.high))
@@ -86,6 +86,31 @@ def test_blocks_depend_on_the_seed_alone(monkeypatch, tmp_path):
         evidence.simulations(3, seed=1).run(out=tmp_path)
     true = three[three["method"] == "true"]
     assert true["round"].isna().all()
+
+
+def test_an_interrupted_run_goes_on_where_it_was(monkeypatch, tmp_path):
+    monkeypatch.setattr(evidence, "PARTS", {"detection": ("mis", "well")})
+    monkeypatch.setattr(evidence, "BLOCK", 1)
+    measured_once, begun = evidence.block, []
+
+    def interrupted(*unit):
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        begun.append(unit)
+        return measured_once(*unit)
+
+    monkeypatch.setattr(evidence, "block", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        evidence.simulations(2).run(out=tmp_path)
+    assert len(list((tmp_path / "parts").glob("*.parquet"))) == 3
+    with pytest.raises(ValueError, match="holds results of"):
+        evidence.simulations(2, seed=1).run(out=tmp_path)
+    again = []
+    monkeypatch.setattr(evidence, "block", lambda *unit: again.append(unit) or measured_once(*unit))
+    found = evidence.simulations(2).run(out=tmp_path)
+    assert again == [("detection", "well", 1, 0)]
+    assert_frame_equal(found, evidence.simulations(2).run())
+    assert not (tmp_path / "parts").exists()
 
 
 def test_a_real_log(monkeypatch, tmp_path):

@@ -39,9 +39,9 @@ def of_lines(
             warnings.warn(f"{left} of {len(events)} lines are no decided rounds", stacklevel=2)
         if not joined:
             raise ValueError('no line has a decision ("_label_cost" and "c")')
+        rounds = [_joined(event, t) for t, event in enumerate(joined)]
         _check_drops(joined)
         _check_actions(joined)
-        rounds = [_joined(event, t) for t, event in enumerate(joined)]
     return _table(rounds)
 
 
@@ -62,16 +62,17 @@ def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
     """One round of a line of --dsjson: reward, arm, chances, time and contexts."""
     try:
         actions, order = event["c"]["_multi"], event["a"]
-        names = [action_name(action, k) for k, action in enumerate(actions)]
-        chances = {names[a - 1]: float(p) for a, p in zip(order, event["p"], strict=True)}
-        taken = names[event["_labelIndex"]]
+        names = dict(enumerate((action_name(a, k) for k, a in enumerate(actions)), 1))
+        chances = {names[a]: float(p) for a, p in zip(order, event["p"], strict=True)}
+        taken = names[event["_labelIndex"] + 1]
         reward = 0.0 - float(event["_label_cost"])
         propensity = float(event["_label_probability"])
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+        shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
+        float(event.get("pdrop", 0.0))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"round {t} is no line of --dsjson: {error!r}") from error
     if len(chances) < len(names):
-        raise ValueError(f"round {t} has two actions of one name, or none: {names!r}")
-    shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
+        raise ValueError(f"round {t} has two actions of one name, or none: {[*names.values()]!r}")
     return {
         "arm": taken, "reward": reward, "propensity": propensity, "chances": chances,
         "time": event.get(DECIDED), "x": dict(features(shared)),
@@ -84,12 +85,13 @@ def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float)
         chances = {action["id"]: float(action["probability"]) for action in event["ranking"]}
         taken, key = event["rewardActionId"], event["eventId"]
         propensity = chances[taken]
+        reward = float(rewards.get(key, default))
         contexts = event.get("contextFeatures", [])
         x = {name: value for part in contexts for name, value in features(part)}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"an answer of Rank cannot be read: {error!r}") from error
     return {
-        "arm": taken, "reward": float(rewards.get(key, default)), "propensity": propensity,
+        "arm": taken, "reward": reward, "propensity": propensity,
         "chances": chances, "time": event.get("timestamp"), "x": x,
     }  # fmt: skip
 

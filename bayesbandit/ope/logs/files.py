@@ -17,6 +17,7 @@ from bayesbandit.ope.logs.exports import of_lines
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import ROLES
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.learning import NoFeatures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,11 +68,15 @@ class LoggedTable:
     def encoder(
         self, rows: slice = slice(None), drop: Collection[Name] = (), keep: Collection[Name] = ()
     ) -> Encoder | None:
-        """Return an encoder of the contexts of some rows; None where there are no contexts."""
+        """Return an encoder of the contexts of some rows; None where there are no contexts, or none
+        that can be used."""
         if self.contexts is None:
             return None
-        found = Encoder.fit(self.contexts.iloc[rows], drop=drop, keep=keep)
-        return found if found.features else None
+        try:
+            return Encoder.fit(self.contexts.iloc[rows], drop=drop, keep=keep)
+        except NoFeatures as error:
+            warnings.warn(f"the log is read without contexts: {error}", stacklevel=3)
+            return None
 
     def encoded(self, encoder: Encoder | None) -> pd.DataFrame | None:
         """Return the contexts as numbers; None without an encoder."""
@@ -115,7 +120,7 @@ def read_table(
         raise FileNotFoundError(f"there is no file {path}")
     if path.suffix.lower() in LINES:
         try:
-            frame, roles = of_lines(path.read_text("utf-8-sig").splitlines(), rewards, default)
+            frame, roles = of_lines(path.read_text("utf-8-sig").split("\n"), rewards, default)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as a log: {error}") from error
         vectors, x = roles.pop("probabilities"), columns.pop("x", roles.pop("x"))
@@ -150,6 +155,8 @@ def recognised(
 ) -> LoggedTable:
     """Return which columns of a table are what: those that are named, and others by their names."""
     there = [str(column) for column in frame.columns]
+    if len(frame) < 2:
+        raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
     frame = frame.set_axis(there, axis=1)
     if unknown := sorted(set(named) - set(ROLES)):
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
@@ -245,7 +252,10 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
     """Return a column as numbers (n,), NaN where there is none."""
     import pandas as pd
 
-    found = pd.to_numeric(column, errors="coerce")
+    try:
+        found = pd.to_numeric(column, errors="coerce")
+    except OverflowError as error:
+        raise ValueError(f"column {column.name!r} ({what}) must be numbers: {error}") from error
     if (strange := found.isna() & column.notna()).any():
         t = int(np.argmax(strange.to_numpy()))
         seen = column.iloc[t]
@@ -265,5 +275,6 @@ def moments(column: pd.Series, what: str) -> np.ndarray:
         with warnings.catch_warnings(action="ignore"):  # of formats that are guessed
             found = pd.to_datetime(column, utc=True)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"column {column.name!r} ({what}) must be times: {error}") from error
+        said = str(error).splitlines()[0]
+        raise ValueError(f"column {column.name!r} ({what}) must be times: {said}") from error
     return found.dt.tz_localize(None).to_numpy()

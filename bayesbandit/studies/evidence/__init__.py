@@ -18,9 +18,12 @@ or wrong ("mis": squares), the floor is constant (1/30) or decays (t^−.7/3).
 from __future__ import annotations
 
 import json
+import platform
+import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +33,7 @@ import pandas as pd
 
 from bayesbandit import checks, evaluation, plots
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.results_on_disk import LIBRARIES, OTHERWISE
+from bayesbandit.experiments.results_on_disk import LIBRARIES, OTHERWISE, locked
 from bayesbandit.experiments.study import Study
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
@@ -67,29 +70,48 @@ class Simulations:
     def run(self, jobs: int = 1, out: str | Path | None = None) -> pd.DataFrame:
         """Return a row a part, design, target, method and replication.
 
-        out: a folder that keeps the results. Those that it has of the same settings are read.
+        out: a folder that keeps the results, each block as it comes: a run that was interrupted
+        goes on where it was.
         """
-        from joblib import Parallel, delayed
-
-        record = {"settings": {"replications": self.replications, "seed": self.seed}}
-        if (kept := _kept(out, record)) is not None:
-            return kept
         blocks = range(-(-self.replications // BLOCK))
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
-        begun = time.monotonic()
-        with bar("blocks of simulations", len(units)) as advance:
-            done = Parallel(n_jobs=jobs, return_as="generator")(
-                delayed(block)(*unit, self.seed) for unit in units
-            )
-            frames = []
-            for frame in done:
-                frames.append(frame)
-                advance(1)
-        table = pd.concat(frames, ignore_index=True)
-        table = table[table["replication"] < self.replications].reset_index(drop=True)
-        if out is not None:
-            _keep(table, Path(out), record | {"seconds": round(time.monotonic() - begun, 1)})
+        if out is None:
+            return self._whole(_measured(units, self.seed, jobs))
+        folder, settings = Path(out), {"replications": self.replications, "seed": self.seed}
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            past = _record(folder / "run.json", settings)
+            if (folder / "results.parquet").exists():
+                return pd.read_parquet(folder / "results.parquet")
+            (folder / "parts").mkdir(exist_ok=True)
+            _say(folder, settings, past)
+            files = {unit: folder / "parts" / f"{i:04}.parquet" for i, unit in enumerate(units)}
+            left, begun = [unit for unit in units if not files[unit].exists()], time.monotonic()
+            done = len(units) - len(left)
+            for unit, frame in zip(left, _measured(left, self.seed, jobs, done), strict=True):
+                _write(files[unit], frame)
+            table = self._whole(map(pd.read_parquet, files.values()))
+            _write(folder / "results.parquet", table)
+            _say(folder, settings, past + time.monotonic() - begun)
+            shutil.rmtree(folder / "parts")
         return table
+
+    def _whole(self, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+        table = pd.concat(frames, ignore_index=True)
+        return table[table["replication"] < self.replications].reset_index(drop=True)
+
+
+def _measured(
+    units: Sequence[tuple[str, str, int]], seed: int, jobs: int, done: int = 0
+) -> Iterator[pd.DataFrame]:
+    """Yield what is measured of each block, beside a bar."""
+    from joblib import Parallel, delayed
+
+    with bar("blocks of simulations", len(units) + done, done) as advance:
+        work = (delayed(block)(*unit, seed) for unit in units)
+        for frame in Parallel(n_jobs=jobs, return_as="generator")(work):
+            yield frame
+            advance(1)
 
 
 def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
@@ -107,28 +129,30 @@ def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-def _kept(out: str | Path | None, record: dict[str, Any]) -> pd.DataFrame | None:
-    """The results of these settings that a folder has."""
-    if out is None or not (said := Path(out) / "run.json").exists():
-        return None
-    then = json.loads(said.read_text(encoding="utf-8"))
-    if then.get("settings") != record["settings"]:
+def _record(file: Path, settings: dict[str, int]) -> float:
+    """Return the seconds that the results of a folder took so far. Raise ValueError where they
+    have other settings."""
+    if not file.exists():
+        return 0.0
+    then = json.loads(file.read_text(encoding="utf-8"))
+    if then.get("settings") != settings:
         raise ValueError(
-            f"{out} holds results of {then.get('settings')}, not {record['settings']}; {OTHERWISE}"
+            f"{file.parent} holds results of {then.get('settings')}, not {settings}; {OTHERWISE}"
         )
-    return pd.read_parquet(Path(out) / "results.parquet")
+    return float(then.get("seconds", 0.0))
 
 
-def _keep(table: pd.DataFrame, folder: Path, record: dict[str, Any]) -> None:
-    """Write the results, and then how they were made."""
-    import platform
-    from importlib.metadata import version
+def _write(file: Path, frame: pd.DataFrame) -> None:
+    with replacing(file) as beside:
+        frame.to_parquet(beside, index=False)
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / "results.parquet") as beside:
-        table.to_parquet(beside, index=False)
-    versions = {library: version(library) for library in LIBRARIES}
-    record = record | {"python": platform.python_version(), "versions": versions}
+
+def _say(folder: Path, settings: dict[str, int], seconds: float) -> None:
+    """Write how the results were made."""
+    record = {
+        "settings": settings, "seconds": round(seconds, 1), "python": platform.python_version(),
+        "versions": {library: version(library) for library in LIBRARIES},
+    }  # fmt: skip
     with replacing(folder / "run.json") as beside:
         beside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

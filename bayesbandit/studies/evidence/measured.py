@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from bayesbandit.ope import Estimate, Log, check, estimate
 from bayesbandit.ope.means import forward, predictable
-from bayesbandit.ope.sequences import START, always_valid_p, sums
-from bayesbandit.ope.weights import LACKING, spread
+from bayesbandit.ope.sequences import START, always_valid_p
+from bayesbandit.ope.sequences import Sequence as Bounds
 from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, K, Logged, bernoulli, linear
 
 Row = dict[str, str | float]
@@ -131,11 +131,11 @@ def peeking(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
         exact = estimate(log, 0, sequence=(0, 1), level=LEVEL, force=True).sequence
         assert plain.sequence is not None
         assert exact is not None
-        low, high = fixed(log, plain, 0)
+        low, high = fixed(plain)
         found = {
             FIXED: (low, high),
-            ASYMPTOTIC: (_at(plain.sequence.low), _at(plain.sequence.high)),
-            EXACT: (_at(exact.low, 1), _at(exact.high, 1)),
+            ASYMPTOTIC: _at(plain.sequence),
+            EXACT: _at(exact),
         }
         every = {ASYMPTOTIC: plain.sequence, EXACT: exact}
         for name, (least, most) in found.items():
@@ -156,30 +156,29 @@ def peeking(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
             }  # fmt: skip
 
 
-def _at(path: np.ndarray, begun: int = START) -> np.ndarray:
-    """A sequence's ends at the looks; `begun`: the round of its first."""
-    return path[np.array(LOOKS) - begun]
+def _at(sequence: Bounds) -> tuple[np.ndarray, np.ndarray]:
+    """A sequence's ends at the looks; NaN before its first verdict."""
+    ends = np.full((2, max(LOOKS)), np.nan)
+    ends[:, sequence.rounds] = sequence.low, sequence.high
+    low, high = ends[:, np.array(LOOKS) - 1]
+    return low, high
 
 
-def first(hit: np.ndarray, rounds: Sequence[int] | np.ndarray = LOOKS) -> float:
+def first(hit: np.ndarray, rounds: tuple[int, ...] | np.ndarray = LOOKS) -> float:
     """The first round in which something was so; NaN where it never was."""
     return float(np.asarray(rounds)[hit.argmax()]) if hit.any() else np.nan
 
 
-def moments(log: Log, found: Estimate, asked: Target) -> tuple[np.ndarray, np.ndarray]:
+def moments(found: Estimate) -> tuple[np.ndarray, np.ndarray]:
     """Value and standard error at each look, as `estimate` has them of the log so far."""
-    s, rows = sums(found.scores, found.h), np.array(LOOKS) - 1
-    delta, w = weights_of(log, asked)
-    assert log.probabilities is not None
-    seen = np.cumsum(found.h**2 * w**2)
-    ratio = np.cumsum(found.h**2 * spread(delta, log.probabilities)) / np.maximum(seen, 1e-300)
-    lacking = np.where((ratio >= LACKING) & (seen > 0), ratio, 1.0)
-    return (s.S / s.H)[rows], (np.sqrt(lacking * s.V) / s.H)[rows]
+    known, rows = found.sums, np.array(LOOKS) - 1
+    assert known is not None
+    return (known.S / known.H)[rows], (np.sqrt(known.V) / known.H)[rows]
 
 
-def fixed(log: Log, found: Estimate, asked: Target) -> tuple[np.ndarray, np.ndarray]:
+def fixed(found: Estimate) -> tuple[np.ndarray, np.ndarray]:
     """Ordinary intervals at the looks."""
-    value, se = moments(log, found, asked)
+    value, se = moments(found)
     return value - Z * se, value + Z * se
 
 
@@ -194,11 +193,12 @@ def declared(log: Log) -> dict[str, float]:
     for a in range(K):
         for b in range(a):
             found = estimate(log, (a, b), level=LEVEL, force=True)
-            value, se = moments(log, found, (a, b))
+            value, se = moments(found)
             z[:, a, b] = value / se
             naive[:, a, b] = [_studentised(log[:t], (a, b)) for t in LOOKS]
             z[:, b, a], naive[:, b, a] = -z[:, a, b], -naive[:, a, b]
-            p[a, b], p[b, a] = always_valid_p(found.scores, found.h, 1 - LEVEL)
+            assert found.sums is not None
+            p[a, b], p[b, a] = always_valid_p(found.sums, 1 - LEVEL)
     own = np.eye(K, dtype=bool)
     rounds = [first(((x > most) | own).all(axis=2).any(axis=1)) for x in (naive, z)]
     valid = ((p < (1 - LEVEL) / (K - 1)) | own).all(axis=1).any()
