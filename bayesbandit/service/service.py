@@ -1,51 +1,63 @@
-"""A bandit in production: each decision is stored before it is returned, each reward counts once."""
+"""A bandit in production: a decision is stored before it is returned, a reward counts once."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import LARGEST, Name
-from bayesbandit.kernels.rules import ARM, FLOOR, KIND, PARAM, PROPENSITY, TABULATED
-from bayesbandit.service.randomness import Stream
+from bayesbandit.checks import Name
+from bayesbandit.service.beginning import check_log, check_same, described
+from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
+from bayesbandit.service.randomness import Streams
 from bayesbandit.store.log import DecisionLog
+from bayesbandit.store.records import (
+    ADDED,
+    BANDIT,
+    DEFAULT,
+    EXPIRED,
+    FALLBACK,
+    INACTIVE,
+    LEARN,
+    LEARNED,
+    REFUSED,
+    REMOVED,
+    RETIRED,
+    Change,
+    Due,
+    NotStored,
+    Outcome,
+    Stored,
+)
 from bayesbandit.store.rows import (
     Parts,
-    Stored,
     arms_text,
     check_id,
     column,
     context_texts,
     decision_of,
     layout_of,
+    moment,
     saved,
     text_of,
 )
-from bayesbandit.store.settings import Settings, joined, settings_of
+from bayesbandit.store.settings import joined, settings_of
+from bayesbandit.store.versions import Version, catch_up, certain, decided, follow, restored
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
-    from bayesbandit.store.ledger import Due, Outcome
-    from bayesbandit.store.versions import Version
     from bayesbandit.weighting.base import Balance
 
 CHUNK = 1000  # decisions that are learned in one transaction
 ATTEMPTS = 100  # to be the first to change a version
 MOST_LATE = 10_000  # calls that fell back and wait to be stored
-BANDIT, FALLBACK = "bandit", "fallback"  # who decided
 
 
 class Service:
@@ -83,11 +95,11 @@ class Service:
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
-        _check_log(log)
+        check_log(log)
         self.settings = settings_of(wait, default_reward, aggregate, activation)
         if log.ledger.settings() is None:
-            log.ledger.begin(self.settings, _described(bandit), saved(bandit))
-        _check_same(bandit, log, self.settings)
+            log.ledger.begin(self.settings, described(bandit), saved(bandit))
+        check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
         self._begin(log, parts, fallback, snapshot_every, clock)
 
@@ -107,7 +119,7 @@ class Service:
 
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
-        _check_log(log)
+        check_log(log)
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
             raise ValueError(f"{log} has no bandit yet: bb.Service(bandit, log) begins one")
@@ -123,8 +135,9 @@ class Service:
         self.snapshot_every = checks.integer(snapshot_every, "snapshot_every", least=1)
         self._changing = RLock()  # who takes over another version
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._late: list[tuple[list[dict[str, Any]], int | None]] = []  # not in the log so far
-        self._open_stream()
+        self._late: list[list[dict[str, Any]]] = []  # calls that are not in the log so far
+        self._streams = Streams(lambda own: log.ledger.open_stream(own.key, own.entropy))
+        self._counting, self._t = RLock(), 0
         self._take_over(self._newest())
         self.fallback = (
             None if fallback is None else self._version.bandit.arms[self.number(fallback)]
@@ -164,29 +177,36 @@ class Service:
         texts for a batch; without it ids are made. The same id with the same context and arms gives
         the stored decision again; with others it is refused.
         """
-        if os.getpid() != self._stream.pid:
-            self._open_stream()
         version, bandit = self._version, self._version.bandit
-        names = None if arms is None else tuple(dict.fromkeys(_listed(arms)))
-        x, among, one = _encoded(bandit, context, names)
+        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+        x, among, one = encoded(bandit, context, names)
         n = len(x)
         texts = context_texts(context, n, one)
-        ids = None if id is None else _ids(id, n, one)
+        ids = None if id is None else ids_of(id, n, one)
         if ids is not None and (stored := self._again(ids, texts, among)):
             return decision_of(layout_of(bandit, stored[0].arms), stored, one)
-        stream, position, t = self._stream, self._stream.next(), self._count(n)
-        from bayesbandit.store.versions import decided
-
-        decision = decided(bandit, x, among, t, stream.entropy, position)
-        if ids is not None:
-            decision.ids = np.array(ids)
-        rows = self._rows(decision, version.number, BANDIT)
-        for i, row in enumerate(rows):
-            row |= {
-                "stream": stream.key, "position": position, "t": t + i, "context": texts[i],
-                "x": column(x[i]) if x.ndim > 2 else None,
-            }  # fmt: skip
-        return self._kept(decision, rows, texts, among, one, ids is not None)
+        with self._streams.one() as stream:
+            t = self._count(n)
+            decision = decided(bandit, x, among, t, stream.entropy, stream.position)
+            if ids is not None:
+                decision.ids = np.array(ids)
+            rows = self._rows(decision, version.number)
+            for i, row in enumerate(rows):
+                row |= {
+                    "stream": stream.key, "position": stream.position, "t": t + i,
+                    "context": texts[i], "x": column(x[i]) if x.ndim > 2 else None,
+                }  # fmt: skip
+            try:
+                done = self._store(rows)
+            except NotStored:
+                own = self._fallen_back(decision, rows)
+                stream.position += 1  # to be stored before the next one
+                return own[0] if one else own
+            stream.position += done
+        if done:
+            return decision[0] if one else decision
+        again = self._again([row["id"] for row in rows], texts, among)  # another process was first
+        return decision_of(layout_of(bandit, again[0].arms), again, one)
 
     def _count(self, n: int) -> int:
         """Return how many contexts were decided before these n."""
@@ -217,71 +237,51 @@ class Service:
             raise ValueError("these ids were decided in several calls; ask for each call's")
         return stored
 
-    def _rows(self, decision: Decision, version: int, mode: str) -> list[dict[str, Any]]:
+    def _rows(self, decision: Decision, version: int) -> list[dict[str, Any]]:
         """Return what the log keeps of a decision (n, …), without the call that made it."""
         now, rows = self._now(), decision.rows
-        names, arms = decision.arm, arms_text(decision.arms)
+        names, arms = np.asarray(decision.arm), arms_text(decision.arms)
         probabilities, propensity = decision.probabilities, np.atleast_1d(decision.propensity)
         return [
             {
                 "id": one, "decided_at": now, "arm": text_of(arm), "propensity": float(p),
-                "mode": mode, "version": version, "place": i, "size": len(rows), "arms": arms,
+                "mode": BANDIT, "version": version, "place": i, "size": len(rows), "arms": arms,
                 "row": column(rows[i]), "probabilities": column(probabilities[i]),
             }
             for i, (one, arm, p) in enumerate(
-                zip(np.atleast_1d(decision.id).tolist(), names, propensity, strict=True)
+                zip(np.atleast_1d(decision.id).tolist(), names.tolist(), propensity, strict=True)
             )
         ]  # fmt: skip
 
-    def _kept(
-        self, decision: Decision, rows: list[dict[str, Any]], texts: Sequence[str | None],
-        among: tuple[Name, ...] | None, one: bool, given: bool,
-    ) -> Decision:  # fmt: skip
-        """Return a decision once it is stored."""
-        from bayesbandit.store.database import FAILED
+    def _store(self, rows: list[dict[str, Any]]) -> bool:
+        """Store the decisions of a call; False where their ids are taken."""
+        while self._late:
+            with self._counting:
+                late = self._late[0] if self._late else []
+                if late:
+                    self.log.ledger.append(late, self._due(late))
+                    del self._late[0]
+        return self.log.ledger.append(rows, self._due(rows))
 
-        due = None if self.settings.wait is None else rows[0]["decided_at"] + self.settings.wait
-        try:
-            self._write_late()
-            done = self.log.ledger.append(rows, due)
-        except FAILED as error:
-            if self.fallback is None:
-                raise OSError(
-                    f"the decision could not be stored, so there is none: {error}"
-                ) from error
-            return self._fallen_back(decision, rows, due, one)
-        if not done:  # another process had the same ids meanwhile
-            ids = [row["id"] for row in rows]
-            stored = self._again(ids, texts, among) if given else []
-            if not stored:
-                raise ValueError(f"the log has another decision in the place of {ids[0]!r}")
-            return decision_of(layout_of(self._version.bandit, stored[0].arms), stored, one)
-        return decision[0] if one else decision
+    def _due(self, rows: list[dict[str, Any]]) -> int | None:
+        wait = self.settings.wait
+        return None if wait is None else int(rows[0]["decided_at"]) + wait
 
-    def _fallen_back(
-        self, decision: Decision, rows: list[dict[str, Any]], due: int | None, one: bool
-    ) -> Decision:
-        """Return a decision for the fallback arm, which will be stored with the next ones."""
-        own = certain(decision, decision.layout.index[self.fallback])
+    def _fallen_back(self, decision: Decision, rows: list[dict[str, Any]]) -> Decision:
+        """Return a decision for the fallback arm, which will be stored before the next one. Raise
+        the error at hand where there is none."""
+        arm = self.fallback
+        if arm is None or arm not in decision.arms or len(self._late) >= MOST_LATE:
+            raise
+        own = certain(decision, decision.layout.index[arm])
         for i, row in enumerate(rows):
             row |= {
-                "arm": text_of(self.fallback), "propensity": 1.0, "mode": FALLBACK,
+                "arm": text_of(arm), "propensity": 1.0, "mode": FALLBACK,
                 "row": column(own.rows[i]), "probabilities": column(own.probabilities[i]),
             }  # fmt: skip
         with self._counting:
-            if len(self._late) < MOST_LATE:
-                self._late.append((rows, due))
-        return own[0] if one else own
-
-    def _write_late(self) -> None:
-        """Store the fallback decisions that could not be stored."""
-        while self._late:
-            with self._counting:
-                if not self._late:
-                    return
-                rows, due = self._late[0]
-                self.log.ledger.append(rows, due)
-                del self._late[0]
+            self._late.append(rows)
+        return own
 
     # ---- rewards ---------------------------------------------------------------------------------
 
@@ -293,16 +293,16 @@ class Service:
         nothing. Another value raises ValueError. Lists of ids and values give a list, in which
         another value is "refused" and no error.
         at: when it was observed: a date, a datetime or seconds since 1970; None: now.
-        key: tells several rewards of a decision apart, where their sum or the last one counts. There
-        it or `at` must be given, so that a reward that is sent twice does not count twice.
+        key: tells several rewards of a decision apart, where their sum or the last one counts. It
+        or `at` must be given there, so that a reward that is sent twice does not count twice.
         """
         now, several = self._now(), not isinstance(id, str)
-        ids = [check_id(one) for one in (_list_of(id, "id") if several else [id])]
+        ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
         values = checks.column(value if several else [value], n, "rewards").tolist()
-        times = [_observed(one) for one in _each(at, n, several)]
+        times = [moment(one, "at") for one in each(at, n, several)]
         keys = [
-            self._key(one, when) for one, when in zip(_each(key, n, several), times, strict=True)
+            self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
         ]
         when = [now if one is None else one for one in times]
         if several:
@@ -325,7 +325,7 @@ class Service:
     def activate(self, id: Any) -> None:
         """Say that a decision, or each of a list of ids, was shown. Again changes nothing. Raise
         ValueError of an unknown id."""
-        ids = [check_id(one) for one in ([id] if isinstance(id, str) else _list_of(id, "id"))]
+        ids = [check_id(one) for one in ([id] if isinstance(id, str) else list_of(id, "id"))]
         self.log.ledger.activate(ids, self._now(), self.settings)
 
     # ---- learning --------------------------------------------------------------------------------
@@ -351,8 +351,6 @@ class Service:
 
     def _learn(self, due: Sequence[Due]) -> tuple[int, int]:
         """Learn what has come of these decisions; return how many were closed, and learned."""
-        from bayesbandit.store.ledger import LEARN, LEARNED
-
         outcomes = [self._outcome(one) for one in due]
         told = [one for one in outcomes if one.outcome in LEARNED]
         try:
@@ -364,7 +362,7 @@ class Service:
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         touched = {one.decision.id: one.touched for one in due}
-        detail = {"closed": len(due), "learned": len(told), "stream": self._stream.key}
+        detail = {"closed": len(due), "learned": len(told)}
         if not self.log.ledger.commit(version.number, LEARN, detail, outcomes, touched, data):
             return 0, 0
         self._take_over(version)
@@ -372,26 +370,21 @@ class Service:
         return len(due), len(told)
 
     def _outcome(self, due: Due) -> Outcome:
-        from bayesbandit.store import ledger
-        from bayesbandit.store.ledger import Outcome
-
         how, decision = self.settings, due.decision
         if how.activation and not due.activated:
-            return Outcome(decision, ledger.INACTIVE, reason="it was not activated")
-        reward = joined([value for value, _ in due.rewards], how)
-        kind = ledger.DEFAULT if reward is None else ledger.REWARD
+            return Outcome(decision, INACTIVE, reason="it was not activated")
+        reward = joined(due.rewards, how)
+        kind = DEFAULT if reward is None else REWARD
         reward = how.default_reward if reward is None else reward
         if reward is None:
-            return Outcome(decision, ledger.EXPIRED, reason="no reward came in time")
+            return Outcome(decision, EXPIRED, reason="no reward came in time")
         if self._version.is_retired(decision):
             said = f"the arm {decision.arm!r} was removed"
-            return Outcome(decision, ledger.RETIRED, reward, said)
+            return Outcome(decision, RETIRED, reward, said)
         return Outcome(decision, kind, reward)
 
     @staticmethod
     def _without(outcomes: Sequence[Outcome], refused: dict[str, str]) -> list[Outcome]:
-        from bayesbandit.store.ledger import REFUSED, Outcome
-
         return [
             Outcome(one.decision, REFUSED, one.reward, refused[one.decision.id])
             if one.decision.id in refused
@@ -401,19 +394,13 @@ class Service:
 
     def add_arm(self, arm: Name) -> None:
         """Add an arm: a new version of the bandit."""
-        from bayesbandit.store.ledger import ADDED
-
         self._change(ADDED, checks.arm_name(arm))
 
     def remove_arm(self, arm: Name) -> None:
         """Remove an arm: a new version of the bandit. Its open decisions are closed as retired."""
-        from bayesbandit.store.ledger import REMOVED
-
         self._change(REMOVED, checks.arm_name(arm))
 
     def _change(self, kind: str, arm: Name) -> None:
-        from bayesbandit.store.ledger import Change
-
         with self._changing:
             for _ in range(ATTEMPTS):
                 self.sync()
@@ -428,8 +415,6 @@ class Service:
 
     def sync(self) -> int:
         """Take over the newest version of the bandit from the log; return its number."""
-        from bayesbandit.store.versions import follow
-
         with self._changing:
             if (version := follow(self.log.ledger, self._version, self.parts)) is not self._version:
                 self._take_over(version)
@@ -444,8 +429,6 @@ class Service:
             return self.version
 
     def _newest(self) -> Version:
-        from bayesbandit.store.versions import catch_up, restored
-
         ledger = self.log.ledger
         newest = ledger.snapshot()
         assert newest is not None
@@ -454,120 +437,5 @@ class Service:
     def _take_over(self, version: Version) -> None:
         self._version = version
 
-    def _open_stream(self) -> None:
-        """Begin random numbers of this process's own."""
-        stream = Stream()
-        self.log.ledger.open_stream(stream.key, stream.entropy)
-        self._stream, self._counting, self._t = stream, RLock(), 0
-
     def _now(self) -> int:
         return round(self.clock() * 1e6)
-
-
-def certain(decision: Decision, k: int) -> Decision:
-    """Return a decision for arm number k with probability 1, about the same contexts."""
-    layout, rows = decision.layout, decision.rows.copy()
-    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
-        layout.moment(rows, which)[:] = absent
-    layout.moment(rows, 0)[:, k], layout.moment(rows, 2)[:, k] = 0.0, 1.0
-    tail = rows[:, layout.tail :]
-    tail[:, [ARM, KIND, PARAM, FLOOR, PROPENSITY]] = k, TABULATED, 0.0, 0.0, 1.0
-    return Decision(layout, rows, ids=decision.ids)
-
-
-def _check_log(log: object) -> None:
-    if not isinstance(log, DecisionLog):
-        raise TypeError(f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {log!r}')
-
-
-def _described(bandit: Bandit) -> dict[str, Any]:
-    """Return what tells a bandit from another, as plain values."""
-    encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
-    return {
-        "arms": list(bandit.arms), "n_features": bandit.n_features, "encoder": encoder,
-        "policy": checks.shown(bandit.policy), "rounds": [bandit.t, bandit.history.total],
-    }  # fmt: skip
-
-
-def _check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
-    """Raise ValueError unless a bandit and settings are those with which the log began."""
-    known = log.ledger.beginning()
-    own = json.loads(json.dumps(_described(bandit)))
-    for what in ("arms", "n_features", "encoder", "policy"):
-        if own[what] != known[what]:
-            said = "" if what == "encoder" else f": {known[what]!r}, not {own[what]!r}"
-            raise ValueError(
-                f"{log} has a bandit with another {what}{said}; bb.Service.open(log) goes on with "
-                "it, and another bandit needs another log"
-            )
-    if own["rounds"] not in ([0, 0], known["rounds"]):
-        raise ValueError(
-            f"{log} has a bandit already, and this one has learned something else: "
-            "bb.Service.open(log) goes on with the log's"
-        )
-    if vars(settings) != (begun := known["settings"]):
-        other = next(name for name in begun if begun[name] != vars(settings)[name])
-        raise ValueError(
-            f"{log} joins rewards by {other}={_said(other, begun[other])}, not "
-            f"{_said(other, vars(settings)[other])}"
-        )
-
-
-def _said(name: str, value: Any) -> str:
-    return f"{value / 1e6:g} seconds" if name == "wait" and value is not None else repr(value)
-
-
-def _encoded(
-    bandit: Bandit, context: Any, names: tuple[Name, ...] | None
-) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
-    """Return contexts as numbers (n, d), or (n, A, d) of A arms that have features; the arms that
-    may be chosen, in the bandit's order (None: all); and whether it is one context."""
-    if bandit.of_arms:
-        x, available, one = arm_features.contexts(bandit, context, names)
-        among = tuple(a for a, on in zip(bandit.arms, available, strict=True) if on)
-        return x[:, available], among, one
-    x = NOTHING if context is None else bandit.encoded(context)
-    if x is NOTHING and bandit.n_features:
-        raise ValueError(f"contexts must have {bandit.n_features} features; got none")
-    x = checks.floats(x, "contexts")
-    one, x = x.ndim == 1, checks.contexts(x, bandit.n_features)
-    if not len(x):
-        raise ValueError("contexts must have at least one row; got none")
-    if names is None:
-        return x, None, one
-    available = bandit.among(names)
-    return x, tuple(a for a, on in zip(bandit.arms, available, strict=True) if on), one
-
-
-def _listed(arms: Iterable[Name]) -> list[Name]:
-    return [arms] if isinstance(arms, str | int) else list(arms)
-
-
-def _ids(given: Any, n: int, one: bool) -> list[str]:
-    """Return the ids of n decisions."""
-    ids = [given] if one else _list_of(given, "id")
-    found = [check_id(each) for each in ids]
-    if len(found) != n or len(set(found)) < n:
-        raise ValueError(f"id must have one text for each of {n} contexts, all different")
-    return found
-
-
-def _list_of(values: Any, what: str) -> list[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
-    return values.tolist() if isinstance(values, np.ndarray) else list(values)
-
-
-def _observed(at: Any) -> int | None:
-    from bayesbandit.store.reading import moment
-
-    return moment(at, "at")
-
-
-def _each(value: Any, n: int, several: bool) -> list[Any]:
-    """Return a value for each of n."""
-    if value is None or not several or isinstance(value, str | int | float | datetime):
-        return [value] * n
-    if len(values := list(value)) != n:
-        raise ValueError(f"key and at must have one value for each of {n} ids; got {len(values)}")
-    return values

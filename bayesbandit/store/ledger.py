@@ -5,18 +5,33 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sqlalchemy import Connection, Row, Select, case, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from bayesbandit import __version__
 from bayesbandit.checks import Name
 from bayesbandit.runtime.files import HOST
 from bayesbandit.store.database import Database, microseconds
-from bayesbandit.store.rows import Stored, arm_named, arms_named, numbers
+from bayesbandit.store.records import (
+    ACTIVATED,
+    AGAIN,
+    LATE,
+    LEARNED,
+    REFUSED,
+    REMOVED,
+    STARTED,
+    TIMELY,
+    UNKNOWN,
+    Change,
+    Conflict,
+    Due,
+    NotStored,
+    Outcome,
+    Stored,
+)
+from bayesbandit.store.rows import arm_named, arms_named, numbers
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import (
     decisions,
@@ -27,48 +42,6 @@ from bayesbandit.store.tables import (
     snapshots,
     streams,
 )
-
-REWARD, DEFAULT, RETIRED = "reward", "default", "retired"
-REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
-LEARNED = (REWARD, DEFAULT)  # outcomes that a bandit learns of
-TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"
-STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"
-ACTIVATED, SNAPSHOT, FAILED = "activated", "snapshot", "failed"
-
-
-@dataclass(frozen=True)
-class Due:
-    """An open decision that is to be learned now, and what has come of it."""
-
-    decision: Stored
-    touched: int
-    activated: bool
-    rewards: tuple[tuple[float, int], ...]  # value and when it was observed, in this order
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a decision was closed: with which reward, or why without one."""
-
-    decision: Stored
-    outcome: str
-    reward: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Change:
-    """How a bandit became another version: what it learned, or an arm that came or went."""
-
-    version: int
-    at: int
-    kind: str
-    detail: Mapping[str, Any]
-    learned: tuple[Outcome, ...] = ()
-
-
-class Conflict(ValueError):
-    """Another value where one is written down already."""
 
 
 def stored_of(row: Row[Any]) -> Stored:
@@ -132,7 +105,8 @@ class Ledger:
     # ---- decisions -------------------------------------------------------------------------------
 
     def append(self, rows: Sequence[Mapping[str, Any]], due: int | None) -> bool:
-        """Store decisions, all or none; False where one of their ids is taken."""
+        """Store decisions, all or none; False where one of their ids is taken. Raise NotStored
+        where that is not possible, or not certain."""
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
@@ -140,6 +114,10 @@ class Ledger:
                 connection.execute(insert(opened), queue)
         except IntegrityError:
             return False
+        except SQLAlchemyError as error:
+            raise NotStored(
+                f"the decision could not be stored, so there is none: {error}"
+            ) from error
         return True
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
@@ -253,11 +231,11 @@ class Ledger:
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
             ids = [row.id for row in rows]
-            told: dict[str, list[tuple[float, int]]] = {one: [] for one in ids}
+            told: dict[str, list[float]] = {one: [] for one in ids}
             came = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
             order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
             for row in connection.execute(came.order_by(*order)):
-                told[row.decision_id].append((row.value, row.observed_at))
+                told[row.decision_id].append(row.value)
             shown = select(events.c.decision_id).where(
                 events.c.kind == ACTIVATED, events.c.decision_id.in_(ids)
             )
@@ -371,7 +349,14 @@ def learned_rows() -> Select[Any]:
     """Return the query of closed decisions in the order in which they were learned."""
     own = outcomes.c
     return (
-        select(decisions, own.version.label("learned_by"), own.outcome, own.reward, own.reason)
+        select(
+            decisions,
+            own.version.label("learned_by"),
+            own.position.label("learned_place"),
+            own.outcome,
+            own.reward,
+            own.reason,
+        )
         .join(outcomes, own.decision_id == decisions.c.id)
         .order_by(own.version, own.position)
     )

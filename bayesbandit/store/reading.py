@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC
 
 import numpy as np
 import pandas as pd
 from sqlalchemy import and_, func, or_, select
 
 from bayesbandit.kernels.rules import KIND, TAIL, deviation
-from bayesbandit.store.ledger import INACTIVE, TIMELY, Ledger, stored_of
-from bayesbandit.store.rows import Parts, Stored
+from bayesbandit.store.ledger import Ledger, stored_of
+from bayesbandit.store.records import INACTIVE, TIMELY, Stored
+from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
-from bayesbandit.store.versions import Version, catch_up, restored
+from bayesbandit.store.versions import Version, catch_up, first
 
 OPEN = "open"
 Closed = dict[str, tuple[str, float | None]]  # outcomes and rewards by the decisions' ids
 Came = dict[str, list[tuple[float, int]]]  # rewards, and when they were observed
-
-
-def moment(at: object, what: str) -> int | None:
-    """Return a time in microseconds since 1970; a date without a zone is of UTC."""
-    if at is None:
-        return None
-    try:
-        if isinstance(at, int | float) and not isinstance(at, bool):
-            return round(at * 1e6)
-        stamp = pd.Timestamp(at)  # type: ignore[arg-type]
-        stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
-        return int(stamp.as_unit("us").value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
-        ) from error
-
-
-def first(ledger: Ledger, parts: Parts) -> Version:
-    """Return the version that everything begins with."""
-    beginning = ledger.snapshot(at_most=0)
-    if beginning is None:
-        raise ValueError(
-            f"the log {ledger.database.shown} has no bandit yet: bb.Service(bandit, log) begins"
-        )
-    return restored(ledger, beginning, parts)
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:

@@ -7,6 +7,7 @@ import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name, Table, arm_names
 from bayesbandit.history import Layout
-from bayesbandit.kernels.rules import TAIL
+from bayesbandit.store.records import Stored
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
@@ -33,35 +34,6 @@ class Parts:
     policy: Policy | None = None
     model: Any = None
     balance: Balance | None = None
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A decision as the log has it."""
-
-    id: str
-    decided_at: int
-    mode: str
-    version: int
-    t: int
-    stream: str
-    position: int
-    place: int
-    size: int
-    arm: Name
-    propensity: float
-    arms: tuple[Name, ...]
-    row: np.ndarray  # (width,)
-    probabilities: np.ndarray  # (K,)
-    x: np.ndarray | None  # (K · d,) all arms' features
-    context: str | None
-
-    @property
-    def available(self) -> tuple[Name, ...]:
-        """The arms that could be chosen."""
-        K = len(self.arms)
-        mean = self.row[len(self.row) - TAIL - 3 * K :][:K]
-        return tuple(self.arms[k] for k in range(K) if mean[k] > -np.inf)
 
 
 def check_id(value: object, what: str = "id") -> str:
@@ -196,3 +168,21 @@ def seconds(text: str | float | None, what: str) -> float | None:
     if not 0 <= value < math.inf:
         raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
     return value
+
+
+def moment(at: object, what: str) -> int | None:
+    """Return a time in microseconds since 1970; a date without a zone is of UTC."""
+    if at is None:
+        return None
+    import pandas as pd
+
+    try:
+        if isinstance(at, int | float) and not isinstance(at, bool):
+            return round(at * 1e6)
+        stamp = pd.Timestamp(at)  # type: ignore[arg-type]
+        stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
+        return int(stamp.as_unit("us").value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
+        ) from error

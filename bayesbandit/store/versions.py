@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,12 @@ from bayesbandit.bandit import choosing, transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
-from bayesbandit.store.ledger import ADDED, LEARN, REMOVED, Change, Ledger, Outcome
-from bayesbandit.store.rows import Parts, Stored, decision_of, layout_of, loaded
+from bayesbandit.kernels.rules import ARM, FLOOR, KIND, PARAM, PROPENSITY, TABULATED
+from bayesbandit.store.records import ADDED, LEARN, REMOVED, Change, Outcome, Stored
+from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
+
+if TYPE_CHECKING:
+    from bayesbandit.store.ledger import Ledger
 
 CHANGES = 16  # read at a time
 BLOCK = 256  # normals drawn at a time
@@ -122,6 +127,17 @@ def decided(
     return Decision(bandit.layout, rows)
 
 
+def certain(decision: Decision, k: int) -> Decision:
+    """Return a decision for arm number k with probability 1, about the same contexts."""
+    layout, rows = decision.layout, decision.rows.copy()
+    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
+        layout.moment(rows, which)[:] = absent
+    layout.moment(rows, 0)[:, k], layout.moment(rows, 2)[:, k] = 0.0, 1.0
+    tail = rows[:, layout.tail :]
+    tail[:, [ARM, KIND, PARAM, FLOOR, PROPENSITY]] = k, TABULATED, 0.0, 0.0, 1.0
+    return Decision(layout, rows, ids=decision.ids)
+
+
 def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
     """Return the newest version, or version `until`, from this one: by a snapshot, if there is a
     newer one, and the changes after it."""
@@ -145,3 +161,13 @@ def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Versi
     """Return the version of a snapshot."""
     number, data = snapshot
     return Version(number, loaded(data, parts, number), ledger.removed(number))
+
+
+def first(ledger: Ledger, parts: Parts) -> Version:
+    """Return the version that everything begins with."""
+    beginning = ledger.snapshot(at_most=0)
+    if beginning is None:
+        raise ValueError(
+            f"the log {ledger.database.shown} has no bandit yet: bb.Service(bandit, log) begins"
+        )
+    return restored(ledger, beginning, parts)
