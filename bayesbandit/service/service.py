@@ -30,6 +30,7 @@ from bayesbandit.store.records import (
     REFUSED,
     REMOVED,
     RETIRED,
+    REWARD,
     Change,
     Due,
     NotStored,
