@@ -90,9 +90,10 @@ class DecisionLog:
         """Return a row a decision, in the order of their times: since ≤ decided_at < until.
 
         decision_id, decided_at; arm, propensity; arms, with probabilities, mean and sd (K,) of
-        these; context, as JSON; reward, NaN of an open decision and of one that has none;
-        rewarded_at; status: open, or how it was closed (reward, default, expired, inactive,
-        retired, refused); mode, version, stream, position and place.
+        these; x, the context in numbers (d,), and context, as it was given, in JSON; reward, NaN of
+        an open decision and of one that has none; rewarded_at; status: open, or how it was closed
+        (reward, default, expired, inactive, retired, refused); activated; mode, version, stream,
+        position and place.
         """
         import pandas as pd
 

@@ -10,7 +10,7 @@ from sqlalchemy import and_, func, or_, select
 
 from bayesbandit.kernels.rules import KIND, TAIL, deviation
 from bayesbandit.store.ledger import Ledger, stored_of
-from bayesbandit.store.records import INACTIVE, TIMELY, Stored
+from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
@@ -19,6 +19,7 @@ from bayesbandit.store.versions import Version, catch_up, first
 OPEN = "open"
 Closed = dict[str, tuple[str, float | None]]  # outcomes and rewards by the decisions' ids
 Came = dict[str, list[tuple[float, int]]]  # rewards, and when they were observed
+Chunk = tuple[list[Stored], Closed, Came, set[str]]  # with the ids of those that were activated
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
@@ -37,7 +38,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
 
 def empty() -> pd.DataFrame:
     """Return a table without decisions."""
-    return table([], {}, {}, Settings())
+    return table(([], {}, {}, set()), Settings(), 0)
 
 
 def frames(
@@ -46,13 +47,12 @@ def frames(
     """Yield tables of the decisions, in the order of their times."""
     how, begin, end = ledger.settings(), moment(since, "since"), moment(until, "until")
     if how is not None:
-        for rows, closed, came in chunks(ledger, begin, end, size):
-            yield table(rows, closed, came, how)
+        n_features = ledger.beginning()["n_features"]
+        for chunk in chunks(ledger, begin, end, size):
+            yield table(chunk, how, n_features)
 
 
-def chunks(
-    ledger: Ledger, begin: int | None, end: int | None, size: int
-) -> Iterator[tuple[list[Stored], Closed, Came]]:
+def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield decisions, how they were closed, and the rewards that came in time, by their ids."""
     own, last = decisions.c, (-(2**62) if begin is None else begin - 1, "")
     found = select(decisions, outcomes.c.outcome, outcomes.c.reward)
@@ -64,9 +64,12 @@ def chunks(
         after = or_(own.decided_at > last[0], and_(own.decided_at == last[0], own.id > last[1]))
         with ledger.database.read() as connection:
             rows = connection.execute(found.where(after)).all()
-            told = select(rewards).where(
-                rewards.c.decision_id.in_([row.id for row in rows]), rewards.c.status == TIMELY
+            ids = [row.id for row in rows]
+            told = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
+            shown = select(events.c.decision_id).where(
+                events.c.decision_id.in_(ids), events.c.kind == ACTIVATED
             )
+            active = set(connection.execute(shown).scalars())
             order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
             came: Came = {}
             for row in connection.execute(told.order_by(*order)):
@@ -74,12 +77,13 @@ def chunks(
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
-        yield [stored_of(row) for row in rows], closed, came
+        yield [stored_of(row) for row in rows], closed, came, active
         last = rows[-1].decided_at, rows[-1].id
 
 
-def table(rows: Sequence[Stored], closed: Closed, came: Came, how: Settings) -> pd.DataFrame:
+def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     """Return a row a decision."""
+    rows, closed, came, active = chunk
     reward, status, at = np.full(len(rows), np.nan), [], []
     for i, row in enumerate(rows):
         told = came.get(row.id, [])
@@ -100,10 +104,12 @@ def table(rows: Sequence[Stored], closed: Closed, came: Came, how: Settings) -> 
             "probabilities": _objects([row.probabilities for row in rows]),
             "mean": _objects([mean for mean, _ in moments]),
             "sd": _objects([sd for _, sd in moments]),
+            "x": _objects([row.row[:n_features] for row in rows]),
             "context": _objects([row.context for row in rows]),
             "reward": reward,
             "rewarded_at": _times(at),
             "status": _objects(status),
+            "activated": np.array([row.id in active for row in rows], dtype=np.bool_),
             "mode": _objects([row.mode for row in rows]),
             "version": np.array([row.version for row in rows], dtype=np.int64),
             "stream": _objects([row.stream for row in rows]),
