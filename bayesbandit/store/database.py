@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,12 @@ class Database:
             with connection.begin():
                 yield connection
 
-    def insert(self, table: Table) -> Any:
-        """Return an INSERT that leaves out the rows that are there already."""
+    def add(self, connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+        """Insert a row; False, and nothing changes, where there is one of its keys."""
         dialect: Any = sqlite if self.sqlite else postgresql
-        return dialect.insert(table).on_conflict_do_nothing()
+        key = table.primary_key.columns.values()[0]
+        made = dialect.insert(table).on_conflict_do_nothing().returning(key)
+        return connection.execute(made, row).first() is not None
 
     @contextmanager
     def learner(self) -> Iterator[bool]:

@@ -165,7 +165,7 @@ class Ledger:
             "decision_id": one, "key": key, "value": value, "observed_at": at, "received_at": now,
             "status": status,
         }  # fmt: skip
-        if connection.execute(self.database.insert(rewards), row).rowcount == 0:
+        if not self.database.add(connection, rewards, row):
             known = select(rewards.c.value).where(
                 rewards.c.decision_id == one, rewards.c.key == key
             )
@@ -189,7 +189,7 @@ class Ledger:
                 if connection.execute(known).scalar() is None:
                     raise ValueError(f"the log has no decision {one!r}")
                 row = {"at": now, "kind": ACTIVATED, "decision_id": one}
-                if connection.execute(self.database.insert(events), row).rowcount:
+                if self.database.add(connection, events, row):
                     self._touch(connection, one, now, how)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
@@ -338,7 +338,7 @@ class Ledger:
 
     def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
         row = {"version": version, "at": microseconds(), "data": data, "release": __version__}
-        connection.execute(self.database.insert(snapshots), row)
+        self.database.add(connection, snapshots, row)
 
 
 class Stale(Exception):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ def seconds(text: str | float | None, what: str) -> float | None:
         import pandas as pd
 
         try:
-            value = pd.Timedelta(text).total_seconds()
+            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
         except ValueError as error:
             raise ValueError(
                 f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
@@ -181,7 +182,7 @@ def moment(at: object, what: str) -> int | None:
             return round(at * 1e6)
         stamp = pd.Timestamp(at)  # type: ignore[arg-type]
         stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
-        return int(stamp.as_unit("us").value)
+        return int(stamp.as_unit("us").asm8.astype(np.int64))
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
