@@ -45,8 +45,7 @@ def forge(whole, tmp_path):
     return forged
 
 
-FIRST = "(SELECT min(decision_id) FROM bandit_outcomes WHERE outcome = 'reward')"
-NEXT = f"(SELECT min(id) FROM bandit_decisions WHERE id > {FIRST} AND size = 1)"
+FIRST = "(SELECT max(decision_id) FROM bandit_outcomes WHERE outcome = 'reward')"
 FORGERIES = {
     "propensity": f"UPDATE bandit_decisions SET propensity = 0.987 WHERE id = {FIRST}",
     "sum": f"UPDATE bandit_decisions SET probabilities = :p WHERE id = {FIRST}",
@@ -156,7 +155,7 @@ def test_the_log_alone_rebuilds_any_bandit(kind, tmp_path):
     service, clock = begun(fresh("sqlite", tmp_path), bandit, snapshot_every=20)
     rng = np.random.default_rng(0)
     parts = {"policy": bandit.policy, "model": bandit.spec, "balance": bandit.balance}
-    worker = bb.Service.open(service.log, **parts)
+    worker = bb.Service.open(service.log, clock=clock, **parts)
     for day in range(4):
         for who in (service, worker):
             arms = [None, ["mail", "call"]][day % 2]
@@ -188,7 +187,7 @@ def test_contexts_from_tables(tmp_path):
 
     frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
-    service, clock = begun(fresh("sqlite", tmp_path), bandit)
+    service, _ = begun(fresh("sqlite", tmp_path), bandit)
     one = service.decide({"age": 33, "country": "DE"})
     several = service.decide(frame.head(3))
     service.reward([one.id, *several.id], [1.0] * 4)
@@ -196,10 +195,8 @@ def test_contexts_from_tables(tmp_path):
     found = service.log.frame()
     assert json.loads(found["context"][0]) == {"age": 33, "country": "DE"}
     assert json.loads(found["context"][3]) == {"age": 40, "country": "DE"}
-    np.testing.assert_array_equal(
-        np.stack(found["x"]), np.vstack([bandit.encoder.transform(frame.head(0).assign()), ]) if 0
-        else np.vstack([one.x[None], several.x])
-    )  # fmt: skip
+    table = pd.concat([pd.DataFrame([{"age": 33, "country": "DE"}]), frame.head(3)])
+    np.testing.assert_array_equal(np.stack(found["x"]), bandit.encoder.transform(table))
     assert service.log.verify().empty
     assert bb.ope.Log.of(service.log).features == bandit.encoder.features
     assert same(service.log.replay(), service.bandit)
@@ -208,7 +205,7 @@ def test_contexts_from_tables(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_replay_until(kind, tmp_path):
-    service, clock = begun(fresh(kind, tmp_path))
+    service, _ = begun(fresh(kind, tmp_path))
     rng, states = np.random.default_rng(0), []
     for _ in range(4):
         states.append(service.bandit)
