@@ -77,6 +77,8 @@ _HOME = {
     "Experiment": "experiments.experiment",
     "Study": "experiments.study",
     "History": "history",
+    "DecisionLog": "store.log",
+    "Service": "service.service",
 }
 _ROOMS = ("checks", "engines", "environments", "evaluation", "kernels", "ope", "plots")
 
@@ -117,6 +119,8 @@ if TYPE_CHECKING:
     from bayesbandit.runtime.one_thread import one_thread
     from bayesbandit.runtime.savable import savable
     from bayesbandit.schedule import Schedule
+    from bayesbandit.service.service import Service
+    from bayesbandit.store.log import DecisionLog
     from bayesbandit.systems.bootstrap.belief import Bootstrap
     from bayesbandit.systems.bootstrap.presets import (
         BootstrapLassoTS,

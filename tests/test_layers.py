@@ -23,6 +23,8 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"policies"},
     {"weighting"},
     {"bandit"},
+    {"store"},
+    {"service"},
     {"systems"},
     {"evaluation", "ope"},
     {"plots"},

@@ -11,6 +11,7 @@ from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL, deviation
 from bayesbandit.predictions import Comparison
+from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 
 
 class Decision:
@@ -25,14 +26,19 @@ class Decision:
     that was not available has mean −∞, sd 0 and probability 0.
     """
 
-    __slots__ = ("late", "layout", "rows")
+    __slots__ = ("ids", "late", "layout", "rows")
 
     def __init__(
-        self, layout: Layout, rows: np.ndarray, late: tuple[Comparison, np.ndarray] | None = None
+        self,
+        layout: Layout,
+        rows: np.ndarray,
+        late: tuple[Comparison, np.ndarray] | None = None,
+        ids: np.ndarray | None = None,
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
         self.late = late  # a comparison that computes the missing probabilities, and its arms
+        self.ids = ids  # texts (…,), or bytes (…, 16) of new ones; None: not asked for so far
 
     def settle(self) -> None:
         """Fill in the probabilities that have been left for when they are asked for."""
@@ -40,6 +46,23 @@ class Decision:
             comparison, arms = self.late
             np.atleast_2d(self.records["last"])[:, arms] = comparison.probabilities()
             self.late = None
+
+    def _identify(self) -> np.ndarray:
+        if self.ids is None:
+            n = len(self.rows) if self.rows.ndim > 1 else 1
+            self.ids = new_ids(n).reshape(*self.rows.shape[:-1], BYTES)
+        return self.ids
+
+    @property
+    def id(self) -> str | np.ndarray:
+        """Text that no other decision has, or an array (n,) of such texts. A log gives it, or it is
+        made when it is first asked for."""
+        ids = self._identify()
+        if ids.dtype != np.uint8:
+            return str(ids) if ids.ndim == 0 else ids.copy()
+        if self.rows.ndim == 1:
+            return id_text(ids)
+        return np.array([id_text(one) for one in ids])
 
     @property
     def records(self) -> np.ndarray:
@@ -106,7 +129,7 @@ class Decision:
         if self.rows.ndim == 1:
             raise TypeError("a decision about one context cannot be indexed")
         self.settle()
-        return Decision(self.layout, self.rows[which])
+        return Decision(self.layout, self.rows[which], ids=np.asarray(self._identify()[which]))
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[i] for i in range(len(self)))

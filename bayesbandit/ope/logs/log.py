@@ -24,6 +24,7 @@ from bayesbandit.ope.logs.columns import (
     propensities_of,
     rewards_of,
 )
+from bayesbandit.store.log import DecisionLog
 
 Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
 BLOCKS = 50  # batches of a log that has none, about
@@ -119,7 +120,8 @@ class Log:
 
     @staticmethod
     def of(source: Any, **columns: Any) -> Log:
-        """Return the log of a bandit or of its `history`, or of a table with these `columns`.
+        """Return the log of a bandit or its `history`, of a `DecisionLog`, or of a table with these
+        `columns`.
 
         A history has its rounds in the order of their rewards, which has to be that of the
         decisions: rewards that came late would bias all estimates. A bandit gives its past
@@ -127,13 +129,17 @@ class Log:
         it decided between two rewards, where these are several. Of a table: arm, reward,
         propensity, time, reward_time and batch name columns ("arm", "reward" and "propensity"
         unless told otherwise); probabilities={arm: column}; x: the columns of contexts, by default
-        all others. For files, see `read_log`.
+        all others. Of a `DecisionLog`, since= and until= are times; decisions that were not shown
+        are left out. For files, see `read_log`.
         """
         from bayesbandit.ope.logs.readers import of_frame, of_history
         from bayesbandit.ope.logs.relearned import of_bandit
+        from bayesbandit.ope.logs.stored import of_decisions
 
         if isinstance(source, Bandit):
             parts = of_bandit(source, **columns)
+        elif isinstance(source, DecisionLog):
+            parts = of_decisions(source, **columns)
         elif hasattr(source, "columns"):
             parts = of_frame(source, **columns)
         else:

@@ -1,0 +1,53 @@
+"""Whether a service goes on with the bandit of its log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bayesbandit import checks
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.store.log import DecisionLog
+from bayesbandit.store.settings import Settings
+
+
+def check_log(log: object) -> None:
+    if not isinstance(log, DecisionLog):
+        raise TypeError(f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {log!r}')
+
+
+def described(bandit: Bandit) -> dict[str, Any]:
+    """Return what tells a bandit from another, as plain values."""
+    encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
+    return {
+        "arms": list(bandit.arms), "n_features": bandit.n_features, "encoder": encoder,
+        "policy": checks.shown(bandit.policy), "rounds": [bandit.t, bandit.history.total],
+    }  # fmt: skip
+
+
+def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
+    """Raise ValueError unless a bandit and settings are those with which the log began."""
+    known = log.ledger.beginning()
+    own = json.loads(json.dumps(described(bandit)))
+    for what in ("arms", "n_features", "encoder", "policy"):
+        if own[what] != known[what]:
+            said = "" if what == "encoder" else f": {known[what]!r}, not {own[what]!r}"
+            raise ValueError(
+                f"{log} has a bandit with another {what}{said}; bb.Service.open(log) goes on with "
+                "it, and another bandit needs another log"
+            )
+    if own["rounds"] not in ([0, 0], known["rounds"]):
+        raise ValueError(
+            f"{log} has a bandit already, and this one has learned something else: "
+            "bb.Service.open(log) goes on with the log's"
+        )
+    if vars(settings) != (begun := known["settings"]):
+        other = next(name for name in begun if begun[name] != vars(settings)[name])
+        raise ValueError(
+            f"{log} joins rewards by {other}={_said(other, begun[other])}, not "
+            f"{_said(other, vars(settings)[other])}"
+        )
+
+
+def _said(name: str, value: Any) -> str:
+    return f"{value / 1e6:g} seconds" if name == "wait" and value is not None else repr(value)

@@ -1,0 +1,66 @@
+"""What users give a service: contexts, arms and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit import arm_features
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.choosing import NOTHING
+from bayesbandit.checks import Name
+from bayesbandit.store.rows import check_id
+
+
+def encoded(
+    bandit: Bandit, context: Any, names: tuple[Name, ...] | None
+) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
+    """Return contexts as numbers (n, d), or (n, A, d) of A arms that have features; the arms that
+    may be chosen, in the bandit's order (None: all); and whether it is one context."""
+    if bandit.of_arms:
+        x, available, one = arm_features.contexts(bandit, context, names)
+        among = tuple(a for a, on in zip(bandit.arms, available, strict=True) if on)
+        return x[:, available], among, one
+    x = NOTHING if context is None else bandit.encoded(context)
+    if x is NOTHING and bandit.n_features:
+        raise ValueError(f"contexts must have {bandit.n_features} features; got none")
+    x = checks.floats(x, "contexts")
+    one, x = x.ndim == 1, checks.contexts(x, bandit.n_features)
+    if not len(x):
+        raise ValueError("contexts must have at least one row; got none")
+    if names is None:
+        return x, None, one
+    available = bandit.among(names)
+    return x, tuple(a for a, on in zip(bandit.arms, available, strict=True) if on), one
+
+
+def listed(arms: Iterable[Name]) -> list[Name]:
+    return [arms] if isinstance(arms, str | int) else list(arms)
+
+
+def ids_of(given: Any, n: int, one: bool) -> list[str]:
+    """Return the ids of n decisions."""
+    ids = [given] if one else list_of(given, "id")
+    found = [check_id(each) for each in ids]
+    if len(found) != n or len(set(found)) < n:
+        raise ValueError(f"id must have one text for each of {n} contexts, all different")
+    return found
+
+
+def list_of(values: Any, what: str) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def each(value: Any, n: int, several: bool) -> list[Any]:
+    """Return a value for each of n."""
+    if value is None or not several or isinstance(value, str | int | float | datetime):
+        return [value] * n
+    if len(values := list(value)) != n:
+        raise ValueError(f"key and at must have one value for each of {n} ids; got {len(values)}")
+    return values

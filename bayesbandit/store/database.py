@@ -1,0 +1,230 @@
+"""One database: how it is opened, how it writes, and the lock by which a learner is elected."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from bayesbandit import __version__
+from bayesbandit.store import tables
+from bayesbandit.store.tables import MIGRATIONS, SCHEMA, metadata
+
+BUSY = 30.0  # seconds for which SQLite waits for another process
+LEARNER, MAKER = 0x62616E646974, 0x62616E646975  # keys of PostgreSQL's advisory locks
+_open: WeakSet[Database] = WeakSet()
+
+
+class Database:
+    """The tables of a log in SQLite or PostgreSQL, made when they are first used.
+
+    Threads share it. A process that is forked gets connections of its own.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = _url(url)
+        self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine: Engine | None = self._engine()
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+        _open.add(self)
+
+    @property
+    def shown(self) -> str:
+        """The address without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    def _engine(self) -> Engine:
+        if not self.sqlite:
+            return create_engine(self.url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+        engine = create_engine(self.url, connect_args={"timeout": BUSY})
+        event.listen(engine, "connect", _durable)
+        event.listen(engine, "begin", _begin)
+        return engine
+
+    def close(self) -> None:
+        """Give the connections back; the log cannot be used any more."""
+        if self.engine is not None:
+            self.engine.dispose()
+        self.engine = None
+
+    def connected(self) -> Engine:
+        """Return the engine. Raise ValueError where the log has been closed."""
+        if self.engine is None:
+            raise ValueError(f"the log {self.shown} has been closed; open it again")
+        return self.engine
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Yield a transaction that is kept whole or not at all."""
+        with self.connected().connect() as connection:
+            connection.execution_options(writes=True)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yield a connection that sees the log as it was at one moment."""
+        with self.connected().connect() as connection:
+            if not self.sqlite:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    def add(self, connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+        """Insert a row; False, and nothing changes, where there is one of its keys."""
+        dialect: Any = sqlite if self.sqlite else postgresql
+        key = table.primary_key.columns.values()[0]
+        made = dialect.insert(table).on_conflict_do_nothing().returning(key)
+        return connection.execute(made, row).first() is not None
+
+    @contextmanager
+    def learner(self) -> Iterator[bool]:
+        """Yield whether this process may learn: it holds the lock meanwhile, which ends with it."""
+        with self._learner_of_file() if self.sqlite else self._learner_of_server() as elected:
+            yield elected
+
+    @contextmanager
+    def _learner_of_file(self) -> Iterator[bool]:
+        """By a lock of a database beside the log: deciding goes on meanwhile."""
+        beside = sqlite3.connect(f"{self.url.database}-learner", timeout=0, isolation_level=None)
+        try:
+            try:
+                beside.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+                yield False
+                return
+            yield True
+        finally:
+            beside.close()
+
+    @contextmanager
+    def _learner_of_server(self) -> Iterator[bool]:
+        with self.connected().connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            taken = text("SELECT pg_try_advisory_lock(:key)")
+            elected = bool(connection.execute(taken, {"key": LEARNER}).scalar())
+            try:
+                yield elected
+            finally:
+                if elected:
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LEARNER})
+
+    # ---- the tables ------------------------------------------------------------------------------
+
+    def _make(self) -> None:
+        """Make the tables, or bring those of an older release up to now."""
+        try:
+            with self.connected().connect() as connection:
+                known = inspect(connection).has_table(tables.schema.name)
+                found = self._schema(connection) if known else None
+            if found != SCHEMA:
+                with self.write() as connection:
+                    if not self.sqlite:  # one at a time
+                        connection.execute(
+                            text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER}
+                        )
+                    self._upgrade(connection)
+        except DBAPIError as error:
+            raise ConnectionError(f"cannot open the log {self.shown}: {error.orig}") from error
+
+    def _upgrade(self, connection: Connection) -> None:
+        if not inspect(connection).has_table(tables.schema.name):
+            metadata.create_all(connection)
+            self._record(connection, SCHEMA)
+        while (version := self._schema(connection)) < SCHEMA:
+            MIGRATIONS[version](connection)
+            self._record(connection, version + 1)
+
+    def _record(self, connection: Connection, version: int) -> None:
+        row = {"version": version, "at": microseconds(), "release": __version__}
+        connection.execute(insert(tables.schema), row)
+
+    def _schema(self, connection: Connection) -> int:
+        newest = select(tables.schema.c.version).order_by(tables.schema.c.version.desc()).limit(1)
+        version = connection.execute(newest).scalar()
+        if version is None or version > SCHEMA:
+            raise ValueError(
+                f"the log {self.shown} has tables of version {version}, of a newer release; this "
+                f"one ({__version__}) reads up to version {SCHEMA}"
+            )
+        return int(version)
+
+
+def microseconds(at: float | None = None) -> int:
+    """Return a time in microseconds since 1970: now, or of seconds."""
+    return time.time_ns() // 1000 if at is None else round(at * 1e6)
+
+
+def _url(url: object) -> URL:
+    if not isinstance(url, str):
+        raise TypeError(f'url must be text, as "sqlite:///offers.db"; got {url!r}')
+    try:
+        known = make_url(url)
+        backend = known.get_backend_name()
+        known.get_dialect()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ValueError(
+            'url must be as "sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
+            f"; got {url!r}"
+        ) from error
+    if backend not in ("sqlite", "postgresql"):
+        raise ValueError(f"a log lives in SQLite or PostgreSQL; got {backend!r}")
+    if backend == "sqlite":
+        if known.database in (None, "", ":memory:") or "mode=memory" in url:
+            raise ValueError('a log that lasts needs a file, as "sqlite:///offers.db"')
+        folder = Path(str(known.database)).parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {str(folder)!r} for the log {url!r}")
+    return known
+
+
+def _durable(connection: sqlite3.Connection, record: object) -> None:
+    """Set a new connection of SQLite: writers do not block readers, and what is committed is on
+    disk."""
+    connection.isolation_level = None  # transactions begin where SQLAlchemy says so
+    for setting in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={int(BUSY * 1000)}"):
+        connection.execute(f"PRAGMA {setting}").close()
+
+
+def _begin(connection: Connection) -> None:
+    """Begin a transaction of SQLite; one that writes waits for its turn first."""
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _forget_connections() -> None:
+    for database in list(_open):
+        if database.engine is not None:
+            database.engine.dispose(close=False)  # they are the parent's
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_connections)
+
+FAILED = SQLAlchemyError

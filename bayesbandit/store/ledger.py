@@ -1,0 +1,375 @@
+"""What is written into a log and read from it, one transaction each."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, case, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from bayesbandit import __version__
+from bayesbandit.checks import Name
+from bayesbandit.runtime.files import HOST
+from bayesbandit.store.database import Database, microseconds
+from bayesbandit.store.records import (
+    ACTIVATED,
+    AGAIN,
+    LATE,
+    LEARNED,
+    REFUSED,
+    REMOVED,
+    STARTED,
+    TIMELY,
+    UNKNOWN,
+    Change,
+    Conflict,
+    Due,
+    NotStored,
+    Outcome,
+    Stored,
+)
+from bayesbandit.store.rows import arm_named, arms_named, numbers
+from bayesbandit.store.settings import Settings
+from bayesbandit.store.tables import (
+    decisions,
+    events,
+    opened,
+    outcomes,
+    rewards,
+    snapshots,
+    streams,
+)
+
+
+def stored_of(row: Row[Any]) -> Stored:
+    """Return the decision of a row of its table."""
+    known = row._mapping
+    return Stored(
+        known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
+        known["stream"], known["position"], known["place"], known["size"], arm_named(known["arm"]),
+        known["propensity"], arms_named(known["arms"]), numbers(known["row"]),
+        numbers(known["probabilities"]), None if known["x"] is None else numbers(known["x"]),
+        known["context"],
+    )  # fmt: skip
+
+
+class Ledger:
+    """The transactions of a log."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # ---- the beginning ---------------------------------------------------------------------------
+
+    def settings(self) -> Settings | None:
+        """Return how rewards are joined; None where no bandit has begun."""
+        with self.database.read() as connection:
+            found = select(events.c.detail).where(events.c.version == 0)
+            detail = connection.execute(found).scalar()
+        return None if detail is None else Settings(**json.loads(detail)["settings"])
+
+    def beginning(self) -> dict[str, Any]:
+        """Return what is known of the bandit that everything begins with."""
+        with self.database.read() as connection:
+            found = connection.execute(select(events.c.detail).where(events.c.version == 0))
+            return dict(json.loads(found.scalar_one()))
+
+    def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
+        """Write down the bandit that everything begins with; False where another one has begun."""
+        said = {**detail, "settings": vars(settings)}
+        try:
+            with self.database.write() as connection:
+                self._event(connection, STARTED, version=0, detail=said)
+                self._snapshot(connection, 0, data)
+        except IntegrityError:
+            return False
+        return True
+
+    def open_stream(self, key: str, entropy: int) -> None:
+        """Write down where a process has its random numbers from."""
+        row = {
+            "key": key, "entropy": str(entropy), "opened_at": microseconds(), "host": HOST,
+            "pid": os.getpid(), "release": __version__,
+        }  # fmt: skip
+        with self.database.write() as connection:
+            connection.execute(insert(streams), row)
+
+    def event(self, kind: str, detail: Mapping[str, Any]) -> None:
+        """Write down something that changes no bandit."""
+        with self.database.write() as connection:
+            self._event(connection, kind, detail=detail)
+
+    # ---- decisions -------------------------------------------------------------------------------
+
+    def append(self, rows: Sequence[Mapping[str, Any]], due: int | None) -> bool:
+        """Store decisions, all or none; False where one of their ids is taken. Raise NotStored
+        where that is not possible, or not certain."""
+        queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
+        try:
+            with self.database.write() as connection:
+                connection.execute(insert(decisions), rows)
+                connection.execute(insert(opened), queue)
+        except IntegrityError:
+            return False
+        except SQLAlchemyError as error:
+            raise NotStored(
+                f"the decision could not be stored, so there is none: {error}"
+            ) from error
+        return True
+
+    def stored(self, ids: Sequence[str]) -> list[Stored]:
+        """Return those of these decisions that the log has, in this order."""
+        with self.database.read() as connection:
+            found = connection.execute(select(decisions).where(decisions.c.id.in_(ids)))
+            known = {row.id: stored_of(row) for row in found}
+        return [known[one] for one in ids if one in known]
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def reward(self, one: str, key: str, value: float, at: int, now: int, how: Settings) -> str:
+        """Store a reward, and return how it came: timely, late, for an unknown decision, or again.
+
+        Raise Conflict where the log has another value of this reward.
+        """
+        with self.database.write() as connection:
+            return self._reward(connection, one, key, value, at, now, how)
+
+    def rewards(
+        self, told: Iterable[tuple[str, str, float, int]], now: int, how: Settings
+    ) -> list[str]:
+        """Store several rewards in one transaction: see `reward`. Those of another value than is
+        known are "refused"."""
+        found = []
+        with self.database.write() as connection:
+            for one, key, value, at in told:
+                try:
+                    found.append(self._reward(connection, one, key, value, at, now, how))
+                except Conflict:
+                    found.append(REFUSED)
+        return found
+
+    def _reward(
+        self, connection: Connection, one: str, key: str, value: float, at: int, now: int,
+        how: Settings,
+    ) -> str:  # fmt: skip
+        is_open = self._lock(connection, [one])
+        decided = connection.execute(
+            select(decisions.c.decided_at).where(decisions.c.id == one)
+        ).scalar()
+        within = decided is not None and (how.wait is None or at <= decided + how.wait)
+        status = UNKNOWN if decided is None else TIMELY if is_open and within else LATE
+        row = {
+            "decision_id": one, "key": key, "value": value, "observed_at": at, "received_at": now,
+            "status": status,
+        }  # fmt: skip
+        if not self.database.add(connection, rewards, row):
+            known = select(rewards.c.value).where(
+                rewards.c.decision_id == one, rewards.c.key == key
+            )
+            if (before := connection.execute(known).scalar()) == value:
+                return AGAIN
+            which = f" ({key!r})" if key else ""
+            raise Conflict(
+                f"decision {one!r} has the reward {before!r}{which}, and is told {value!r}: a "
+                "reward is told once"
+            )
+        if status == TIMELY:
+            self._touch(connection, one, now, how)
+        return status
+
+    def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
+        """Say that decisions were shown; again changes nothing. Raise ValueError of unknown ids."""
+        with self.database.write() as connection:
+            for one in ids:
+                self._lock(connection, [one])
+                known = select(decisions.c.id).where(decisions.c.id == one)
+                if connection.execute(known).scalar() is None:
+                    raise ValueError(f"the log has no decision {one!r}")
+                row = {"at": now, "kind": ACTIVATED, "decision_id": one}
+                if self.database.add(connection, events, row):
+                    self._touch(connection, one, now, how)
+
+    def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+        """Return those of these decisions that are open, and how often each was touched. None of
+        them changes until the end of the transaction."""
+        found = select(opened.c.decision_id, opened.c.touched).where(opened.c.decision_id.in_(ids))
+        rows = connection.execute(found.order_by(opened.c.decision_id).with_for_update())
+        return {row.decision_id: row.touched for row in rows}
+
+    def _touch(self, connection: Connection, one: str, now: int, how: Settings) -> None:
+        """Note that something came of an open decision, which may be due by that."""
+        change: dict[str, Any] = {"touched": opened.c.touched + 1}
+        if how.aggregate == "first":
+            came = select(rewards.c.key).where(
+                rewards.c.decision_id == one, rewards.c.status == TIMELY
+            )
+            shown = select(events.c.id).where(
+                events.c.decision_id == one, events.c.kind == ACTIVATED
+            )
+            ready = connection.execute(came.limit(1)).first() is not None and (
+                not how.activation or connection.execute(shown).first() is not None
+            )
+            if ready:
+                earlier = (opened.c.due.is_(None)) | (opened.c.due > now)
+                change["due"] = case((earlier, now), else_=opened.c.due)
+        connection.execute(update(opened).where(opened.c.decision_id == one).values(change))
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def due(self, now: int, limit: int) -> list[Due]:
+        """Return open decisions that are to be learned, those first that are due for longest."""
+        queue = (
+            select(decisions, opened.c.touched)
+            .join(opened, opened.c.decision_id == decisions.c.id)
+            .where(opened.c.due <= now)
+            .order_by(opened.c.due, opened.c.decision_id)
+            .limit(limit)
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(queue).all()
+            ids = [row.id for row in rows]
+            told: dict[str, list[float]] = {one: [] for one in ids}
+            came = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
+            order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
+            for row in connection.execute(came.order_by(*order)):
+                told[row.decision_id].append(row.value)
+            shown = select(events.c.decision_id).where(
+                events.c.kind == ACTIVATED, events.c.decision_id.in_(ids)
+            )
+            active = set(connection.execute(shown).scalars())
+        return [
+            Due(stored_of(row), row.touched, row.id in active, tuple(told[row.id])) for row in rows
+        ]
+
+    def commit(
+        self, version: int, kind: str, detail: Mapping[str, Any],
+        closed: Sequence[Outcome] = (), touched: Mapping[str, int] | None = None,
+        data: bytes | None = None,
+    ) -> bool:  # fmt: skip
+        """Make a bandit another version: what it learned, and its snapshot, in one transaction.
+
+        False, and nothing changes, where another process was first, or where something came of
+        these decisions meanwhile.
+        """
+        ids = [one.decision.id for one in closed]
+        rows = [
+            {
+                "decision_id": one.decision.id, "version": version, "position": i,
+                "outcome": one.outcome, "reward": one.reward, "reason": one.reason,
+            }
+            for i, one in enumerate(closed)
+        ]  # fmt: skip
+        try:
+            with self.database.write() as connection:
+                self._event(connection, kind, version=version, detail=detail)
+                if ids:
+                    if self._lock(connection, ids) != dict(touched or {}):
+                        raise Stale
+                    connection.execute(insert(outcomes), rows)
+                    connection.execute(delete(opened).where(opened.c.decision_id.in_(ids)))
+                if data is not None:
+                    self._snapshot(connection, version, data)
+        except (IntegrityError, Stale):
+            return False
+        return True
+
+    # ---- versions --------------------------------------------------------------------------------
+
+    def newest(self) -> int:
+        """Return the number of the newest version."""
+        with self.database.read() as connection:
+            return int(connection.execute(select(func.max(events.c.version))).scalar() or 0)
+
+    def snapshot(self, at_most: int | None = None, above: int = -1) -> tuple[int, bytes] | None:
+        """Return the newest snapshot, or the newest up to a version, and its version."""
+        found = select(snapshots.c.version, snapshots.c.data).where(snapshots.c.version > above)
+        if at_most is not None:
+            found = found.where(snapshots.c.version <= at_most)
+        with self.database.read() as connection:
+            row = connection.execute(found.order_by(snapshots.c.version.desc()).limit(1)).first()
+        return None if row is None else (row.version, row.data)
+
+    def add_snapshot(self, version: int, data: bytes) -> None:
+        """Store the bandit of a version, unless that is there already."""
+        with self.database.write() as connection:
+            self._snapshot(connection, version, data)
+
+    def removed(self, version: int) -> dict[Name, int]:
+        """Return the arms that were removed up to a version, and the last version that did so."""
+        found = (
+            select(events.c.version, events.c.detail)
+            .where(events.c.kind == REMOVED, events.c.version <= version)
+            .order_by(events.c.version)
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(found).all()
+        return {json.loads(row.detail)["arm"]: row.version for row in rows}
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Return the next changes after a version, in order, at most so many."""
+        found = (
+            select(events).where(events.c.version > after).order_by(events.c.version).limit(limit)
+        )
+        with self.database.read() as connection:
+            rows = connection.execute(found).all()
+            if not rows:
+                return []
+            learned: dict[int, list[Outcome]] = {row.version: [] for row in rows}
+            past = learned_rows().where(
+                outcomes.c.version.between(rows[0].version, rows[-1].version),
+                outcomes.c.outcome.in_(LEARNED),
+            )
+            for row in connection.execute(past):
+                learned[row.learned_by].append(outcome_of(row))
+        return [change_of(row, learned[row.version]) for row in rows]
+
+    # ---- parts of transactions -------------------------------------------------------------------
+
+    def _event(
+        self, connection: Connection, kind: str, version: int | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        said = None if detail is None else json.dumps(detail)
+        row = {"at": microseconds(), "kind": kind, "version": version, "detail": said}
+        connection.execute(insert(events), row)
+
+    def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
+        row = {"version": version, "at": microseconds(), "data": data, "release": __version__}
+        self.database.add(connection, snapshots, row)
+
+
+class Stale(Exception):
+    """Something came of a decision after it was read."""
+
+
+def learned_rows() -> Select[Any]:
+    """Return the query of closed decisions in the order in which they were learned."""
+    own = outcomes.c
+    return (
+        select(
+            decisions,
+            own.version.label("learned_by"),
+            own.position.label("learned_place"),
+            own.outcome,
+            own.reward,
+            own.reason,
+        )
+        .join(outcomes, own.decision_id == decisions.c.id)
+        .order_by(own.version, own.position)
+    )
+
+
+def outcome_of(row: Row[Any]) -> Outcome:
+    """Return the outcome of a row of `learned_rows`."""
+    known = row._mapping
+    return Outcome(stored_of(row), known["outcome"], known["reward"], known["reason"])
+
+
+def change_of(row: Row[Any], learned: Iterable[Outcome]) -> Change:
+    """Return the change of a row of its table."""
+    known = row._mapping
+    detail = json.loads(known["detail"] or "{}")
+    return Change(known["version"], known["at"], known["kind"], detail, tuple(learned))

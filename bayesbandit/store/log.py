@@ -1,0 +1,118 @@
+"""A log that lasts: every decision and reward of a bandit, in a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.store.rows import Parts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesbandit.policies import Policy
+    from bayesbandit.store.ledger import Ledger
+    from bayesbandit.weighting.base import Balance
+
+Time = str | float | datetime  # a date as text, seconds since 1970, or a datetime
+
+
+class DecisionLog:
+    """The decisions, rewards and versions of one bandit, in SQLite or PostgreSQL.
+
+    url: "sqlite:///offers.db", or "postgresql+psycopg://user:password@host/name". The tables are
+    made on first use, and those of an older release are brought up to date. Their names begin with
+    `bandit_`. A database has one bandit.
+
+    A `Service` writes it; any number of threads and processes may do so. Close it, or use it in a
+    `with` statement.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            from bayesbandit.store.database import Database
+            from bayesbandit.store.ledger import Ledger
+        except ModuleNotFoundError as error:
+            if error.name != "sqlalchemy":
+                raise
+            raise ModuleNotFoundError(
+                "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
+            ) from error
+        self.ledger: Ledger = Ledger(Database(url))
+
+    def __repr__(self) -> str:
+        return f"DecisionLog({self.ledger.database.shown!r})"
+
+    def __enter__(self) -> DecisionLog:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back. Calls after it raise ValueError."""
+        self.ledger.database.close()
+
+    def replay(
+        self,
+        until: Time | None = None,
+        *,
+        version: int | None = None,
+        policy: Policy | None = None,
+        model: Any = None,
+        balance: Balance | None = None,
+    ) -> Bandit:
+        """Return the bandit again, from the first snapshot and every change after it.
+
+        It has the bits of the bandit that served, on the machine where that learned; elsewhere it
+        agrees to 1e-12. until: a time; changes after it are left out. version: the last version.
+        policy, model, balance: what the snapshot does not hold; see `Bandit.load`.
+        """
+        from bayesbandit.store.reading import rebuilt
+
+        return rebuilt(self.ledger, Parts(policy, model, balance), until, version).bandit.copy()
+
+    def verify(
+        self, *, policy: Policy | None = None, model: Any = None, balance: Balance | None = None
+    ) -> pd.DataFrame:
+        """Return all violations, a row each: kind, id, expected, found, and a sentence.
+
+        Every version is computed again, and every decision is decided again by its version. A log
+        that is whole gives an empty table. policy, model, balance: see `replay`.
+        """
+        from bayesbandit.store.verification import violations
+
+        return violations(self.ledger, Parts(policy, model, balance))
+
+    def frame(self, since: Time | None = None, until: Time | None = None) -> pd.DataFrame:
+        """Return a row a decision, in the order of their times: since ≤ decided_at < until.
+
+        decision_id, decided_at; arm, propensity; arms, with probabilities, mean and sd (K,) of
+        these; x, the context in numbers (d,), and context, as it was given, in JSON; reward, NaN of
+        an open decision and of one that has none; rewarded_at; status: open, or how it was closed
+        (reward, default, expired, inactive, retired, refused); activated; mode, version, stream,
+        position and place.
+        """
+        import pandas as pd
+
+        from bayesbandit.store.reading import empty, frames
+
+        parts = [*frames(self.ledger, since, until)]
+        return pd.concat(parts, ignore_index=True) if parts else empty()
+
+    def frames(
+        self, since: Time | None = None, until: Time | None = None, size: int = 10_000
+    ) -> Iterator[pd.DataFrame]:
+        """Yield the rows of `frame` in tables of at most `size` rows, in bounded memory."""
+        from bayesbandit.store.reading import frames
+
+        return frames(self.ledger, since, until, size)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many there are: decisions, open ones, those closed in each way, rewards that
+        came in time, late or for unknown decisions, versions and snapshots."""
+        from bayesbandit.store.reading import counts
+
+        return counts(self.ledger)

@@ -1,0 +1,156 @@
+"""What a log says: its bandit at a time, and tables of its decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from sqlalchemy import and_, func, or_, select
+
+from bayesbandit.kernels.rules import KIND, TAIL, deviation
+from bayesbandit.store.ledger import Ledger, stored_of
+from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
+from bayesbandit.store.rows import Parts, moment
+from bayesbandit.store.settings import Settings, joined
+from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
+from bayesbandit.store.versions import Version, catch_up, first
+
+OPEN = "open"
+Closed = dict[str, tuple[str, float | None]]  # outcomes and rewards by the decisions' ids
+Came = dict[str, list[tuple[float, int]]]  # rewards, and when they were observed
+Chunk = tuple[list[Stored], Closed, Came, set[str]]  # with the ids of those that were activated
+
+
+def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
+    """Return a version by every change since the first."""
+    if until is not None:
+        last = select(func.max(events.c.version)).where(events.c.at <= moment(until, "until"))
+        with ledger.database.read() as connection:
+            by_time = connection.execute(last).scalar()
+        if by_time is None:
+            raise ValueError(f"the log has no bandit before {until!r}")
+        version = by_time if version is None else min(version, by_time)
+    if version is not None and not 0 <= version <= ledger.newest():
+        raise ValueError(f"version must be 0 … {ledger.newest()}; got {version!r}")
+    return catch_up(ledger, first(ledger, parts), version)
+
+
+def empty() -> pd.DataFrame:
+    """Return a table without decisions."""
+    return table(([], {}, {}, set()), Settings(), 0)
+
+
+def frames(
+    ledger: Ledger, since: object, until: object, size: int = 10_000
+) -> Iterator[pd.DataFrame]:
+    """Yield tables of the decisions, in the order of their times."""
+    how, begin, end = ledger.settings(), moment(since, "since"), moment(until, "until")
+    if how is not None:
+        n_features = ledger.beginning()["n_features"]
+        for chunk in chunks(ledger, begin, end, size):
+            yield table(chunk, how, n_features)
+
+
+def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
+    """Yield decisions, how they were closed, and the rewards that came in time, by their ids."""
+    own, last = decisions.c, (-(2**62) if begin is None else begin - 1, "")
+    found = select(decisions, outcomes.c.outcome, outcomes.c.reward)
+    found = found.outerjoin(outcomes, outcomes.c.decision_id == own.id)
+    found = found.order_by(own.decided_at, own.id).limit(size)
+    if end is not None:
+        found = found.where(own.decided_at < end)
+    while True:
+        after = or_(own.decided_at > last[0], and_(own.decided_at == last[0], own.id > last[1]))
+        with ledger.database.read() as connection:
+            rows = connection.execute(found.where(after)).all()
+            ids = [row.id for row in rows]
+            told = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
+            shown = select(events.c.decision_id).where(
+                events.c.decision_id.in_(ids), events.c.kind == ACTIVATED
+            )
+            active = set(connection.execute(shown).scalars())
+            order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
+            came: Came = {}
+            for row in connection.execute(told.order_by(*order)):
+                came.setdefault(row.decision_id, []).append((row.value, row.observed_at))
+        if not rows:
+            return
+        closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
+        yield [stored_of(row) for row in rows], closed, came, active
+        last = rows[-1].decided_at, rows[-1].id
+
+
+def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
+    """Return a row a decision."""
+    rows, closed, came, active = chunk
+    reward, status, at = np.full(len(rows), np.nan), [], []
+    for i, row in enumerate(rows):
+        told = came.get(row.id, [])
+        own = joined([value for value, _ in told], how)
+        outcome, learned = closed.get(row.id, (OPEN, own))
+        known = own if learned is None and outcome != INACTIVE else learned
+        reward[i] = np.nan if known is None else known
+        status.append(outcome)
+        at.append(told[0 if how.aggregate == "first" else -1][1] if told else None)
+    moments = [_moments(row) for row in rows]
+    return pd.DataFrame(
+        {
+            "decision_id": [row.id for row in rows],
+            "decided_at": _times([row.decided_at for row in rows]),
+            "arm": _objects([row.arm for row in rows]),
+            "propensity": np.array([row.propensity for row in rows], dtype=np.float64),
+            "arms": _objects([row.arms for row in rows]),
+            "probabilities": _objects([row.probabilities for row in rows]),
+            "mean": _objects([mean for mean, _ in moments]),
+            "sd": _objects([sd for _, sd in moments]),
+            "x": _objects([row.row[:n_features] for row in rows]),
+            "context": _objects([row.context for row in rows]),
+            "reward": reward,
+            "rewarded_at": _times(at),
+            "status": _objects(status),
+            "activated": np.array([row.id in active for row in rows], dtype=np.bool_),
+            "mode": _objects([row.mode for row in rows]),
+            "version": np.array([row.version for row in rows], dtype=np.int64),
+            "stream": _objects([row.stream for row in rows]),
+            "position": np.array([row.position for row in rows], dtype=np.int64),
+            "place": np.array([row.place for row in rows], dtype=np.int64),
+        }
+    )
+
+
+def _times(at: Sequence[int | None]) -> pd.Series:
+    unknown = np.datetime64("NaT", "us")
+    stamps = [unknown if one is None else np.datetime64(one, "us") for one in at]
+    return pd.Series(np.array(stamps, dtype="datetime64[us]")).dt.tz_localize("UTC")
+
+
+def _objects(values: Sequence[object]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array
+
+
+def _moments(stored: Stored) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arms' means and standard deviations (K,) at the moment of decision."""
+    row, K = stored.row, len(stored.arms)
+    D = len(row) - TAIL - 3 * K
+    mean, scale, last = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
+    return mean, deviation(np.full(K, row[KIND - TAIL]), scale, last)
+
+
+def counts(ledger: Ledger) -> dict[str, int]:
+    """Return how many there are of everything."""
+    with ledger.database.read() as connection:
+        found: dict[str, int] = {"decisions": 0, "open": 0}
+        for name, own in (("decisions", decisions), ("open", opened)):
+            found[name] = connection.execute(select(func.count()).select_from(own)).scalar() or 0
+        for column, what in ((outcomes.c.outcome, "closed"), (rewards.c.status, "rewards")):
+            for value, n in connection.execute(select(column, func.count()).group_by(column)):
+                found[f"{what}: {value}"] = n
+        versions = select(func.count()).where(events.c.version.is_not(None))
+        found["versions"] = connection.execute(versions).scalar() or 0
+        kept = select(func.count()).select_from(snapshots)
+        found["snapshots"] = connection.execute(kept).scalar() or 0
+    return found

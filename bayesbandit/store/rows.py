@@ -1,0 +1,189 @@
+"""Decisions, contexts and bandits as a database holds them, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.checks import Name, Table, arm_names
+from bayesbandit.history import Layout
+from bayesbandit.store.records import Stored
+
+if TYPE_CHECKING:
+    from bayesbandit.policies import Policy
+    from bayesbandit.weighting.base import Balance
+
+LONGEST_ID = 200  # characters
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a snapshot does not hold of a bandit, as `Bandit.load` takes it again."""
+
+    policy: Policy | None = None
+    model: Any = None
+    balance: Balance | None = None
+
+
+def check_id(value: object, what: str = "id") -> str:
+    """Return an id: text that every database can hold."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be text, as decision.id is; got {value!r}")
+    if not 0 < len(value) <= LONGEST_ID or not value.isprintable():
+        raise ValueError(
+            f"{what} must have 1 to {LONGEST_ID} printable characters; got {value[:50]!r}"
+        )
+    return value
+
+
+@lru_cache(maxsize=1024)
+def arms_text(arms: tuple[Name, ...]) -> str:
+    """Return arms' names as JSON."""
+    return json.dumps(list(arms))
+
+
+@lru_cache(maxsize=1024)
+def arms_named(text: str) -> tuple[Name, ...]:
+    """Return the arms' names of a JSON text."""
+    return arm_names(json.loads(text))
+
+
+@lru_cache(maxsize=4096)
+def arm_named(text: str) -> Name:
+    """Return an arm's name of a JSON text."""
+    return arm_names([json.loads(text)])[0]
+
+
+def numbers(data: bytes) -> np.ndarray:
+    """Return the numbers (n,) of a column."""
+    return np.frombuffer(data, dtype="<f8")
+
+
+def column(values: np.ndarray) -> bytes:
+    """Return numbers as a column holds them."""
+    return np.ascontiguousarray(values, dtype="<f8").tobytes()
+
+
+def context_texts(x: object, n: int, one: bool) -> list[str | None]:
+    """Return each of n contexts as JSON, as it was given: a dict, a row of a table, or numbers."""
+    import sys
+
+    pandas = sys.modules.get("pandas")
+    if x is None or (isinstance(x, np.ndarray) and x.size == 0):
+        return [None] * n
+    if pandas is not None and isinstance(x, pandas.Series):
+        x = dict(x.items())
+    elif isinstance(x, Table):
+        x = _records(x)
+    elif isinstance(x, np.ndarray):
+        x = x.tolist()
+    if one:
+        return [text_of(x)]
+    assert isinstance(x, Sequence)
+    return [text_of(each) for each in x]
+
+
+def _records(table: Any) -> list[dict[Any, Any]]:
+    import narwhals as nw
+
+    return nw.from_native(table).rows(named=True)
+
+
+def text_of(value: object) -> str:
+    """Return plain values as JSON that says the same each time."""
+    return json.dumps(value, default=_plain, ensure_ascii=True, sort_keys=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return str(value)  # dates and such
+
+
+def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:
+    """Return where things stand in the rows of a bandit when it had these arms."""
+    now = bandit.layout
+    if now.arms == arms:
+        return now
+    return Layout(arms, now.n_features, now.n_columns, now.features, now.of_arms)
+
+
+def decision_of(layout: Layout, stored: Sequence[Stored], one: bool = False) -> Decision:
+    """Return stored decisions, about the same arms, as one `Decision`."""
+    for row in stored:
+        if row.row.shape != (layout.width,):
+            raise ValueError(
+                f"decision {row.id!r} has {len(row.row)} numbers, and this bandit's have "
+                f"{layout.width}: the log is another bandit's"
+            )
+    rows = np.array([row.row for row in stored])
+    ids = np.array([row.id for row in stored])
+    return Decision(layout, rows[0], ids=ids[0]) if one else Decision(layout, rows, ids=ids)
+
+
+def saved(bandit: Bandit) -> bytes:
+    """Return a bandit as the bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bandit.npz"
+        bandit.save(path)
+        return path.read_bytes()
+
+
+def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
+    """Return the bandit of the bytes of its file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"snapshot {version}"
+        path.write_bytes(data)
+        return Bandit.load(path, parts.policy, parts.model, parts.balance)
+
+
+def seconds(text: str | float | None, what: str) -> float | None:
+    """Return a span of time, "1d", "12h", "30min", "45s" or seconds, as seconds; None is none."""
+    if text is None:
+        return None
+    if isinstance(text, str):
+        import pandas as pd
+
+        try:
+            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
+        except ValueError as error:
+            raise ValueError(
+                f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
+            ) from error
+    else:
+        value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
+    return value
+
+
+def moment(at: object, what: str) -> int | None:
+    """Return a time in microseconds since 1970; a date without a zone is of UTC."""
+    if at is None:
+        return None
+    import pandas as pd
+
+    try:
+        if isinstance(at, int | float) and not isinstance(at, bool):
+            return round(at * 1e6)
+        stamp = pd.Timestamp(at)  # type: ignore[arg-type]
+        stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
+        return int(stamp.as_unit("us").asm8.astype(np.int64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
+        ) from error

@@ -1,0 +1,52 @@
+"""How a log joins rewards to decisions: the same for all of its processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bayesbandit.checks import LARGEST, number, one_of
+from bayesbandit.store.rows import seconds
+
+AGGREGATES = ("first", "sum", "last")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which reward a decision has.
+
+    wait: microseconds after the decision in which rewards count; None: for ever.
+    default_reward: that of a decision without one after `wait`; None: it is not learned.
+    aggregate: of several rewards. activation: whether only decisions that were shown count.
+    """
+
+    wait: int | None = None
+    default_reward: float | None = None
+    aggregate: str = "first"
+    activation: bool = False
+
+
+def joined(values: Sequence[float], how: Settings) -> float | None:
+    """Return the reward of a decision by those that came in time, in the order of observation."""
+    if not values:
+        return None
+    return {"first": values[0], "sum": math.fsum(values), "last": values[-1]}[how.aggregate]
+
+
+def settings_of(
+    wait: str | float | None, default_reward: float | None, aggregate: str, activation: bool
+) -> Settings:
+    """Return settings as a user gives them, checked."""
+    span = seconds(wait, "wait")
+    one_of(aggregate, "aggregate", AGGREGATES)
+    if span is None and default_reward is not None:
+        raise ValueError('default_reward needs wait, as wait="1d": when it takes its place')
+    if span is None and aggregate != "first":
+        raise ValueError(f'aggregate={aggregate!r} needs wait, as wait="1d": when all have come')
+    if default_reward is not None:
+        default_reward = number(default_reward, "default_reward", largest=LARGEST)
+    if not isinstance(activation, bool):
+        raise TypeError(f"activation must be True or False; got {activation!r}")
+    microseconds = None if span is None else math.ceil(span * 1e6)
+    return Settings(microseconds, default_reward, aggregate, activation)

@@ -1,0 +1,117 @@
+"""The tables of a log, and how an older one becomes one of now.
+
+All but `open` only grow: a row is never changed or deleted. `open` is the queue of the learner, and
+can be made again from the others. Times are microseconds since 1970, UTC. Numbers (`row`, `x`,
+`probabilities`) are float64, little-endian. Names of arms are JSON, since 1 and "1" differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+SCHEMA = 1
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}  # from this version to the next one
+
+metadata = MetaData()
+NAME = 200  # characters of an id
+COUNTED = BigInteger().with_variant(Integer, "sqlite")  # which counts by itself
+
+schema = Table(
+    "bandit_schema",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("release", Text, nullable=False),
+)
+decisions = Table(
+    "bandit_decisions",
+    metadata,
+    Column("id", String(NAME), primary_key=True),
+    Column("decided_at", BigInteger, nullable=False, index=True),
+    Column("arm", Text, nullable=False),
+    Column("propensity", Double, nullable=False),
+    Column("mode", String(20), nullable=False),  # bandit, fallback, or another system's name
+    Column("version", BigInteger, nullable=False),  # of the bandit that decided
+    Column("t", BigInteger, nullable=False),  # contexts that it had decided before
+    Column("stream", String(36), nullable=False),  # of random numbers
+    Column("position", BigInteger, nullable=False),  # of the call in its stream
+    Column("place", Integer, nullable=False),  # of the decision in its call
+    Column("size", Integer, nullable=False),  # decisions of the call
+    Column("context", Text),  # as it was given
+    Column("arms", Text, nullable=False),  # in the order of the columns
+    Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/rules.py
+    Column("probabilities", LargeBinary, nullable=False),
+    Column("x", LargeBinary),  # all arms' features, where arms have features
+    UniqueConstraint("stream", "position", "place"),
+)
+opened = Table(
+    "bandit_open",
+    metadata,
+    Column("decision_id", String(NAME), primary_key=True),
+    Column("due", BigInteger, index=True),  # when to learn it; none: when a reward comes
+    Column("touched", Integer, nullable=False),  # rewards and activations that came
+)
+rewards = Table(
+    "bandit_rewards",
+    metadata,
+    Column("decision_id", String(NAME), primary_key=True),
+    Column("key", String(NAME), primary_key=True),  # tells one of several rewards from another
+    Column("value", Double, nullable=False),
+    Column("observed_at", BigInteger, nullable=False),
+    Column("received_at", BigInteger, nullable=False, index=True),
+    Column("status", String(20), nullable=False),  # timely, late or unknown
+)
+outcomes = Table(
+    "bandit_outcomes",
+    metadata,
+    Column("decision_id", String(NAME), primary_key=True),  # a decision is learned once
+    Column("version", BigInteger, nullable=False),  # of the bandit that has learned it
+    Column("position", Integer, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("reward", Double),
+    Column("reason", Text),
+    UniqueConstraint("version", "position"),
+)
+events = Table(
+    "bandit_events",
+    metadata,
+    Column("id", COUNTED, primary_key=True),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("version", BigInteger, unique=True),  # of the bandit after it, where it has changed
+    Column("decision_id", String(NAME)),
+    Column("detail", Text),
+    UniqueConstraint("kind", "decision_id"),
+)
+snapshots = Table(
+    "bandit_snapshots",
+    metadata,
+    Column("version", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Column("release", Text, nullable=False),
+)
+streams = Table(
+    "bandit_streams",
+    metadata,
+    Column("key", String(36), primary_key=True),
+    Column("entropy", Text, nullable=False),  # of the random numbers, an integer
+    Column("opened_at", BigInteger, nullable=False),
+    Column("host", Text, nullable=False),
+    Column("pid", BigInteger, nullable=False),
+    Column("release", Text, nullable=False),
+)

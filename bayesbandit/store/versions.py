@@ -1,0 +1,173 @@
+"""The versions of a bandit: what each change makes of the one before it, in one way for all.
+
+The learner, the workers that follow it, `replay` and `verify` all call `advance`, with the same
+rows in the same batches. So they have the same bits, on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.bandit import choosing, transactions
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.checks import Name
+from bayesbandit.kernels.rules import ARM, FLOOR, KIND, PARAM, PROPENSITY, TABULATED
+from bayesbandit.store.records import ADDED, LEARN, REMOVED, Change, Outcome, Stored
+from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
+
+if TYPE_CHECKING:
+    from bayesbandit.store.ledger import Ledger
+
+CHANGES = 16  # read at a time
+BLOCK = 256  # normals drawn at a time
+
+
+@dataclass(frozen=True)
+class Version:
+    """A bandit as the log says it was, which nobody changes: its number and the bandit.
+
+    removed: for each arm that was ever removed, the version without it.
+    """
+
+    number: int
+    bandit: Bandit
+    removed: dict[Name, int] = field(default_factory=dict)
+
+    def advance(self, change: Change) -> Version:
+        """Return the next version."""
+        if change.version != self.number + 1:
+            raise ValueError(
+                f"the log has no version {self.number + 1} of the bandit: after {self.number} "
+                f"comes {change.version}"
+            )
+        if change.kind == LEARN:
+            return self.learned(change.learned, change.detail["closed"])
+        arm, twin = change.detail["arm"], independent(self.bandit)
+        if change.kind == ADDED:
+            twin.add_arm(arm)
+            return Version(change.version, settled(twin), self.removed)
+        if change.kind == REMOVED:
+            twin.remove_arm(arm)
+            return Version(change.version, settled(twin), {**self.removed, arm: change.version})
+        raise ValueError(f"version {change.version} is by an unknown change, {change.kind!r}")
+
+    def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
+        """Return the version that has learned these rewards, and counted the closed decisions."""
+        twin = independent(self.bandit)
+        for decision, reward in batches(twin, outcomes):
+            twin.observe(decision, reward)
+        twin.t += closed
+        twin.belief.decided(closed)
+        return Version(self.number + 1, settled(twin), self.removed)
+
+    def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """Return the ids of rewards that cannot be learned, and why."""
+        twin, found = independent(self.bandit), dict[str, str]()
+        for decision, reward in batches(twin, outcomes):
+            left_out = twin.observe(decision, reward, errors="skip") or []
+            ids = np.atleast_1d(decision.id)
+            found |= {str(ids[row]): reason for row, reason in left_out}
+        return found
+
+    def is_retired(self, decision: Stored) -> bool:
+        """Return whether the arm of a decision has been removed since, even if it came again."""
+        return self.removed.get(decision.arm, -1) > decision.version
+
+
+def independent(bandit: Bandit) -> Bandit:
+    """Return a bandit in the same state, which may change while the other stays as it is."""
+    twin = transactions.fork(bandit)
+    transactions.guard(twin)
+    transactions.publish(twin)
+    return twin
+
+
+def settled(bandit: Bandit) -> Bandit:
+    """Return the bandit itself, with the draws of now, where it decides by draws."""
+    if bandit.belief.computes_when_asked:
+        bandit.belief.new  # noqa: B018 - renews the draws that are due
+    return bandit
+
+
+def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, np.ndarray]]:
+    """Yield the decisions and rewards that are learned together: those about the same arms."""
+    for arms, some in groupby(outcomes, key=lambda one: one.decision.arms):
+        together = list(some)
+        layout = layout_of(bandit, arms)
+        decision = decision_of(layout, [one.decision for one in together])
+        yield decision, np.array([one.reward for one in together], dtype=np.float64)
+
+
+def decided(
+    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, t: int, entropy: int, position: int
+) -> Decision:
+    """Decide for contexts (n, d) or (n, A, d), by the random numbers of a call of a stream.
+
+    It changes nothing and depends on nothing else: a version, contexts, arms, t, and the call.
+    """
+    twin = transactions.asked(bandit)
+    twin.lock = RLock()
+    seed = np.random.SeedSequence(entropy, spawn_key=(position,))
+    twin.encoder, twin.seed = None, seed
+    twin.rng, twin.stream = np.random.Generator(np.random.PCG64(seed)), np.zeros(2 + BLOCK)
+    twin.t = t
+    transactions.refill(twin)
+    one = len(x) == 1
+    decision = choosing.choose(twin, x[0] if one else x, arms)
+    decision.settle()
+    rows = np.atleast_2d(decision.rows)
+    decision.layout.fill_propensities(rows)
+    return Decision(bandit.layout, rows)
+
+
+def certain(decision: Decision, k: int) -> Decision:
+    """Return a decision for arm number k with probability 1, about the same contexts."""
+    layout, rows = decision.layout, decision.rows.copy()
+    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
+        layout.moment(rows, which)[:] = absent
+    layout.moment(rows, 0)[:, k], layout.moment(rows, 2)[:, k] = 0.0, 1.0
+    tail = rows[:, layout.tail :]
+    tail[:, [ARM, KIND, PARAM, FLOOR, PROPENSITY]] = k, TABULATED, 0.0, 0.0, 1.0
+    return Decision(layout, rows, ids=decision.ids)
+
+
+def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
+    """Return the newest version, or version `until`, from this one: by a snapshot, if there is a
+    newer one, and the changes after it."""
+    newer = ledger.snapshot(until, above=version.number)
+    if newer is not None:
+        version = restored(ledger, newer, parts)
+    return catch_up(ledger, version, until)
+
+
+def catch_up(ledger: Ledger, version: Version, until: int | None = None) -> Version:
+    """Return the newest version, or version `until`, by every change after this one."""
+    while changes := ledger.changes(version.number, CHANGES):
+        for change in changes:
+            if until is not None and change.version > until:
+                return version
+            version = version.advance(change)
+    return version
+
+
+def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Version:
+    """Return the version of a snapshot."""
+    number, data = snapshot
+    return Version(number, loaded(data, parts, number), ledger.removed(number))
+
+
+def first(ledger: Ledger, parts: Parts) -> Version:
+    """Return the version that everything begins with."""
+    beginning = ledger.snapshot(at_most=0)
+    if beginning is None:
+        raise ValueError(
+            f"the log {ledger.database.shown} has no bandit yet: bb.Service(bandit, log) begins"
+        )
+    return restored(ledger, beginning, parts)

@@ -1,0 +1,131 @@
+"""Processes that decide, reward and learn on one log, and are killed at random moments.
+
+    uv run python -m tests.service.killing --times 100 --database postgresql
+
+What a process was told is written to a file, line by line: it must be in the log, once.
+"""
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+from collections import Counter
+from multiprocessing import get_context
+
+import numpy as np
+
+import bayesbandit as bb
+from tests.store.databases import fresh
+
+FORK = get_context("fork")  # what the parent has loaded is there
+WAIT = 3600.0
+
+
+def decide(url, said, seed):
+    """Decide, alone and in batches, and reward two of three."""
+    rng = np.random.default_rng(seed)
+    service = bb.Service.open(bb.DecisionLog(url))
+    while True:
+        n = int(rng.integers(1, 6))
+        batch = service.decide(rng.normal(size=(n, 2)))
+        for one in batch:
+            write(said, "decision", one.id, one.arm, one.propensity)
+        for one in batch[rng.random(n) < 0.67] if n > 1 else []:
+            value = float(rng.random())
+            service.reward(one.id, value)
+            write(said, "reward", one.id, value)
+            if rng.random() < 0.3:
+                service.reward(one.id, value)  # sent again
+        if rng.random() < 0.2:
+            service.sync()
+
+
+def learn(url, said, seed):
+    """Learn, and store snapshots."""
+    rng = np.random.default_rng(seed)
+    service = bb.Service.open(bb.DecisionLog(url), snapshot_every=50)
+    while True:
+        service.learn(limit=int(rng.integers(1, 30)))
+        if rng.random() < 0.1:
+            service.snapshot()
+
+
+def write(said, *words):
+    """Add a line, in one call: it is there whole or not at all."""
+    os.write(said, (" ".join(map(str, words)) + "\n").encode())
+
+
+def killed(database, folder, times, seed=0):
+    """Kill processes of a life `times` times; return what was wrong at the end, and counts."""
+    rng, url = np.random.default_rng(seed), fresh(database, folder)
+    first = bb.Service(bb.LinTS(["a", "b", "c"], 2, seed=0), bb.DecisionLog(url), wait=WAIT,
+                       default_reward=0.0)  # fmt: skip
+    first.decide(np.zeros(2))  # compiled
+    first.decide(np.zeros((2, 2)))
+    first.log.close()
+    path = os.path.join(folder, "said.txt")
+    said, alive = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), {}
+    works = {"decider": decide, "client": decide, "learner": learn, "second learner": learn}
+    for turn in range(times):
+        for name, work in works.items():
+            if name not in alive:
+                own = int(rng.integers(2**31))
+                process = FORK.Process(target=work, args=(url, said, own), daemon=True)
+                process.start()
+                alive[name] = process
+        time.sleep(rng.uniform(0.02, 0.5))
+        for name in rng.permutation(list(works))[: 1 + turn % 2]:
+            process = alive.pop(str(name))
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+    for process in alive.values():
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    os.close(said)
+    with open(path) as lines:
+        return wrong(url, [line.split() for line in lines])
+
+
+def wrong(url, told):
+    """Return sentences about what is missing, counted twice, or not what was told; and counts."""
+    found = []
+    survivor = bb.Service.open(bb.DecisionLog(url), clock=lambda: time.time() + 2 * WAIT)
+    survivor.learn()
+    frame = survivor.log.frame().set_index("decision_id")
+    for kind, one, *rest in told:
+        if one not in frame.index:
+            found.append(f"{kind} {one} is missing")
+        elif kind == "decision":
+            row = frame.loc[one]
+            if (row["arm"], row["propensity"]) != (rest[0], float(rest[1])):
+                found.append(f"decision {one} is another one")
+        elif (frame.loc[one, "status"], frame.loc[one, "reward"]) != ("reward", float(rest[0])):
+            found.append(f"reward of {one} is {frame.loc[one, 'reward']}, not {rest[0]}")
+    bandit, replayed = survivor.bandit, survivor.log.replay()
+    learned = frame["status"].isin(["reward", "default"])
+    if bandit.history.total != learned.sum() or bandit.t != len(frame):
+        found.append(f"{bandit.history.total} learned, not {learned.sum()}")
+    if Counter(bandit.history.reward) != Counter(frame["reward"][learned]):
+        found.append("other rewards were learned than came")
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    if not np.array_equal(bandit.probabilities(x), replayed.probabilities(x)):
+        found.append("the replay is another bandit")
+    if len(violations := survivor.log.verify()):
+        found.append(violations.to_string())
+    kinds = Counter(kind for kind, *_ in told)
+    counts = {"decisions": len(frame), "told": dict(kinds), "versions": survivor.version}
+    survivor.log.close()
+    return found, counts
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=100)
+    parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        problems, counts = killed(asked.database, folder, asked.times, asked.seed)
+    print(counts)
+    print("\n".join(problems) or f"killed {asked.times} times: nothing is missing or double")

@@ -1,0 +1,544 @@
+"""A service: what it decides is in the log, a reward counts once, and processes agree."""
+
+import asyncio
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandit.storage import saving
+
+sa = pytest.importorskip("sqlalchemy")
+
+from tests.store.databases import KINDS, fresh  # noqa: E402
+
+DAY = 86_400.0
+
+
+class Clock:
+    def __init__(self, now=1.7e9):
+        self.now = now
+
+    def __call__(self):
+        self.now += 1e-3
+        return self.now
+
+
+@pytest.fixture(params=KINDS)
+def url(request, tmp_path):
+    return fresh(request.param, tmp_path)
+
+
+@pytest.fixture
+def lite(tmp_path):
+    return fresh("sqlite", tmp_path)
+
+
+def linear(**settings):
+    return bb.LinTS(["mail", "call", "wait"], 2, seed=0, **settings)
+
+
+def begun(url, bandit=None, **settings):
+    clock = Clock()
+    settings = {"wait": "1d", "default_reward": 0.0, "clock": clock} | settings
+    return bb.Service(bandit or linear(), bb.DecisionLog(url), **settings), clock
+
+
+def same(one, other):
+    (text, arrays), (said, others) = saving.checked(one), saving.checked(other)
+    return json.loads(text) == json.loads(said) and all(
+        np.array_equal(arrays[k], others[k], equal_nan=True) for k in arrays
+    )
+
+
+def live(service, clock, days=3, rate=20, seed=0):
+    """Decide, reward two of three, and learn each night."""
+    rng = np.random.default_rng(seed)
+    for _ in range(days):
+        for i in range(rate):
+            decision = service.decide(rng.normal(size=2))
+            if i % 3:
+                service.reward(decision.id, float(rng.random()))
+        service.learn()
+        clock.now += DAY
+    service.learn()
+    return service
+
+
+def rows(service, table):
+    with service.log.ledger.database.read() as connection:
+        return connection.execute(sa.text(f"SELECT * FROM bandit_{table}")).mappings().all()
+
+
+# ---- decisions ---------------------------------------------------------------------------------
+
+
+def test_a_decision_is_in_the_log_before_it_is_returned(url):
+    service, _ = begun(url)
+    decision = service.decide([0.5, -1.0])
+    with bb.DecisionLog(url) as other:  # by other connections
+        [row] = other.frame().itertuples()
+    assert row.decision_id == decision.id
+    assert (row.arm, row.propensity) == (decision.arm, decision.propensity)
+    for name in ("probabilities", "mean", "sd", "x"):
+        np.testing.assert_array_equal(getattr(row, name), getattr(decision, name))
+    assert json.loads(row.context) == [0.5, -1.0]
+    assert np.isnan(row.reward)
+    assert row.status == "open"
+
+
+def test_a_batch_is_one_call_with_its_own_ids(lite):
+    service, _ = begun(lite)
+    batch = service.decide(np.zeros((5, 2)), arms=["call", "mail"])
+    frame = service.log.frame()
+    assert frame["decision_id"].tolist() == batch.id.tolist()
+    assert (frame["position"] == 0).all()
+    assert frame["place"].tolist() == list(range(5))
+    assert not any("wait" in row for row in frame["arm"])
+    assert [one.id for one in batch] == batch.id.tolist()
+    np.testing.assert_array_equal(np.stack(frame["probabilities"]), batch.probabilities)
+
+
+def test_the_same_id_gives_the_same_decision(url):
+    service, _ = begun(url)
+    first = service.decide([0.1, 0.2], id="order-1")
+    for decider in (service, bb.Service.open(service.log)):
+        again = decider.decide([0.1, 0.2], id="order-1")
+        assert (again.id, again.arm) == ("order-1", first.arm)
+        np.testing.assert_array_equal(again.rows, first.rows)
+    with pytest.raises(ValueError, match="'order-1', about another context"):
+        service.decide([0.1, 0.3], id="order-1")
+    with pytest.raises(ValueError, match="'order-1', about another context or other arms"):
+        service.decide([0.1, 0.2], arms=["mail"], id="order-1")
+    with pytest.raises(ValueError, match="has 1, and not 'order-2'"):
+        service.decide([[0.1, 0.2]] * 2, id=["order-1", "order-2"])
+    assert len(service.log.frame()) == 1
+
+
+@pytest.mark.parametrize("bad", ["", "x" * 201, "a\nb", "a\0b", 7, b"a"])
+def test_ids_that_no_database_would_keep(lite, bad):
+    service, _ = begun(lite)
+    for call in (
+        lambda: service.decide([0.0, 0.0], id=bad),
+        lambda: service.activate(bad),
+        lambda: service.reward("a", 1.0, key=bad),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            call()
+    assert not rows(service, "decisions")
+
+
+def test_hostile_ids_are_text(url):
+    service, _ = begun(url)
+    bad = "'); DROP TABLE bandit_decisions; --<script>"
+    assert service.decide([0.0, 0.0], id=bad).id == bad
+    assert service.reward(bad, 1.0, key=bad) == "timely"
+    assert service.learn() == 1
+
+
+def test_bad_contexts_change_nothing(lite):
+    service, _ = begun(lite)
+    service.decide([0.0, 0.0])
+    for bad in ([1.0], [np.nan, 0.0], {"a": 1}, None, [], np.empty((0, 2))):
+        with pytest.raises(ValueError, match="contexts"):
+            service.decide(bad)
+    with pytest.raises(ValueError, match="unknown arm 'fax'"):
+        service.decide([0.0, 0.0], arms=["fax"])
+    service.decide([0.0, 0.0])
+    assert len(rows(service, "decisions")) == 2
+    assert service.log.verify().empty
+
+
+def test_no_two_processes_have_the_same_random_numbers(url):
+    service, _ = begun(url)
+    others = [bb.Service.open(service.log) for _ in range(3)]
+    drawn = {tuple(one.decide(np.zeros((60, 2))).arm) for one in (service, *others) for _ in "ab"}
+    assert len(drawn) == 8
+    frame = service.log.frame()
+    assert not frame.duplicated(["stream", "position", "place"]).any()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_has_random_numbers_of_its_own(lite):
+    service, _ = begun(lite)
+    service.decide([0.0, 0.0])
+    if (child := os.fork()) == 0:
+        service.decide(np.zeros((30, 2)))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    service.decide(np.zeros((30, 2)))
+    frame = service.log.frame()
+    assert frame["stream"].nunique() == 2
+    assert len(frame) == 61
+    assert service.log.verify().empty
+
+
+def test_threads_and_asyncio(url):
+    service, _ = begun(url)
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda i: service.decide([i / 40, 0.0]).id, range(40)))
+        said = list(pool.map(lambda one: service.reward(one, 1.0), ids * 2))
+        assert sum(pool.map(lambda _: service.learn(), range(4))) == 40
+
+    async def serve():
+        return await asyncio.gather(
+            *[asyncio.to_thread(service.decide, [0.0, 0.0]) for _ in range(5)]
+        )
+
+    assert len({decision.id for decision in asyncio.run(serve())}) == 5
+    assert sorted(said) == ["again"] * 40 + ["timely"] * 40
+    assert service.log.verify().empty
+    assert same(service.log.replay(), service.bandit)
+
+
+# ---- rewards -----------------------------------------------------------------------------------
+
+
+def test_a_reward_counts_once(url):
+    service, _ = begun(url)
+    decision = service.decide([0.5, -1.0])
+    assert service.reward(decision.id, 1) == "timely"
+    assert service.reward(decision.id, 1.0) == "again"
+    with pytest.raises(ValueError, match=f"{decision.id}' has the reward 1.0, and is told 2.0"):
+        service.reward(decision.id, 2.0)
+    assert service.learn() == 1
+    assert service.reward(decision.id, 1.0) == "again"
+    assert service.learn() == 0
+    assert service.bandit.history.reward.tolist() == [1.0]
+
+
+def test_it_is_what_a_bandit_learns_by_hand(url):
+    service, clock = begun(url)
+    live(service, clock)
+    bandit, frame = linear(), service.log.frame()
+    bandit.update(
+        np.stack(frame["x"]), frame["arm"], frame["reward"], propensity=frame["propensity"]
+    )
+    assert len(frame) == 60
+    for arm in bandit.arms:
+        own, other = service.bandit.posterior(arm), bandit.posterior(arm)
+        for x in np.eye(2):
+            assert own.mean(x[None]) == pytest.approx(other.mean(x[None]), rel=1e-10)
+            assert own.sd(x[None]) == pytest.approx(other.sd(x[None]), rel=1e-10)
+
+
+def test_what_does_not_come_is_the_default(url):
+    service, clock = begun(url, default_reward=-1.0)
+    ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
+    service.reward(ids[0], 0.5)
+    assert service.learn() == 1
+    clock.now += DAY + 1
+    assert service.reward(ids[1], 0.5) == "late"
+    assert service.reward(ids[2], 0.5, at=clock.now - DAY) == "timely"
+    assert service.learn() == 2
+    assert service.log.frame().set_index("decision_id")["reward"][ids].tolist() == [0.5, -1.0, 0.5]
+    assert sorted(service.bandit.history.reward) == [-1.0, 0.5, 0.5]
+    assert service.log.verify().empty
+
+
+def test_none_is_no_reward_and_said(lite):
+    service, clock = begun(lite, default_reward=None)
+    service.decide([0.0, 0.0])
+    clock.now += DAY + 1
+    assert service.learn() == 0
+    [row] = service.log.frame().itertuples()
+    assert row.status == "expired"
+    assert np.isnan(row.reward)
+    assert rows(service, "outcomes")[0]["reason"] == "no reward came in time"
+    assert service.log.verify().empty
+
+
+def test_rewards_of_nobody_are_kept(url):
+    service, _ = begun(url)
+    one = service.decide([0.0, 0.0]).id
+    said = service.reward(["nobody", one, one], [1.0, 0.5, 0.7])
+    assert said == ["unknown", "timely", "refused"]
+    assert service.learn() == 1
+    assert {row["status"] for row in rows(service, "rewards")} == {"unknown", "timely"}
+    [violation] = service.log.verify().itertuples()
+    assert (violation.kind, violation.id) == ("reward without decision", "nobody")
+
+
+@pytest.mark.parametrize(("aggregate", "value"), [("first", 2.0), ("sum", 5.5), ("last", 3.0)])
+def test_several_rewards_of_a_decision(lite, aggregate, value):
+    service, clock = begun(lite, aggregate=aggregate)
+    decision = service.decide([0.0, 0.0])
+    start = clock.now
+    for key, reward, after in (("b", 3.0, 30), ("a", 2.0, 10), ("c", 0.5, 20), ("b", 3.0, 30)):
+        service.reward(decision.id, reward, at=start + after, key=key)
+    assert service.reward(decision.id, 9.0, at=start + 2 * DAY, key="d") == "late"
+    clock.now += DAY + 1
+    assert service.learn() == 1
+    assert service.bandit.history.reward.tolist() == [value]
+    assert service.log.frame()["reward"].tolist() == [value]
+    assert service.log.verify().empty
+
+
+def test_sums_need_to_tell_rewards_apart(lite):
+    service, _ = begun(lite, aggregate="sum")
+    decision = service.decide([0.0, 0.0])
+    with pytest.raises(ValueError, match=r"give each a key=, or at="):
+        service.reward(decision.id, 1.0)
+    assert service.reward(decision.id, 1.0, at=1.7e9 + 5) == "timely"
+    assert service.reward(decision.id, 1.0, at=1.7e9 + 5) == "again"
+
+
+def test_only_what_was_shown_counts(url):
+    service, clock = begun(url, activation=True)
+    ids = [service.decide([0.0, 0.0]).id for _ in range(4)]
+    service.reward(ids[0], 1.0)
+    assert service.learn() == 0
+    service.activate(ids[0])
+    service.activate([ids[0], ids[1]])
+    service.reward(ids[1], 2.0)
+    assert service.learn() == 2
+    service.activate(ids[2])
+    service.reward(ids[3], 3.0)
+    clock.now += DAY + 1
+    assert service.learn() == 1
+    frame = service.log.frame().set_index("decision_id").loc[ids]
+    assert frame["status"].tolist() == ["reward", "reward", "default", "inactive"]
+    assert frame["activated"].tolist() == [True, True, True, False]
+    assert sorted(service.bandit.history.reward) == [0.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="no decision 'nobody'"):
+        service.activate("nobody")
+    assert len(bb.ope.Log.of(service.log)) == 3
+    assert service.log.verify().empty
+
+
+def test_retired_arms(url):
+    service, _ = begun(url)
+    ids = [service.decide([0.0, 0.0], arms=["call"]).id for _ in range(2)]
+    service.reward(ids[0], 1.0)
+    service.remove_arm("call")
+    assert service.learn() == 0
+    service.add_arm("call")  # another one of the same name
+    service.reward(ids[1], 1.0)
+    other = bb.Service.open(service.log)
+    assert other.learn() == 0
+    assert service.log.frame()["status"].tolist() == ["retired", "retired"]
+    assert other.arms == ("mail", "wait", "call")
+    assert same(other.bandit, service.log.replay())
+    assert service.log.verify().empty
+
+
+def test_a_reward_that_the_model_holds_impossible_stops_nobody_else(lite):
+    bandit = bb.Bandit(["a", "b"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0)
+    service, _ = begun(lite, bandit)
+    ids = [service.decide().id for _ in range(3)]
+    service.reward(ids, [1.0, 0.5, 0.0])
+    assert service.learn() == 2
+    frame = service.log.frame().set_index("decision_id").loc[ids]
+    assert frame["status"].tolist() == ["reward", "refused", "reward"]
+    assert same(service.log.replay(), service.bandit)
+    assert service.log.verify().empty
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e60])
+def test_values_that_are_no_rewards(lite, value):
+    service, _ = begun(lite)
+    decision = service.decide([0.0, 0.0])
+    with pytest.raises(ValueError, match="rewards must be"):
+        service.reward(decision.id, value)
+    assert not rows(service, "rewards")
+
+
+# ---- learning ----------------------------------------------------------------------------------
+
+
+def test_one_learns_at_a_time(url):
+    service, _ = begun(url)
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    other = bb.Service.open(bb.DecisionLog(url))
+    with service.log.ledger.database.learner() as elected:
+        assert elected
+        assert other.learn() == 0
+        assert other.decide([0.0, 0.0]).id  # deciding goes on
+    assert other.learn() == 1
+    assert service.learn() == 0
+
+
+def test_of_two_that_learn_the_same_the_second_is_too_late(url):
+    """Even if nobody had been elected."""
+    service, _ = begun(url)
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    other = bb.Service.open(bb.DecisionLog(url))
+    due = service.log.ledger.due(service._now(), 10)
+    assert service._learn(due) == (1, 1)
+    assert other._learn(due) == (0, 0)
+    assert other.sync() == 1
+    assert same(other.bandit, service.bandit)
+
+
+def test_what_comes_while_the_learner_computes_is_not_lost(url):
+    service, clock = begun(url, aggregate="sum")
+    one = service.decide([0.0, 0.0]).id
+    clock.now += DAY + 1
+    due = service.log.ledger.due(service._now(), 10)
+    at = clock.now - DAY
+    assert service.reward(one, 3.0, at=at) == "timely"  # after it was read as one without reward
+    assert service._learn(due) == (0, 0)
+    assert service.learn() == 1
+    assert service.bandit.history.reward.tolist() == [3.0]
+
+
+@pytest.mark.slow
+def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice(tmp_path):
+    """Its transaction began before others that have been learned since."""
+    service, _ = begun(fresh("postgresql", tmp_path))
+    ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
+    ledger, now = service.log.ledger, service._now()
+    with ledger.database.write() as connection:
+        ledger._reward(connection, ids[0], "", 1.0, now, now, service.settings)
+        service.reward(ids[1], 2.0)
+        service.reward(ids[2], 3.0)
+        assert service.learn() == 2
+    assert service.learn() == 1
+    assert service.bandit.history.reward.tolist() == [2.0, 3.0, 1.0]
+    assert service.learn() == 0
+
+
+def test_limit(lite):
+    service, _ = begun(lite)
+    for _ in range(5):
+        service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    assert [service.learn(limit=2) for _ in range(4)] == [2, 2, 1, 0]
+    with pytest.raises(ValueError, match="limit must be an integer ≥ 1"):
+        service.learn(limit=0)
+
+
+def test_workers_follow_by_changes_and_by_snapshots(url):
+    service, clock = begun(url)
+    by_changes, by_snapshot = (bb.Service.open(bb.DecisionLog(url)) for _ in range(2))
+    live(service, clock)
+    assert by_changes.sync() == service.version
+    service.snapshot()
+    service.add_arm("fax")
+    assert by_snapshot.sync() == service.version
+    by_changes.sync()
+    opened = bb.Service.open(service.log)
+    for other in (by_changes, by_snapshot, opened):
+        assert same(other.bandit, service.bandit)
+    assert by_changes.decide([0.0, 0.0], arms=["fax"]).arm == "fax"
+    assert service.log.verify().empty
+
+
+def test_snapshots_are_stored_by_and_by(lite):
+    service, clock = begun(lite, snapshot_every=10)
+    live(service, clock, days=4)
+    assert len(rows(service, "snapshots")) == 5
+    assert service.log.verify().empty
+
+
+# ---- restarts ----------------------------------------------------------------------------------
+
+
+def test_the_same_script_goes_on(url):
+    service, clock = begun(url)
+    live(service, clock)
+    again, _ = begun(url)
+    assert again.version == service.version
+    assert same(again.bandit, service.bandit)
+    assert again.bandit.t == 60
+
+
+def test_another_bandit_needs_another_log(lite):
+    service, clock = begun(lite)
+    live(service, clock)
+    others = {
+        "arms": bb.LinTS(["mail", "call"], 2),
+        "n_features": bb.LinTS(["mail", "call", "wait"], 3),
+        "policy": bb.LinUCB(["mail", "call", "wait"], 2),
+        "learned something else": service.bandit,
+    }
+    for said, bandit in others.items():
+        with pytest.raises(ValueError, match=said):
+            begun(lite, bandit)
+    with pytest.raises(ValueError, match="wait=86400 seconds, not 172800 seconds"):
+        begun(lite, wait="2d")
+    with pytest.raises(ValueError, match="model"):
+        begun(lite, linear(ridge=7.0))
+
+
+def test_a_closed_log_says_so(lite):
+    service, _ = begun(lite)
+    service.log.close()
+    with pytest.raises(ValueError, match="has been closed; open it again"):
+        service.decide([0.0, 0.0])
+    with pytest.raises(ValueError, match="has been closed"):
+        service.log.frame()
+
+
+def test_nothing_to_open(lite):
+    log = bb.DecisionLog(lite)
+    with pytest.raises(ValueError, match=r"has no bandit yet: bb.Service\(bandit, log\) begins"):
+        bb.Service.open(log)
+    with pytest.raises(ValueError, match="has no bandit yet"):
+        log.replay()
+    assert log.frame().empty
+    assert log.verify().empty
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"wait": "soon"}, "wait must be seconds, or text"),
+        ({"wait": -1}, "wait must be a span of time"),
+        ({"wait": None}, "default_reward needs wait"),
+        ({"wait": None, "default_reward": None, "aggregate": "sum"}, "'sum' needs wait"),
+        ({"aggregate": "mean"}, "aggregate must be one of"),
+        ({"default_reward": np.nan}, "default_reward must be a finite number"),
+        ({"fallback": "fax"}, "unknown arm 'fax'"),
+        ({"snapshot_every": 0}, "snapshot_every must be"),
+    ],
+)
+def test_settings_that_make_no_sense(lite, settings, said):
+    with pytest.raises(ValueError, match=said):
+        begun(lite, **settings)
+
+
+# ---- a log that cannot be written ---------------------------------------------------------------
+
+
+def full(service, pages=1):
+    """Leave no room on the disk of this service's one connection."""
+    engine = service.log.ledger.database.engine
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+
+def test_without_a_log_there_is_no_decision(lite):
+    service, _ = begun(lite)
+    service.decide([0.0, 0.0])
+    full(service)
+    with pytest.raises(OSError, match=r"could not be stored, so there is none: .*full"):
+        for _ in range(200):
+            service.decide([0.0, 0.0])
+    stored = len(rows(service, "decisions"))
+    full(service, 10**6)
+    service.decide([0.0, 0.0])
+    assert len(rows(service, "decisions")) == stored + 1
+    assert service.log.verify().empty
+
+
+def test_or_the_fallback_which_is_logged_later(lite):
+    service, _ = begun(lite, fallback="wait")
+    full(service)
+    shown = [service.decide([0.5, 0.0]) for _ in range(200)]
+    late = [one for one in shown if one.propensity == 1.0]
+    assert late
+    assert {one.arm for one in late} == {"wait"}
+    full(service, 10**6)
+    shown.append(service.decide([0.0, 0.0]))
+    frame = service.log.frame().set_index("decision_id")
+    assert set(frame.index) == {one.id for one in shown}
+    by_fallback = frame[frame["mode"] == "fallback"]
+    assert set(by_fallback.index) == {one.id for one in late}
+    assert (by_fallback["propensity"] == 1.0).all()
+    assert service.reward(late[0].id, 1.0) == "timely"
+    assert service.learn() == 1
+    assert service.log.verify().empty
+    assert same(service.log.replay(), service.bandit)

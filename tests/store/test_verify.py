@@ -1,0 +1,320 @@
+"""A log that is whole has no violations; whatever is forged is one, and all are found."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+
+sa = pytest.importorskip("sqlalchemy")
+
+from tests.service.test_service import DAY, begun, linear, live, same  # noqa: E402
+from tests.store.databases import KINDS, fresh  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The file of a log with several versions, batches, subsets of arms and open decisions."""
+    folder = tmp_path_factory.mktemp("whole")
+    service, clock = begun(fresh("sqlite", folder), snapshot_every=25)
+    live(service, clock)
+    service.decide(np.ones((4, 2)), arms=["call", "wait"])
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    service.learn()
+    service.decide([0.0, 1.0])
+    assert service.log.verify().empty
+    service.log.close()
+    [path] = folder.glob("log*.db")
+    return path
+
+
+@pytest.fixture
+def forge(whole, tmp_path):
+    """Change a copy of the log by SQL, and return what is found."""
+
+    def forged(*changes, **values):
+        path = tmp_path / "forged.db"
+        path.write_bytes(whole.read_bytes())
+        with bb.DecisionLog(f"sqlite:///{path}") as log:
+            with log.ledger.database.write() as connection:
+                for change in changes:
+                    assert connection.execute(sa.text(change), values).rowcount
+            return log.verify()
+
+    return forged
+
+
+FIRST = "(SELECT max(decision_id) FROM bandit_outcomes WHERE outcome = 'reward')"
+FORGERIES = {
+    "propensity": f"UPDATE bandit_decisions SET propensity = 0.987 WHERE id = {FIRST}",
+    "sum": f"UPDATE bandit_decisions SET probabilities = :p WHERE id = {FIRST}",
+    "arm": f"UPDATE bandit_decisions SET arm = '\"fax\"' WHERE id = {FIRST}",
+    "version": f"UPDATE bandit_decisions SET version = 99 WHERE id = {FIRST}",
+    "stream": f"UPDATE bandit_decisions SET stream = 'mine' WHERE id = {FIRST}",
+    "reward without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
+    "outcome without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
+    "open without decision": "INSERT INTO bandit_open VALUES ('nobody', 0, 0)",
+    "state": f"DELETE FROM bandit_outcomes WHERE decision_id = {FIRST}",
+    "reward": f"UPDATE bandit_rewards SET value = value + 1 WHERE decision_id = {FIRST}",
+    "late": f"UPDATE bandit_rewards SET observed_at = 9e15 WHERE decision_id = {FIRST}",
+    "clock": "UPDATE bandit_events SET at = 1 WHERE version = 2",
+    "gap": "DELETE FROM bandit_decisions WHERE place = 2",
+    "snapshot": "UPDATE bandit_snapshots SET data = (SELECT data FROM bandit_snapshots "
+    "WHERE version = 0) WHERE version > 0",
+}
+
+
+@pytest.mark.parametrize("kind", FORGERIES)
+def test_each_forgery_is_found(forge, kind):
+    found = forge(FORGERIES[kind], p=np.array([0.5, 0.2, 0.2]).tobytes()) if kind == "sum" else (
+        forge(FORGERIES[kind])
+    )  # fmt: skip
+    assert kind in set(found["kind"]), found
+    assert (found["said"].str.len() > 10).all()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"UPDATE bandit_decisions SET probabilities = :p, propensity = :one WHERE id = {FIRST}",
+        f"UPDATE bandit_streams SET entropy = '7' WHERE key = (SELECT stream FROM "
+        f"bandit_decisions WHERE id = {FIRST})",
+        f"UPDATE bandit_decisions SET t = t + 1, position = position WHERE id = {FIRST}",
+    ],
+)
+def test_what_only_deciding_again_shows(forge, change):
+    """Consistent in itself, and not what the version gives."""
+    values = {"p": np.full(3, 1 / 3).tobytes(), "one": 1 / 3} if ":p" in change else {}
+    found = forge(change, **values)
+    if "t = t + 1" in change:  # a policy without a schedule does not look at t
+        assert found.empty
+    else:
+        assert {"propensity", "arm"} & set(found["kind"])
+
+
+def test_all_are_listed(forge):
+    """Not only the first."""
+    p = np.array([0.5, 0.2, 0.2]).tobytes()
+    found = forge("UPDATE bandit_decisions SET probabilities = :p WHERE size = 1", p=p)
+    assert len(found[found["kind"] == "sum"]) == 62
+    found = forge(
+        f"DELETE FROM bandit_outcomes WHERE decision_id = {FIRST}",
+        "UPDATE bandit_decisions SET propensity = 0.9 WHERE place = 3",
+        "INSERT INTO bandit_rewards VALUES ('nobody', '', 1, 2, 3, 'unknown')",
+    )
+    assert {"state", "gap", "propensity", "reward without decision"} <= set(found["kind"])
+
+
+def test_a_lost_version_is_a_gap_and_the_rest_is_checked_from_the_next_snapshot(forge):
+    found = forge("DELETE FROM bandit_events WHERE version = 1")
+    assert "gap" in set(found["kind"])
+
+
+# ---- every kind of bandit ----------------------------------------------------------------------
+
+
+def features(arms):
+    return np.random.default_rng(len(arms)).normal(size=(len(arms), 2))
+
+
+BANDITS = {
+    "LinTS": lambda: linear(),
+    "LinUCB": lambda: bb.LinUCB(["mail", "call", "wait"], 2),
+    "BLTS": lambda: bb.BLTS(["mail", "call", "wait"], 2, min_probability=0.05),
+    "pooled": lambda: bb.BLTS(["mail", "call", "wait"], 2, propensity="pooled"),
+    "residual": lambda: bb.Bandit(
+        ["mail", "call", "wait"], bb.Ridge(), bb.Thompson(), bb.ResidualBalance(), n_features=2
+    ),
+    "schedule": lambda: bb.LinTS(["mail", "call", "wait"], 2, min_probability=decaying),
+    "epsilon": lambda: bb.Bandit(
+        ["mail", "call", "wait"], bb.Ridge(), bb.EpsilonGreedy(0.2), n_features=2
+    ),
+    "shared": lambda: bb.Bandit(
+        ["mail", "call", "wait"], bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2
+    ),
+    "conjugate": lambda: bb.Bandit(
+        ["mail", "call", "wait"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0
+    ),
+    "draws": lambda: bb.Bandit(
+        ["mail", "call", "wait"], bb.load_model("logistic"), bb.Thompson(), n_features=2, draws=50
+    ),
+    "forest": lambda: bb.ForestTS(["mail", "call", "wait"], 2),
+    "bootstrap": lambda: bb.BootstrapRidgeTS(["mail", "call", "wait"], 2),
+}
+
+
+def decaying(t):
+    return 0.2 / (1 + t) ** 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", BANDITS)
+def test_the_log_alone_rebuilds_any_bandit(kind, tmp_path):
+    bandit = BANDITS[kind]()
+    service, clock = begun(fresh("sqlite", tmp_path), bandit, snapshot_every=20)
+    rng = np.random.default_rng(0)
+    parts = {"policy": bandit.policy, "model": bandit.spec, "balance": bandit.balance}
+    worker = bb.Service.open(service.log, clock=clock, **parts)
+    for day in range(4):
+        for who in (service, worker):
+            arms = [None, ["mail", "call"]][day % 2]
+            shape = (2 if arms else 3, 2) if kind == "shared" else (2,)
+            ids = [
+                who.decide(rng.normal(size=shape) if bandit.n_features else None, arms=arms).id
+                for _ in range(6)
+            ]
+            if kind != "conjugate":
+                x = rng.normal(size=(4, *shape))
+                ids += who.decide(x, arms=arms).id.tolist()
+            service.reward(ids[1:], (rng.random(len(ids) - 1) < 0.5).astype(float))
+        service.learn()
+        if day == 1:
+            worker.sync()
+        clock.now += DAY + 1
+    service.learn()
+    assert service.log.verify(**parts).empty
+    replayed = service.log.replay(**parts)
+    assert same(replayed, service.bandit)
+    opened, worker_version = bb.Service.open(service.log, **parts), worker.sync()
+    assert opened.version == worker_version == service.version
+    for other in (opened.bandit, worker.bandit):
+        assert same(other, replayed)
+
+
+def test_contexts_from_tables(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
+    service, _ = begun(fresh("sqlite", tmp_path), bandit)
+    one = service.decide({"age": 33, "country": "DE"})
+    several = service.decide(frame.head(3))
+    service.reward([one.id, *several.id], [1.0] * 4)
+    service.learn()
+    found = service.log.frame()
+    assert json.loads(found["context"][0]) == {"age": 33, "country": "DE"}
+    assert json.loads(found["context"][3]) == {"age": 40, "country": "DE"}
+    table = pd.concat([pd.DataFrame([{"age": 33, "country": "DE"}]), frame.head(3)])
+    np.testing.assert_array_equal(np.stack(found["x"]), bandit.encoder.transform(table))
+    assert service.log.verify().empty
+    assert bb.ope.Log.of(service.log).features == bandit.encoder.features
+    assert same(service.log.replay(), service.bandit)
+    begun(service.log.ledger.database.url.render_as_string(), bandit)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replay_until(kind, tmp_path):
+    service, _ = begun(fresh(kind, tmp_path))
+    rng, states = np.random.default_rng(0), []
+    for _ in range(4):
+        states.append(service.bandit)
+        service.reward(service.decide(rng.normal(size=2)).id, 1.0)
+        service.learn()
+    for version, state in enumerate(states):
+        assert same(service.log.replay(version=version), state)
+    assert same(service.log.replay(until="2999-01-01"), service.bandit)
+    with pytest.raises(ValueError, match="no bandit before"):
+        service.log.replay(until="1999-01-01")
+    with pytest.raises(ValueError, match="version must be 0 … 4; got 9"):
+        service.log.replay(version=9)
+
+
+def test_a_frame_of_a_time(tmp_path):
+    service, clock = begun(fresh("sqlite", tmp_path))
+    for _ in range(10):
+        service.decide(np.zeros((3, 2)))
+        clock.now += 60
+    whole = service.log.frame()
+    assert whole["decided_at"].is_monotonic_increasing
+    since, until = whole["decided_at"][6], whole["decided_at"][15]
+    some = service.log.frame(since, until)
+    assert some["decision_id"].tolist() == whole["decision_id"][6:15].tolist()
+    parts = list(service.log.frames(size=4))
+    assert [len(part) for part in parts] == [4] * 7 + [2]
+    assert [one for part in parts for one in part["decision_id"]] == whole["decision_id"].tolist()
+    with pytest.raises(ValueError, match="since must be a date"):
+        service.log.frame(since="yesterday or so")
+
+
+# ---- evidence ----------------------------------------------------------------------------------
+
+
+def test_a_log_of_decisions_is_a_log(tmp_path):
+    bandit = linear()
+    service, clock = begun(fresh("sqlite", tmp_path), bandit)
+    live(service, clock, days=3)
+    log, frame = bb.ope.Log.of(service.log), service.log.frame()
+    np.testing.assert_array_equal(log.x, np.stack(frame["x"]))
+    np.testing.assert_array_equal(log.probabilities, np.stack(frame["probabilities"]))
+    np.testing.assert_array_equal(log.mean, np.stack(frame["mean"]))
+    assert log.arm.tolist() == frame["arm"].tolist()
+    assert log.batch.tolist() == frame["version"].tolist()
+    assert callable(log.snapshots)  # which the log has compared with its probabilities
+    assert (log.reward_time[1] > log.time[1]) or np.isnan(log.reward_time[1])
+    service.add_arm("fax")
+    service.decide([0.0, 0.0])
+    wider = bb.ope.Log.of(service.log)
+    assert wider.arms == ("mail", "call", "wait", "fax")
+    assert wider.available[:, 3].tolist() == [False] * 60 + [True]
+    assert wider.snapshots is None
+    assert np.isnan(wider.reward[-1])
+    assert len(bb.ope.Log.of(service.log, until=frame["decided_at"][30])) == 30
+
+
+# ---- databases ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("offers.db", "url must be as"),
+        ("sqlite://", "needs a file"),
+        ("sqlite:///:memory:", "needs a file"),
+        ("mysql://a/b", "url must be as|SQLite or PostgreSQL"),
+        ("sqlite:////nowhere/at/all.db", "there is no folder"),
+        (7, "url must be text"),
+    ],
+)
+def test_addresses_that_are_none(url, said):
+    with pytest.raises((ValueError, TypeError, OSError), match=said):
+        bb.DecisionLog(url)
+
+
+def test_a_log_of_a_newer_release_is_left_alone(tmp_path):
+    url = fresh("sqlite", tmp_path)
+    with bb.DecisionLog(url) as log, log.ledger.database.write() as connection:
+        connection.execute(sa.text("INSERT INTO bandit_schema VALUES (99, 0, '9.9')"))
+    with pytest.raises(ValueError, match=r"tables of version 99, of a newer release; this one"):
+        bb.DecisionLog(url)
+
+
+def test_tables_of_an_older_release_are_brought_up_to_date(tmp_path, monkeypatch):
+    from bayesbandit.store import database
+
+    url = fresh("sqlite", tmp_path)
+    bb.DecisionLog(url).close()
+    monkeypatch.setattr(database, "SCHEMA", 3)
+    steps = {
+        1: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD a INT"),
+        2: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD b INT"),
+    }
+    monkeypatch.setattr(database, "MIGRATIONS", steps)
+    with bb.DecisionLog(url) as log, log.ledger.database.read() as connection:
+        assert connection.execute(sa.text("SELECT a, b FROM bandit_streams")).all() == []
+        found = connection.execute(sa.text("SELECT version FROM bandit_schema")).scalars().all()
+        assert found == [1, 2, 3]
+
+
+def test_a_database_that_is_none(tmp_path):
+    path = tmp_path / "text.db"
+    path.write_text("no database at all, " * 100)
+    with pytest.raises(ConnectionError, match=r"cannot open the log .*text\.db"):
+        bb.DecisionLog(f"sqlite:///{path}")
+
+
+def test_sqlite_is_durable(tmp_path):
+    with bb.DecisionLog(fresh("sqlite", tmp_path)) as log, log.ledger.database.read() as connection:
+        said = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in
+                ("journal_mode", "synchronous")]  # fmt: skip
+    assert said == ["wal", 2]
