@@ -1,6 +1,7 @@
-"""What users pass is checked once, where it comes in: functions that return it or raise an error.
+"""Checks of what users pass: functions that return the value or raise an error.
 
-An error names the value seen and the values allowed. What is further in trusts its arguments.
+An error names the value seen and the values allowed. Values are checked once, where they come in;
+inner functions trust their arguments.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from numpy.typing import ArrayLike
 Name = str | int
 Arms = int | Iterable[Name]  # how many, or their names
 Seed = int | np.random.SeedSequence
-Alpha = float | Callable[[int], float]  # a setting of a policy: a number, or of the round's t
+Alpha = float | Callable[[int], float]  # a policy's setting: a number, or a function of round t
 
 HUGEST = int(sys.float_info.max)
-COUNT = 2**53 - 1  # the largest counter: floats tell it from its neighbours
-MANY = 2**20 - 1  # the most draws, replicates or trees that stand for one belief
+COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
+MANY = 2**20 - 1  # the most draws, replicates or trees of one belief
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
-STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # which NumPy would take for numbers
-LARGEST = 1e50  # the greatest size of a context's or reward's number: products of four stay finite
-SIZES = {"largest": 1e100, "smallest": 1e-100}  # of settings > 0: squares of the largest reward
+STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # NumPy would convert these to numbers
+LARGEST = 1e50  # the largest |context| or |reward|: products of four stay finite
+SIZES = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
 
 
 @runtime_checkable
 class Table(Protocol):
-    """What has named columns: a DataFrame of any library."""
+    """A table with named columns: a DataFrame of any library."""
 
     @property
     def columns(self) -> Any: ...
@@ -39,7 +40,7 @@ class Table(Protocol):
 
 @runtime_checkable
 class Row(Protocol):
-    """What has named values: a pandas Series."""
+    """A row with named values: a pandas Series."""
 
     @property
     def index(self) -> Any: ...
@@ -48,13 +49,15 @@ class Row(Protocol):
     def ndim(self) -> int: ...
 
 
-# Contexts: numbers; with an encoder a table, or a row with names, or several; None: no features.
+# Contexts are numbers. With an encoder they may be a table, or rows with names. None: no features.
 Contexts = ArrayLike | Table | Row | Mapping[str, object] | Sequence[Mapping[str, object]] | None
 
 
 def floats(values: object, what: str) -> np.ndarray:
-    """Return `values` as a contiguous float64 array; says what could not be read as numbers, and
-    in which column of a table."""
+    """Return `values` as a contiguous float64 array.
+
+    Raise ValueError with the value that is no number, and its column in a table.
+    """
     array = None
     try:
         array = _filled(values)
@@ -75,8 +78,10 @@ def floats(values: object, what: str) -> np.ndarray:
 
 
 def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
-    """Return the column of an array (n, d) with a value that is no number, and the value; of texts,
-    rather one that does not even look like a number."""
+    """Return the column and value of an array (n, d) that is no number; None if all are numbers.
+
+    A text that looks like a number is returned only if nothing else is wrong.
+    """
     texts = None
     for name, column in zip(columns, array.T.tolist(), strict=True):
         for value in column:
@@ -90,10 +95,10 @@ def _strange(array: np.ndarray, columns: Iterable[Any]) -> str | None:
 
 
 def aligned(x: Any, features: Sequence[Any] | None) -> Any:
-    """Return contexts with the columns in the order of `features`, where both carry names.
+    """Return contexts with the columns in the order of `features`, where both have names.
 
-    A table without names, or one where nothing is known of names, is taken by position; so is a
-    pandas Series whose index has none of the names.
+    Without names, columns go by position. A pandas Series whose index has none of the names goes by
+    position too. Raise ValueError where columns are missing, unknown or repeated.
     """
     names = _names(x)
     if features is None or names is None or names == list(features):
@@ -103,26 +108,28 @@ def aligned(x: Any, features: Sequence[Any] | None) -> Any:
     missing = [name for name in features if name not in set(names)]
     unknown = [name for name in names if name not in set(features)]
     twice = [name for name in features if names.count(name) > 1]
-    for what, found in (("lack", missing), ("have the unknown", unknown), ("repeat", twice)):
-        if found:
-            listed = ", ".join(map(repr, found))
+    for what, wrong in (("lack", missing), ("have the unknown", unknown), ("repeat", twice)):
+        if wrong:
+            listed = ", ".join(map(repr, wrong))
             raise ValueError(
-                f"contexts {what} column{'s' if len(found) > 1 else ''} {listed}; "
+                f"contexts {what} column{'s' if len(wrong) > 1 else ''} {listed}; "
                 f"the fit was on {', '.join(map(repr, features))}"
             )
     return x[list(features)]
 
 
 def _names(x: object) -> list[Any] | None:
-    """Return the names that a table or a row carries; None where there are none."""
+    """Return the names of a table's columns or of a row's values; None if it has no names."""
     if isinstance(x, Table):
         return list(x.columns)
     return list(x.index) if isinstance(x, Row) and x.ndim == 1 else None
 
 
 def _filled(values: object) -> np.ndarray:
-    """Return values as an array, with NaN where a NumPy mask hides one, so that missing numbers are
-    seen; also where rows with masks are put together."""
+    """Return values as an array, with NaN where a NumPy mask hides one.
+
+    A list of masked rows is handled too. NumPy alone would drop the mask.
+    """
     if isinstance(values, list | tuple) and any(map(np.ma.isMaskedArray, values)):
         values = np.ma.stack(values)
     if not np.ma.isMaskedArray(values):
@@ -138,17 +145,19 @@ def unmasked(values: object, what: str) -> np.ndarray:
 
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
-    """Return the array itself, where all of it is finite, and at most `most` in size."""
-    if array.size and not (-most <= array.min() and array.max() <= most):  # NaN: neither
+    """Return the array itself; raise ValueError unless all |values| are finite and ≤ `most`."""
+    if array.size and not (-most <= array.min() and array.max() <= most):  # also true for NaN
         raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
     return array
 
 
 def not_finite(array: np.ndarray, what: str) -> dict[int, str]:
-    """Return the rows of an array (n, …) with a number that is not finite, or too large, and what
-    is wrong with it."""
-    found = np.argwhere(~(np.abs(array) <= LARGEST))[::-1]  # a row's first number comes last
-    return {int(at[0]): _not_finite(array, what, LARGEST, at) for at in found}
+    """Return the rows of an array (n, …) with a number that is not finite or too large.
+
+    The result is a dict from row numbers to reasons.
+    """
+    places = np.argwhere(~(np.abs(array) <= LARGEST))[::-1]  # a row's first wrong number wins
+    return {int(at[0]): _not_finite(array, what, LARGEST, at) for at in places}
 
 
 def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
@@ -157,7 +166,10 @@ def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> st
 
 
 def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
-    """Return the sums (n,) of rows of probabilities (n, A) ≥ 0, which are 1 but for `slack`."""
+    """Return the sums (n,) of rows of probabilities p (n, A).
+
+    Raise ValueError unless p ≥ 0 and each sum is within `slack` of 1.
+    """
     total = p.sum(axis=1)
     if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
         worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
@@ -166,8 +178,10 @@ def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
 
 
 def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
-    """Return contexts (n, d), finite; one context (d,) becomes one row, and None, of no features,
-    n."""
+    """Return finite contexts (n, d); one context (d,) becomes one row.
+
+    None stands for n contexts without features.
+    """
     if x is None and n_features == 0:
         return np.empty((n, 0))
     if x is None:
@@ -181,12 +195,12 @@ def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
 
 
 def column(values: object, n: int, what: str) -> np.ndarray:
-    """Return a finite number a row, (n,); a single number stands for one row."""
+    """Return one finite number for each row, (n,); a single number is one row."""
     return finite(one_a_row(values, n, what), what, LARGEST)
 
 
 def one_a_row(values: object, n: int, what: str) -> np.ndarray:
-    """Return a number a row, (n,), finite or not; a single number stands for one row."""
+    """Return one number for each row, (n,), finite or not; a single number is one row."""
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
@@ -194,7 +208,7 @@ def one_a_row(values: object, n: int, what: str) -> np.ndarray:
 
 
 def same_length(arm: np.ndarray, n: int) -> None:
-    """Raise where arms are not the names of n ≥ 1 rows."""
+    """Raise ValueError unless there are n ≥ 1 rows and one arm (n,) for each."""
     if n == 0:
         raise ValueError("an update needs at least one round; got none")
     if arm.shape != (n,):
@@ -202,7 +216,7 @@ def same_length(arm: np.ndarray, n: int) -> None:
 
 
 def repeated(value: object, n: int) -> Any:
-    """Return a single number n times; anything else as it is."""
+    """Return a single number repeated n times; return anything else unchanged."""
     single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
     return [value] * n if single else value
 
@@ -227,8 +241,10 @@ def number(
     largest: float = math.inf,
     smallest: float = 0.0,
 ) -> float:
-    """Return a finite real number within the bounds given (`above`, `below` strict), and of no more
-    than the `largest` and no less than the `smallest` size with which we can still compute."""
+    """Return a finite real number within the bounds; `above` and `below` are strict.
+
+    `largest` and `smallest` bound its absolute value, so that computations stay finite.
+    """
     allowed = [
         f"{sign} {bound:g}"
         for sign, bound in ((">", above), ("≥", least), ("<", below), ("≤", most))
@@ -247,14 +263,14 @@ def number(
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Return whether a value is a real number that a float can hold, and no truth value."""
+    """Return whether a value is a real number that a float can hold, and not a bool."""
     if isinstance(value, int) and abs(value) > HUGEST:
         return False
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> int:
-    """Return an integer of at least `least` and at most `most`."""
+    """Return an integer from `least` to `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
     if int(value) > most:
@@ -263,17 +279,17 @@ def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> in
 
 
 def one_of[T](value: object, what: str, allowed: Sequence[T]) -> T:
-    """Return one of a few allowed values."""
-    for one in allowed:  # Python 3.13.0 crashes where there is no memory for a generator
-        if type(value) is type(one) and value == one:
-            return one
+    """Return the allowed value that equals this one and has its type."""
+    for choice in allowed:  # Python 3.13.0 crashes where there is no memory for a generator
+        if type(value) is type(choice) and value == choice:
+            return choice
     raise ValueError(f"{what} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
 
 
 def arm_name(value: object) -> Name:
     """Return an arm's name: a string or an integer."""
     if isinstance(value, str):
-        return str.__str__(value)  # not an enumeration's own way to print it
+        return str.__str__(value)  # an Enum may print itself in another way
     if isinstance(value, Integral) and not isinstance(value, bool):
         if abs(int(value)) > LONGEST:
             raise ValueError(f"an arm's name must be within ±2**{LONGEST.bit_length()}")
@@ -297,17 +313,20 @@ def arm_names(arms: object) -> tuple[Name, ...]:
 
 
 def shown(value: object) -> str:
-    """Return a value in words, without memory addresses."""
+    """Return the repr of a value without memory addresses."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 class Names(np.ndarray):
-    """Arms' names (n,). A single one is a string or an integer of Python, as it was given, which
-    JSON takes; what is computed from them are plain arrays."""
+    """Arms' names (n,), as an array with elements of Python's own types.
+
+    A single name is a Python string or integer, so that JSON accepts it. Results of computations
+    are plain arrays.
+    """
 
     def __getitem__(self, which: Any) -> Any:
-        found = super().__getitem__(which)
-        return found.item() if isinstance(found, np.generic) else found
+        names = super().__getitem__(which)
+        return names.item() if isinstance(names, np.generic) else names
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
@@ -319,11 +338,11 @@ class Names(np.ndarray):
 
 
 def name_array(names: tuple[Name, ...]) -> np.ndarray:
-    """Names as int64, str or (both mixed) object array, so that they keep their types."""
+    """Return names as an array of int64, str or (both mixed) object, so that they keep types."""
     kinds = {type(name) for name in names}
     if kinds == {int} and all(abs(int(n)) < 2**63 for n in names):
         return np.array(names, dtype=np.int64)
     array = np.empty(len(names), dtype=object)
     array[:] = names
     plain = kinds == {str} and not any(str(name).endswith("\0") for name in names)
-    return array.astype(str) if plain else array  # NumPy's text drops a NUL at its end
+    return array.astype(str) if plain else array  # a NumPy string would drop a final NUL

@@ -1,4 +1,4 @@
-"""A declared reward model: what is believed about rewards, and its priors as data.
+"""Declared reward models: a PyMC function of the data and of its priors, which are values.
 
 @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), sigma=0.5)
 def robust(x, reward, weight, theta, sigma):
@@ -24,32 +24,33 @@ from bayesbandit.declaring.declaration import Declaration
 class RewardModel(Declaration):
     """A reward model: a declaration and its priors.
 
-    function: the declaration; it takes x (n, d), reward (n,), weight (n,) if it weights its
-        observations, arm (n,) if the arms share the model, and its priors as PyMC variables, and
-        returns the mean reward (n,).
+    function: the declaration. It takes x (n, d), reward (n,) and its priors as PyMC variables. It
+        takes weight (n,) if it weights its observations, and arm (n,) if the arms share the model.
+        It returns the mean reward (n,).
     priors: by name, in the order of declaration: a `bb.Prior`, or a number or an array that fixes
         the variable.
-    dims: the declared dimensions of each prior. A prior put in its place takes them where it
-        names none, and a number or an array is spread over them.
+    dims: the declared dimensions of each prior. A new prior without dimensions takes them, and a
+        number or an array is broadcast over them.
     """
 
     def explain(self, n_features: int, n_arms: int | None = None) -> str:
-        """Return the engine that the model gets, and one line for each faster one saying why
-        not."""
+        """Return the engine chosen for the model, and why each faster engine does not fit."""
         from bayesbandit.inference.plan import explain  # loads PyMC
 
         return explain(self, n_features, n_arms)
 
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
-        """Return the model that `to_yaml` wrote. Its declaration is the one of this name in the
-        running program, or else in the gallery; priors that the text leaves out are the
-        declaration's. No text runs code or names a file."""
+        """Return the model that `to_yaml` wrote.
+
+        Its declaration is found by name, in the running program or else in the gallery. Priors that
+        the text omits are the declaration's. The text can neither run code nor name a file.
+        """
         from bayesbandit.declaring.texts import from_data, parse
 
         name, priors = parse(text)
         model = gallery.running(name)
-        if model is None and not name.isidentifier():  # a text's word is not enough to run a file
+        if model is None and not name.isidentifier():  # a path would make the gallery run a file
             named = reprlib.repr(name)
             raise ValueError(f"the text names {named} as its model, which is not a bare name")
         model = model or gallery.load(name)
@@ -61,7 +62,7 @@ class RewardModel(Declaration):
         module, state = self.function.__module__ or "", (dict(self.priors), dict(self.dims or {}))
         if module.startswith(gallery.FROM_FILE):
             return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
-        if module not in ("", "__main__") and _stands_in_its_place(self.function):
+        if module not in ("", "__main__") and _is_importable(self.function):
             return _from_module, (module, self.function.__qualname__, *state)
         return RewardModel, (self.function, *state)
 
@@ -79,8 +80,7 @@ def reward_model(**priors: object) -> Callable[[Callable[..., Any]], RewardModel
 
 
 def load_model(name: str | os.PathLike[str]) -> RewardModel:
-    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has
-    several."""
+    """Return a model by its name, or from a file: "FILE.py", "FILE.py:NAME" if it has several."""
     return cast(RewardModel, gallery.load(name))
 
 
@@ -89,14 +89,16 @@ def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
     return RewardModel(function, priors, dims)
 
 
-def _stands_in_its_place(function: Callable[..., Any]) -> bool:
-    """Return whether the decorated function's name leads to a model of it: pickle finds the model
-    then, and not the function. What `__main__` is, another process does not know."""
+def _is_importable(function: Callable[..., Any]) -> bool:
+    """Return whether the decorated function's name in its module is the model that was made of it.
+
+    Pickle then stores the name, since it finds the model there and not the function.
+    """
     try:
-        found = attrgetter(function.__qualname__)(sys.modules[function.__module__])
+        model = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (AttributeError, KeyError):
         return False
-    return isinstance(found, RewardModel) and found.function is function
+    return isinstance(model, RewardModel) and model.function is function
 
 
 def _from_module(module: str, name: str, priors: dict, dims: dict) -> RewardModel:

@@ -1,4 +1,5 @@
-"""How a prediction becomes an arm: Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann, TopTwo."""
+"""Policies, which choose an arm by a prediction: Thompson, UCB, Greedy, EpsilonGreedy, Boltzmann,
+TopTwo."""
 
 from __future__ import annotations
 
@@ -22,49 +23,57 @@ RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
 
 @runtime_checkable
 class Policy(Protocol):
-    """How a prediction becomes an arm: with what probability each is chosen.
+    """A rule that gives the probability of choosing each arm, from a prediction.
 
-    A bandit draws the arm and logs the probabilities. `kind` and `param` are an extra: those of
-    a rule that is compiled (see `rule`).
+    A bandit draws the arm and logs the probabilities. A policy may also have `kind` and `param`, so
+    that a compiled rule plays it (see `rule`).
     """
 
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
-        """Return the probability of each arm of the prediction (n, K), rows that sum to 1, in
-        rounds t = 1, 2, …, a number or (n,)."""
+        """Return each arm's probability (n, K), in rows that sum to 1.
+
+        t: the rounds 1, 2, …, one number or (n,).
+        """
         ...
 
 
 @runtime_checkable
 class Ruled(Policy, Protocol):
-    """A policy that a compiled rule plays: its KIND (`kernels/row_layout.py`), and its number."""
+    """A policy that a compiled rule plays: the rule's KIND (`kernels/row_layout.py`) and number."""
 
     kind: ClassVar[int]
 
     def param(self, t: Rounds) -> Any:
-        """Return the rule's number in round t; of rounds t (n,), the numbers (n, 1)."""
+        """Return the rule's number (α or ε) in round t; for rounds t (n,), the numbers (n, 1)."""
         ...
 
 
 @runtime_checkable
 class WithFloor(Protocol):
-    """A policy below whose least probability no available arm's is."""
+    """A policy with a minimum probability for each available arm."""
 
     @property
     def min_probability(self) -> Alpha: ...
 
 
 def rule(policy: Policy) -> int | None:
-    """The compiled rule that gives a policy's probabilities; None where they are Python's: of a
-    policy without one, or a subclass or an object that has probabilities of its own."""
+    """Return the KIND of the compiled rule that gives a policy's probabilities.
+
+    None where Python computes them: the policy has no rule, or a subclass or the object itself
+    replaces `probabilities`.
+    """
     kind = declares(policy, "kind", ("probabilities",))
     known = type(kind) is int and kind in RULES and isinstance(policy, Ruled)
     return kind if known else None
 
 
 def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
-    """A policy's probabilities (n, K) by a prediction, of rounds t (n,), checked."""
-    found, what = policy.probabilities(prediction, t), type(policy).__name__
-    p = floats(found, f"the probabilities of {what}")
+    """Return a policy's probabilities (n, K) in rounds t (n,); raise ValueError if they are none.
+
+    Each row is divided by its sum.
+    """
+    what = type(policy).__name__
+    p = floats(policy.probabilities(prediction, t), f"the probabilities of {what}")
     shape = prediction.mean.shape
     if p.shape != shape:
         new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
@@ -73,33 +82,38 @@ def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
 
 
 def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, float]:
-    """Return a policy's number, if it has a rule of this kind, and its minimum probability, in
-    round t, for K arms."""
+    """Return a policy's number (0 without a compiled rule) and minimum probability in round t.
+
+    Raise ValueError if the minimum probability is more than 1/K.
+    """
     given = policy.min_probability if isinstance(policy, WithFloor) else 0.0
-    least = _number(given, t, "min_probability", least=0)
-    if K * least > 1.0:
-        raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {least:g}")
+    floor = _number(given, t, "min_probability", least=0)
+    if K * floor > 1.0:
+        raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {floor:g}")
     if kind is None or not isinstance(policy, Ruled):
-        return 0.0, least
+        return 0.0, floor
     most = 1.0 if kind == EPSILON_GREEDY else np.inf
-    return number(policy.param(t), f"param({t})", least=0, most=most, largest=LARGEST), least
+    return number(policy.param(t), f"param({t})", least=0, most=most, largest=LARGEST), floor
 
 
 def is_constant(policy: Policy) -> bool:
-    """Whether a policy's numbers are the same in every round: it is the toolkit's own, and none of
-    its settings is a function."""
+    """Return whether a policy's numbers are known to be the same in every round.
+
+    They are for policies of this module, if none of the settings is a function.
+    """
     return type(policy).__module__ == __name__ and not any(map(callable, vars(policy).values()))
 
 
 def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> np.ndarray:
-    """P(arm k has the largest mean reward) under independent normals N(mean_k, sd_k²).
+    """Return P(arm k has the largest mean reward) under independent normals N(mean_k, sd_k²).
 
-    mean, sd: (…, K), finite, sd ≥ 0; a zero sd is a point mass, and ties between point masses are
-    split evenly. Returns (…, K) with absolute error < 1e-6:
+    mean, sd: (…, K), finite, sd ≥ 0. An sd of 0 is a point mass; ties between point masses are
+    split evenly. The result (…, K) has an absolute error < 1e-6:
 
         P(a best) = ∫ φ(u) Π_{k≠a} Φ((m_a + s_a u − m_k) / s_k) du
 
-    by quadrature, K = 2 and 3 in closed form; section 2.3 of the paper uses Monte Carlo.
+    K = 2 and 3 have a closed form, and a larger K uses quadrature. The paper (section 2.3) uses
+    Monte Carlo.
     """
     mean, sd = finite(floats(mean, "mean"), "mean"), finite(floats(sd, "sd"), "sd")
     if mean.shape != sd.shape or mean.ndim == 0 or mean.shape[-1] == 0:
@@ -112,13 +126,13 @@ def choice_probabilities(mean: ArrayLike, sd: ArrayLike) -> np.ndarray:
 
 
 def _winners(scores: np.ndarray) -> np.ndarray:
-    """The best arms of each row (n, K), a tie split evenly."""
+    """Return probabilities (n, K): 1 for the arm with the largest score, split evenly in a tie."""
     best = scores == scores.max(axis=1, keepdims=True)
     return best / best.sum(axis=1, keepdims=True)
 
 
 def _number(value: Alpha, t: Rounds, what: str, **bounds: float) -> Any:
-    """A policy's number in round t; of rounds t (n,), the numbers (n, 1)."""
+    """Return a setting's number in round t; for rounds t (n,) and a function, numbers (n, 1)."""
     if not callable(value):
         return number(value, what, **bounds)
     if np.ndim(t) == 0:
@@ -127,7 +141,7 @@ def _number(value: Alpha, t: Rounds, what: str, **bounds: float) -> Any:
 
 
 def _alpha(value: Alpha, t: Rounds) -> Any:
-    """α in round t, or (n, 1) of rounds t (n,); 0 where it is so small that α sd loses digits."""
+    """Return α as `_number` does, but 0 if it is so small that α · sd would lose digits."""
     alpha = _number(value, t, "alpha", least=0, largest=LARGEST)
     return alpha * (alpha >= SIZES["smallest"])
 
@@ -139,8 +153,10 @@ def _check(value: Alpha, what: str, **bounds: float) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Floored:
-    """What all policies here have: γ, a number or a function of t, below which no available arm's
-    probability is: p' = γ + (1 − K γ) p, with K available arms. K γ ≤ 1."""
+    """The common part of all policies here: a minimum probability γ for each available arm.
+
+    γ is a number or a function of t. With K available arms, p becomes γ + (1 − K γ) p; K γ ≤ 1.
+    """
 
     min_probability: Alpha = field(default=0.0, kw_only=True)
 
@@ -151,15 +167,16 @@ class Floored:
         shown = {f.name: vars(self)[f.name] for f in fields(self)}
         if shown["min_probability"] == 0.0:
             del shown["min_probability"]
-        own = [f.name for f in fields(self) if f.name in shown and not f.kw_only]
-        names = [*own, *(name for name in shown if name not in own)]
+        first = [f.name for f in fields(self) if f.name in shown and not f.kw_only]
+        names = [*first, *(name for name in shown if name not in first)]
         return f"{type(self).__name__}({', '.join(f'{n}={shown[n]!r}' for n in names)})"
 
 
 @savable
 @dataclass(frozen=True, repr=False)
 class Thompson(Floored):
-    """Draw each arm's mean reward from N(mean, α² sd²) and take the best (paper, section 2.2)."""
+    """Thompson sampling: draw each mean reward from N(mean, α² sd²) and choose the largest (paper,
+    section 2.2)."""
 
     alpha: Alpha = 1.0
     kind: ClassVar[int] = THOMPSON
@@ -178,7 +195,10 @@ class Thompson(Floored):
 @savable
 @dataclass(frozen=True, repr=False)
 class UCB(Floored):
-    """Take the arm with the largest mean + α sd (paper, section 2.2); ties are broken evenly."""
+    """Upper confidence bounds: choose the arm with the largest mean + α sd (paper, section 2.2).
+
+    Ties are broken evenly.
+    """
 
     alpha: Alpha = 1.0
     kind: ClassVar[int] = UCB_RULE
@@ -197,7 +217,7 @@ class UCB(Floored):
 @savable
 @dataclass(frozen=True, repr=False)
 class Greedy(Floored):
-    """Take the arm with the largest posterior mean; ties are broken evenly."""
+    """The greedy policy: choose the arm with the largest posterior mean; break ties evenly."""
 
     kind: ClassVar[int] = UCB_RULE
 
@@ -211,7 +231,10 @@ class Greedy(Floored):
 @savable
 @dataclass(frozen=True, repr=False)
 class EpsilonGreedy(Floored):
-    """With probability ε any arm alike, else the greedy one; ε may be a callable of t."""
+    """The ε-greedy policy: with probability ε choose any arm evenly, else the greedy arm.
+
+    ε may be a function of t.
+    """
 
     epsilon: Alpha = 0.1
     kind: ClassVar[int] = EPSILON_GREEDY
@@ -232,9 +255,9 @@ class EpsilonGreedy(Floored):
 @savable
 @dataclass(frozen=True, repr=False)
 class Boltzmann(Floored):
-    """Choose an arm with probability ∝ exp(mean / temperature); also of t, as α elsewhere.
+    """The softmax policy: choose an arm with probability ∝ exp(posterior mean / temperature).
 
-    Luce (1959), Individual Choice Behavior; the mean is the posterior's.
+    The temperature may be a function of t. Luce (1959), Individual Choice Behavior.
     """
 
     temperature: Alpha = 1.0
@@ -247,18 +270,19 @@ class Boltzmann(Floored):
         from scipy.special import softmax
 
         mean = prediction.mean
-        short = mean - mean.max(axis=1, keepdims=True)
-        with np.errstate(over="ignore"):  # infinitely far behind: never
-            return softmax(short / _number(self.temperature, t, "temperature", above=0), axis=1)
+        gap = mean - mean.max(axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # a gap of −∞ has probability 0
+            return softmax(gap / _number(self.temperature, t, "temperature", above=0), axis=1)
 
 
 @savable
 @dataclass(frozen=True, repr=False)
 class TopTwo(Floored):
-    """Thompson's arm with probability β, else the arm of the next draw that finds another best.
+    """Top-two Thompson sampling: choose Thompson's arm with probability β, else a challenger.
 
-    Russo (2020), Simple Bayesian algorithms for best-arm identification, section 3.3. With π of
-    Thompson sampling, p = β π_k + (1 − β) Σ_{i≠k} π_i π_k / (1 − π_i).
+    The challenger is the best arm of the first further draw in which another arm is best. With the
+    probabilities π of Thompson sampling, p_k = β π_k + (1 − β) Σ_{i≠k} π_i π_k / (1 − π_i).
+    Russo (2020), Simple Bayesian algorithms for best-arm identification, section 3.3.
     """
 
     beta: float = 0.5
@@ -270,8 +294,8 @@ class TopTwo(Floored):
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
         best = prediction.best()
         best = best / best.sum(axis=1, keepdims=True)
-        others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i, of those that there are
-        certain = others <= 1e-9  # no other is ever found: it stays
+        others = best.sum(axis=1, keepdims=True) - best  # 1 − π_i
+        certain = others <= 1e-9  # no draw finds a challenger: the arm is chosen
         odds = np.where(certain, 0.0, best / np.where(certain, 1.0, others))
         second = best * (odds.sum(axis=1, keepdims=True) - odds)
         p = self.beta * best + (1.0 - self.beta) * (second + np.where(certain, best, 0.0))

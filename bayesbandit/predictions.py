@@ -1,9 +1,8 @@
-"""What a belief says of the mean rewards of K arms at n contexts: a value that knows its moments,
-draws and comparisons.
+"""Predictions: the posterior of the mean rewards of K arms at n contexts, with moments and draws.
 
-Four kinds: `LocationScale`, independent normals or Student-t; `Joint`, dependent ones; `Draws`; and
-`Conjugate`, betas or gammas. A belief with another kind of knowledge writes a class of its own with
-what `Prediction` asks; a subclass of `Prediction` has two of its methods already.
+There are four kinds. `LocationScale` has independent normals or Student-t, `Joint` dependent ones,
+`Draws` posterior draws, `Conjugate` betas or gammas. For another distribution, write a class with
+the methods of `Prediction`; a subclass of it inherits `entries` and `ranking`.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, THOMPSON, spread
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
-Alpha = float | Array  # how much wider than the belief: a number, or one for each context
+Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
 FAMILIES = {"beta": BETA, "gamma": GAMMA}
 IMPROPER = "the posterior is not proper before there are more rewards"
-SQUARABLE = 1e150  # the greatest size of a number whose square float64 holds
+SQUARABLE = 1e150  # the largest number whose square fits into float64
 
 
 @runtime_checkable
 class Prediction(Protocol):
-    """What is believed of the mean rewards of K arms at n contexts."""
+    """The posterior of the mean rewards of K arms at n contexts."""
 
     @property
     def mean(self) -> Array:
@@ -41,40 +40,46 @@ class Prediction(Protocol):
 
     @property
     def sd(self) -> Array:
-        """Standard deviations (n, K); infinite where next to nothing is known."""
+        """Standard deviations (n, K); infinite where the posterior has no finite variance."""
         ...
 
     @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        """Return draws (size, n, K) of the mean rewards. Nothing is said of how contexts depend on
-        each other."""
+        """Return draws (size, n, K) of the mean rewards.
+
+        Draws at different contexts need not have the dependence of the posterior.
+        """
 
     @abstractmethod
     def best(self, alpha: Alpha = 1.0) -> Array:
-        """Return P(arm has the largest mean reward) (n, K) under a draw α times as far from its
-        mean; α a number or (n,)."""
+        """Return P(arm has the largest mean reward), (n, K).
+
+        Each draw's distance from the mean is multiplied by α, a number or (n,).
+        """
 
     @abstractmethod
     def among(self, arms: Array) -> Prediction:
-        """Return what is believed of these arms alone: (K,) true and false, or their numbers."""
+        """Return the prediction for some arms: a mask (K,), or their numbers."""
 
     def entries(self, kind: int) -> tuple[Array, Array] | None:
-        """Return what a logged row of this KIND keeps beside the means, (n, K) each: scales and
-        degrees of freedom, from which a compiled rule decides (`kernels/row_layout.py`). None: the
-        rule needs `best`."""
+        """Return scales and degrees of freedom, (n, K) each, for a logged row of this KIND.
+
+        A compiled rule decides from these and the means (`kernels/row_layout.py`). None: a compiled
+        rule cannot decide, and `best` is called instead.
+        """
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
     def ranking(self) -> Joint | None:
-        """Return dependent normals or Student-t that order the arms as their mean rewards do, where
-        there are some."""
+        """Return dependent normals or Student-t with the same order of the arms; None: there are
+        none."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class LocationScale:
-    """Independent arms: mean + scale · t, normal or Student-t with df degrees of freedom.
+    """Independent arms with mean reward mean + scale · t, t Student-t with df degrees of freedom.
 
-    mean, scale (n, K), df (n, K) or a number, infinite for the normal.
+    mean, scale (n, K), df (n, K) or a number, infinite for normal arms.
     """
 
     mean: Array
@@ -82,7 +87,7 @@ class LocationScale:
     df: Array | float = np.inf
 
     def __post_init__(self) -> None:
-        _hold(self, mean=self.mean, scale=self.scale)
+        _set(self, mean=self.mean, scale=self.scale)
         if self.mean.ndim != 2 or self.mean.shape != self.scale.shape:
             raise ValueError(
                 f"mean and scale must be (n, K); got {self.mean.shape} and {self.scale.shape}"
@@ -122,10 +127,10 @@ class LocationScale:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Dependent arms: mean + width · Rε, with ε standard normal in P dimensions, the same for all
-    arms, and for Student-t one width √(df/χ²).
+    """Dependent arms with mean rewards mean + width · Rε; ε is standard normal in P dimensions.
 
-    mean (n, K), root R (n, K, P), df a number, infinite for the normal.
+    All arms share ε and the width, which is 1 for normal arms and √(df/χ²) for Student-t.
+    mean (n, K), root R (n, K, P), df a number, infinite for normal arms.
     """
 
     mean: Array
@@ -133,7 +138,7 @@ class Joint:
     df: float = np.inf
 
     def __post_init__(self) -> None:
-        _hold(self, mean=self.mean, root=self.root)
+        _set(self, mean=self.mean, root=self.root)
         if self.root.ndim != 3 or self.mean.shape != self.root.shape[:2]:
             raise ValueError(
                 f"mean must be (n, K) and root (n, K, P); got {self.mean.shape} and "
@@ -157,7 +162,7 @@ class Joint:
         return self.mean + (self.root @ noise)[..., 0]
 
     def best(self, alpha: Alpha = 1.0) -> Array:
-        """By the shares of 4,096 quasi-random joint draws, the same every time."""
+        """Return shares of 4,096 quasi-random joint draws, the same draws at every call."""
         return Comparison(self, np.ravel(alpha), np.zeros(1)).probabilities()
 
     def among(self, arms: Array) -> Joint:
@@ -171,11 +176,11 @@ class Joint:
 
 
 class Comparison:
-    """Thompson sampling from a `Joint` with spreads α and least probabilities, (n,) or (1,) each;
-    probabilities are computed when they are asked for.
+    """Thompson sampling from a `Joint`; probabilities are computed when they are first needed.
 
-    seeds (n,): of the shift of the points by which a context's arms are compared; until decisions
-    draw them, the same for all.
+    alpha, floor: the factor of the sds and the minimum probability, (n,) or (1,) each.
+    seeds (n,): each context's random shift of the quasi-random points. It is 0 until `choose` draws
+    it.
     """
 
     def __init__(self, joint: Joint, alpha: Array, floor: Array) -> None:
@@ -184,8 +189,10 @@ class Comparison:
         self.df, self.seeds = joint.df, np.zeros(len(joint.mean))
 
     def choose(self, rows: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
-        """Decide for rows (n, width) of K arms from `done` on, among those of these numbers (A,),
-        until the stream runs short; return the next row."""
+        """Choose one of `arms` (A,), by number, in each row (n, width) from `done` on.
+
+        Return the first row left undecided because the stream has too few normals: n if none is.
+        """
         return int(joint.choose_jointly(rows, done, D, K, arms, *self._known(), stream))
 
     def probabilities(self) -> Array:
@@ -194,7 +201,7 @@ class Comparison:
         return out
 
     def _known(self) -> tuple[Array, ...]:
-        """What the kernels take."""
+        """Return the arguments that the kernels share."""
         P, normals = self.factor.shape[1], points.normals()
         known = points.cells(P + 1), normals, points.log_width(self.df), self.alpha, self.floor
         return self.mean, self.factor, self.seeds, *known
@@ -202,10 +209,10 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Posterior draws of the mean rewards: values (n, K, S), NaN of an arm that has none so far.
+    """Posterior draws of the mean rewards: values (n, K, S), NaN for an arm without draws.
 
-    weights (S,): of the draws, ≥ 0; None: all alike. joint: whether the s-th draws of all arms
-    belong together; else each arm takes one by itself. Probabilities are exact for these draws.
+    weights (S,): the draws' weights ≥ 0; None: all equal. joint: whether the s-th draws of all arms
+    form one joint draw; else arms are independent. Probabilities are exact for these draws.
     """
 
     values: Array
@@ -213,19 +220,19 @@ class Draws:
     joint: bool = False
 
     def __post_init__(self) -> None:
-        _hold(self, values=self.values)
+        _set(self, values=self.values)
         shape = self.values.shape
         if self.values.ndim != 3 or shape[2] == 0:
             raise ValueError(f"values must be (n, K, S), S ≥ 1; got {shape}")
         if self.weights is not None:
-            _hold(self, weights=self.weights)
+            _set(self, weights=self.weights)
             w = self.weights
             if w.shape != shape[2:] or not (w >= 0.0).all() or not 0.0 < w.sum() < np.inf:
                 raise ValueError(f"weights must be ({shape[2]},), ≥ 0, not all 0; got {w}")
 
     @cached_property
     def known(self) -> Array:
-        """Which arms have draws (n, K)."""
+        """Whether each arm has draws (n, K)."""
         return ~np.isnan(self.values[:, :, 0])
 
     @cached_property
@@ -244,7 +251,7 @@ class Draws:
         return np.where(self.known, unit[:, :, 0] * sd, np.inf)
 
     def _average(self, values: Array) -> Array:
-        """Means (n, K) over the draws (n, K, S)."""
+        """Return weighted means (n, K) over the draws (n, K, S)."""
         if self.weights is None:
             return np.asarray(values.mean(axis=2))
         return values @ (self.weights / self.weights.sum())
@@ -254,11 +261,11 @@ class Draws:
             raise ValueError(IMPROPER)
         _, K, S = self.values.shape
         p = None if self.weights is None else self.weights / self.weights.sum()
-        one = np.broadcast_to(rng.choice(S, (size, 1 if self.joint else K), p=p), (size, K))
-        return np.stack([self.values[:, k, one[:, k]].T for k in range(K)], axis=2)
+        s = np.broadcast_to(rng.choice(S, (size, 1 if self.joint else K), p=p), (size, K))
+        return np.stack([self.values[:, k, s[:, k]].T for k in range(K)], axis=2)
 
     def best(self, alpha: Alpha = 1.0) -> Array:
-        """All alike as long as an arm has no draws."""
+        """Return 1/K for all arms as long as any arm has no draws."""
         if not self.known.all():
             return np.full(self.known.shape, 1.0 / self.known.shape[1])
         mean, a = self._average(self.values)[:, :, None], np.reshape(alpha, (-1, 1, 1))
@@ -279,8 +286,10 @@ class Draws:
 
 @dataclass(frozen=True, eq=False)
 class Conjugate:
-    """Independent arms of the family "beta", Beta(a, b), or "gamma", Gamma(a, rate b); a, b (n, K),
-    > 0."""
+    """Independent arms with mean reward Beta(a, b) ("beta") or Gamma(a, rate b) ("gamma").
+
+    a, b (n, K), > 0.
+    """
 
     family: Literal["beta", "gamma"]
     a: Array
@@ -288,7 +297,7 @@ class Conjugate:
 
     def __post_init__(self) -> None:
         one_of(self.family, "family", tuple(FAMILIES))
-        _hold(self, a=self.a, b=self.b)
+        _set(self, a=self.a, b=self.b)
         if self.a.ndim != 2 or self.a.shape != self.b.shape:
             raise ValueError(f"a and b must be (n, K); got {self.a.shape} and {self.b.shape}")
         if not ((self.a > 0.0) & (self.b > 0.0)).all():
@@ -320,28 +329,29 @@ class Conjugate:
         out, same = np.empty(self.a.shape), alphas == 1.0
         if same.any():
             a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
-            own = np.empty(a.shape)
-            best_of(a, b, FAMILIES[self.family], own)
-            out[same] = own
+            p = np.empty(a.shape)
+            best_of(a, b, FAMILIES[self.family], p)
+            out[same] = p
         if not same.all():
             out[~same] = self._widened(alphas[~same], self.a[~same], self.b[~same])
         return out
 
     def _widened(self, alpha: Array, a: Array, b: Array) -> Array:
-        """Return `best` for rows (m, K) with α (m,); of equal rows once."""
+        """Return `best` for rows (m, K) with α ≠ 1 (m,); compute it once for equal rows."""
         from bayesbandit.kernels.prob_best.widened import widened_best  # loads SciPy
 
         K, kind = a.shape[1], FAMILIES[self.family]
-        rows, of = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
-        found = np.empty((len(rows), K))
-        for i, (wide, *parameters) in enumerate(rows.tolist()):
-            one, other = parameters[:K], parameters[K:]
+        rows, place = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
+        p = np.empty((len(rows), K))
+        for i, (width, *parameters) in enumerate(rows.tolist()):
+            first, second = parameters[:K], parameters[K:]  # a and b
             shapes = np.empty((K, SHAPE))
             for k in range(K):
-                reshape(shapes[k], one[k], other[k], kind)
-            mean = interpreted(beta_moments if kind == BETA else gamma_moments)
-            found[i] = widened_best(shapes, mean(np.array(one), np.array(other))[0], kind, wide)
-        return found[of.ravel()]
+                reshape(shapes[k], first[k], second[k], kind)
+            moments = interpreted(beta_moments if kind == BETA else gamma_moments)
+            mean, _ = moments(np.array(first), np.array(second))
+            p[i] = widened_best(shapes, mean, kind, width)
+        return p[place.ravel()]
 
     def among(self, arms: Array) -> Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])
@@ -353,7 +363,7 @@ class Conjugate:
         return None
 
 
-def _hold(value: object, **fields: Array | float) -> None:
-    """Give a frozen value these fields, as arrays of float64."""
+def _set(value: object, **fields: Array | float) -> None:
+    """Set these fields of a frozen dataclass, as float64 arrays."""
     for name, array in fields.items():
         object.__setattr__(value, name, floats(array, name))

@@ -1,4 +1,4 @@
-"""How often something is computed anew as rounds come in."""
+"""When a computation is repeated as rounds come in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from bayesbandit.checks import COUNT, integer, number
 
 @dataclass(frozen=True)
 class Schedule:
-    """Anew every m rounds (an int), or each time they have grown by a share (a float, .25 = 25 %),
-    which makes the total cost near linear in the rounds. The first round is always worth it."""
+    """A schedule of repeated computations; the first is due after one round.
+
+    every: an int m repeats it every m rounds. A float s repeats it when the rounds have grown by
+    the share s (0.25 = 25 %). The total cost is then nearly linear in the rounds.
+    """
 
     every: int | float
 
@@ -22,8 +25,7 @@ class Schedule:
             integer(self.every, "refit_every, as a number of rounds,", least=1)
 
     def next_due(self, n: int) -> int:
-        """Return the number of rounds at which the next computation is due, after one at n
-        rounds."""
+        """Return the rounds at which the next computation is due, after one at n rounds."""
         if n == 0:
             return 1
         if isinstance(self.every, float):
@@ -31,9 +33,11 @@ class Schedule:
         return min(n + self.every, COUNT)
 
     def latest(self, done: int, n: int, least: int) -> int:
-        """Return the last number of rounds up to n, and from `least` on, at which a computation
-        was due, after one at `done` rounds (0: none). It is the same whether rounds came one by
-        one or together."""
+        """Return the rounds, at most n, at which a computation was last due.
+
+        The one before was at `done` rounds (0: none), and none is due before `least`. One update of
+        many rounds gives the same result as many updates of one.
+        """
         due = done
         while due <= n:
             done, due = due, max(least, self.next_due(due))
