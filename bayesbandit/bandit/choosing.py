@@ -37,8 +37,11 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         available = bandit.all_arms if arms is None else bandit.among(arms)
         if x is NOTHING and layout.n_features > 0:
             raise ValueError(f"contexts must have {layout.n_features} features; got none")
-        if x.shape == layout.shape and bandit.deciding is not None:
-            return Decision(layout, _one(bandit, bandit.deciding, x, available))
+        live = bandit.deciding
+        if live is None and bandit.rule is not None:  # a fork
+            live = fast_path.calls(bandit)["deciding"]
+        if x.shape == layout.shape and live is not None:
+            return Decision(layout, _one(bandit, live, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
@@ -53,7 +56,7 @@ def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -
         checks.contexts(x, bandit.n_features)
     if arm == rounds.STREAM_EMPTY:
         random_streams.refill(bandit)
-        return _one(bandit, bandit.deciding or live, x, available)
+        return _one(bandit, (*live[:-1], bandit.stream), x, available)
     return row
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import and_, func, or_, select
 
-from bayesbandit.kernels.rules import KIND, TAIL, deviation
+from bayesbandit.kernels.row_layout import KIND, TAIL, deviation
 from bayesbandit.store.ledger import Ledger, stored_of
 from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
 from bayesbandit.store.rows import Parts, moment

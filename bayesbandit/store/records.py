@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.kernels.rules import TAIL
+from bayesbandit.kernels.row_layout import TAIL
 
 BANDIT, FALLBACK = "bandit", "fallback"  # who decided
 TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"  # how a reward came
@@ -48,7 +48,7 @@ class Stored:
     arm: Name
     propensity: float
     arms: tuple[Name, ...]
-    row: np.ndarray  # (width,): see kernels/rules.py
+    row: np.ndarray  # (width,): see kernels/row_layout.py
     probabilities: np.ndarray  # (K,)
     x: np.ndarray | None  # (A · d,) of the arms that could be chosen, where arms have features
     context: str | None

@@ -53,7 +53,7 @@ decisions = Table(
     Column("size", Integer, nullable=False),  # decisions of the call
     Column("context", Text),  # as it was given
     Column("arms", Text, nullable=False),  # in the order of the columns
-    Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/rules.py
+    Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/row_layout.py
     Column("probabilities", LargeBinary, nullable=False),
     Column("x", LargeBinary),  # all arms' features, where arms have features
     UniqueConstraint("stream", "position", "place"),

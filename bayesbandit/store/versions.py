@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesbandit.bandit import choosing, transactions
+from bayesbandit.bandit import choosing, fast_path, random_streams, transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
-from bayesbandit.kernels.rules import ARM, FLOOR, KIND, PARAM, PROPENSITY, TABULATED
+from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.store.records import ADDED, LEARN, REMOVED, Change, Outcome, Stored
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
 
@@ -85,7 +85,7 @@ def independent(bandit: Bandit) -> Bandit:
     """Return a bandit in the same state, which may change while the other stays as it is."""
     twin = transactions.fork(bandit)
     transactions.guard(twin)
-    transactions.publish(twin)
+    fast_path.publish(twin)
     return twin
 
 
@@ -112,13 +112,13 @@ def decided(
 
     It changes nothing and depends on nothing else: a version, contexts, arms, t, and the call.
     """
-    twin = transactions.asked(bandit)
+    twin = transactions.fork_to_decide(bandit)
     twin.lock = RLock()
     seed = np.random.SeedSequence(entropy, spawn_key=(position,))
     twin.encoder, twin.seed = None, seed
     twin.rng, twin.stream = np.random.Generator(np.random.PCG64(seed)), np.zeros(2 + BLOCK)
     twin.t = t
-    transactions.refill(twin)
+    random_streams.refill(twin)
     one = len(x) == 1
     decision = choosing.choose(twin, x[0] if one else x, arms)
     decision.settle()
@@ -130,11 +130,11 @@ def decided(
 def certain(decision: Decision, k: int) -> Decision:
     """Return a decision for arm number k with probability 1, about the same contexts."""
     layout, rows = decision.layout, decision.rows.copy()
-    for which, absent in enumerate((-np.inf, 0.0, 0.0)):
-        layout.moment(rows, which)[:] = absent
-    layout.moment(rows, 0)[:, k], layout.moment(rows, 2)[:, k] = 0.0, 1.0
-    tail = rows[:, layout.tail :]
-    tail[:, [ARM, KIND, PARAM, FLOOR, PROPENSITY]] = k, TABULATED, 0.0, 0.0, 1.0
+    log = layout.records(rows)
+    log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
+    log["mean"][:, k], log["last"][:, k] = 0.0, 1.0
+    log["arm"], log["rule"], log["propensity"] = k, TABULATED, 1.0
+    log["number"] = log["min_probability"] = 0.0
     return Decision(layout, rows, ids=decision.ids)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from tests.service.killing import killed  # noqa: E402
+from tests.service.killing import killed
 
 
 @pytest.mark.slow
