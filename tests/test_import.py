@@ -30,6 +30,22 @@ def test_a_bandit_does_not_need_pymc():
     assert not set(run.stdout.split()) & {"pymc", "pytensor", "arviz", "pandas", "matplotlib"}
 
 
+def test_a_log_says_what_it_needs():
+    """Where SQLAlchemy is not installed, everything else is there."""
+    code = """
+import sys
+sys.modules["sqlalchemy"] = None
+import bayesbandit as bb
+assert bb.Service and bb.ope.Log
+try:
+    bb.DecisionLog("sqlite:///offers.db")
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'\n"
+
+
 NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
     *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
     *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),

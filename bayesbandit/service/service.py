@@ -32,6 +32,7 @@ from bayesbandit.store.records import (
     RETIRED,
     REWARD,
     Change,
+    Conflict,
     Due,
     NotStored,
     Outcome,
@@ -207,6 +208,8 @@ class Service:
         if done:
             return decision[0] if one else decision
         again = self._again([row["id"] for row in rows], texts, among)  # another process was first
+        if not again:
+            raise NotStored("the log has another decision in the place of this one")
         return decision_of(layout_of(bandit, again[0].arms), again, one)
 
     def _count(self, n: int) -> int:
@@ -306,10 +309,13 @@ class Service:
             self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
         ]
         when = [now if one is None else one for one in times]
+        told = list(zip(ids, keys, values, when, strict=True))
+        found = self.log.ledger.rewards(told, now, self.settings)
         if several:
-            told = list(zip(ids, keys, values, when, strict=True))
-            return self.log.ledger.rewards(told, now, self.settings)
-        return self.log.ledger.reward(ids[0], keys[0], values[0], when[0], now, self.settings)
+            return [REFUSED if isinstance(one, Conflict) else one for one in found]
+        if isinstance(found[0], Conflict):
+            raise found[0]
+        return found[0]
 
     def _key(self, key: Any, at: int | None) -> str:
         if key is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,12 +94,13 @@ class Database:
             with connection.begin():
                 yield connection
 
-    def add(self, connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
-        """Insert a row; False, and nothing changes, where there is one of its keys."""
+    def add(
+        self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
+    ) -> set[tuple[Any, ...]]:
+        """Insert rows but those of which there is one already; return the keys of the new ones."""
         dialect: Any = sqlite if self.sqlite else postgresql
-        key = table.primary_key.columns.values()[0]
-        made = dialect.insert(table).on_conflict_do_nothing().returning(key)
-        return connection.execute(made, row).first() is not None
+        made = dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+        return {tuple(row) for row in connection.execute(made, rows)} if rows else set()
 
     @contextmanager
     def learner(self) -> Iterator[bool]:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from bayesbandit import __version__
@@ -19,7 +19,6 @@ from bayesbandit.store.records import (
     AGAIN,
     LATE,
     LEARNED,
-    REFUSED,
     REMOVED,
     STARTED,
     TIMELY,
@@ -42,6 +41,14 @@ from bayesbandit.store.tables import (
     snapshots,
     streams,
 )
+
+AT_ONCE = 1000  # rewards that are stored in one transaction
+
+
+def unknown_key(key: str, value: float) -> str:
+    """Return the key of a reward of an unknown decision, which leaves that of a decision that is
+    made later free."""
+    return f"{key[:100]} unknown {value!r}"
 
 
 def stored_of(row: Row[Any]) -> Stored:
@@ -110,8 +117,8 @@ class Ledger:
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
-                connection.execute(insert(decisions), rows)
-                connection.execute(insert(opened), queue)
+                for table, own in ((decisions, rows), (opened, queue)):
+                    connection.execute(insert(table), own[0] if len(own) == 1 else own)
         except IntegrityError:
             return False
         except SQLAlchemyError as error:
@@ -129,93 +136,107 @@ class Ledger:
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def reward(self, one: str, key: str, value: float, at: int, now: int, how: Settings) -> str:
-        """Store a reward, and return how it came: timely, late, for an unknown decision, or again.
-
-        Raise Conflict where the log has another value of this reward.
-        """
-        with self.database.write() as connection:
-            return self._reward(connection, one, key, value, at, now, how)
-
     def rewards(
-        self, told: Iterable[tuple[str, str, float, int]], now: int, how: Settings
-    ) -> list[str]:
-        """Store several rewards in one transaction: see `reward`. Those of another value than is
-        known are "refused"."""
-        found = []
-        with self.database.write() as connection:
-            for one, key, value, at in told:
-                try:
-                    found.append(self._reward(connection, one, key, value, at, now, how))
-                except Conflict:
-                    found.append(REFUSED)
+        self, told: Sequence[tuple[str, str, float, int]], now: int, how: Settings
+    ) -> list[str | Conflict]:
+        """Store rewards: id, key, value and when it was observed. Return how each came: timely,
+        late, for an unknown decision or again, or a Conflict where the log has another value.
+        """
+        found: list[str | Conflict] = []
+        for start in range(0, len(told), AT_ONCE):
+            with self.database.write() as connection:
+                found += self._rewards(connection, told[start : start + AT_ONCE], now, how)
         return found
 
-    def _reward(
-        self, connection: Connection, one: str, key: str, value: float, at: int, now: int,
+    def _rewards(
+        self, connection: Connection, told: Sequence[tuple[str, str, float, int]], now: int,
         how: Settings,
-    ) -> str:  # fmt: skip
-        is_open = self._lock(connection, [one])
-        decided = connection.execute(
-            select(decisions.c.decided_at).where(decisions.c.id == one)
-        ).scalar()
-        within = decided is not None and (how.wait is None or at <= decided + how.wait)
-        status = UNKNOWN if decided is None else TIMELY if is_open and within else LATE
-        row = {
-            "decision_id": one, "key": key, "value": value, "observed_at": at, "received_at": now,
-            "status": status,
-        }  # fmt: skip
-        if not self.database.add(connection, rewards, row):
-            known = select(rewards.c.value).where(
-                rewards.c.decision_id == one, rewards.c.key == key
-            )
-            if (before := connection.execute(known).scalar()) == value:
-                return AGAIN
-            which = f" ({key!r})" if key else ""
-            raise Conflict(
-                f"decision {one!r} has the reward {before!r}{which}, and is told {value!r}: a "
-                "reward is told once"
-            )
-        if status == TIMELY:
-            self._touch(connection, one, now, how)
-        return status
+    ) -> list[str | Conflict]:  # fmt: skip
+        ids = sorted({one for one, *_ in told})
+        is_open = self._lock(connection, ids)
+        known = select(decisions.c.id, decisions.c.decided_at).where(decisions.c.id.in_(ids))
+        decided = {row.id: row.decided_at for row in connection.execute(known)}
+        rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
+        keys = []
+        for one, key, value, at in told:
+            if one not in decided:
+                status, key = UNKNOWN, unknown_key(key, value)
+            elif one in is_open and (how.wait is None or at <= decided[one] + how.wait):
+                status = TIMELY
+            else:
+                status = LATE
+            keys.append((one, key))
+            row = {
+                "decision_id": one, "key": key, "value": value, "observed_at": at,
+                "received_at": now, "status": status,
+            }  # fmt: skip
+            rows.setdefault((one, key), row)
+        added = self.database.add(connection, rewards, [*rows.values()])
+        found: list[str | Conflict] = []
+        for which, (_, _, value, _) in zip(keys, told, strict=True):
+            if which in added:
+                added.remove(which)
+                found.append(str(rows[which]["status"]))
+            else:
+                found.append(self._before(connection, *which, value))
+        timely = {one for (one, *_), said in zip(told, found, strict=True) if said == TIMELY}
+        self._touch(connection, sorted(timely), now, how)
+        return found
+
+    def _before(self, connection: Connection, one: str, key: str, value: float) -> str | Conflict:
+        """Return how a reward came that the log has already."""
+        known = select(rewards.c.value, rewards.c.status).where(
+            rewards.c.decision_id == one, rewards.c.key == key
+        )
+        before = connection.execute(known).one()
+        if before.value == value:
+            return UNKNOWN if before.status == UNKNOWN else AGAIN
+        which = f" ({key!r})" if key else ""
+        return Conflict(
+            f"decision {one!r} has the reward {before.value!r}{which}, and is told {value!r}: a "
+            "reward is told once"
+        )
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
         """Say that decisions were shown; again changes nothing. Raise ValueError of unknown ids."""
         with self.database.write() as connection:
-            for one in ids:
-                self._lock(connection, [one])
-                known = select(decisions.c.id).where(decisions.c.id == one)
-                if connection.execute(known).scalar() is None:
-                    raise ValueError(f"the log has no decision {one!r}")
-                row = {"at": now, "kind": ACTIVATED, "decision_id": one}
-                if self.database.add(connection, events, row):
-                    self._touch(connection, one, now, how)
+            self._lock(connection, ids)
+            known = select(decisions.c.id).where(decisions.c.id.in_(ids))
+            if lost := set(ids) - set(connection.execute(known).scalars()):
+                raise ValueError(f"the log has no decision {min(lost)!r}")
+            rows = [{"at": now, "kind": ACTIVATED, "decision_id": one} for one in {*ids}]
+            before = select(events.c.decision_id).where(
+                events.c.decision_id.in_(ids), events.c.kind == ACTIVATED
+            )
+            new = {*ids} - set(connection.execute(before).scalars())
+            self.database.add(connection, events, rows)
+            self._touch(connection, sorted(new), now, how)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
         """Return those of these decisions that are open, and how often each was touched. None of
-        them changes until the end of the transaction."""
+        them changes until the end of the transaction. All lock them in one order."""
         found = select(opened.c.decision_id, opened.c.touched).where(opened.c.decision_id.in_(ids))
         rows = connection.execute(found.order_by(opened.c.decision_id).with_for_update())
         return {row.decision_id: row.touched for row in rows}
 
-    def _touch(self, connection: Connection, one: str, now: int, how: Settings) -> None:
-        """Note that something came of an open decision, which may be due by that."""
-        change: dict[str, Any] = {"touched": opened.c.touched + 1}
+    def _touch(self, connection: Connection, ids: Sequence[str], now: int, how: Settings) -> None:
+        """Note that something came of open decisions, which may be due by that."""
+        if not ids:
+            return
+        own = update(opened).where(opened.c.decision_id.in_(ids))
+        connection.execute(own.values(touched=opened.c.touched + 1))
         if how.aggregate == "first":
-            came = select(rewards.c.key).where(
-                rewards.c.decision_id == one, rewards.c.status == TIMELY
+            ready = select(rewards.c.decision_id).where(
+                rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY
             )
-            shown = select(events.c.id).where(
-                events.c.decision_id == one, events.c.kind == ACTIVATED
-            )
-            ready = connection.execute(came.limit(1)).first() is not None and (
-                not how.activation or connection.execute(shown).first() is not None
-            )
-            if ready:
-                earlier = (opened.c.due.is_(None)) | (opened.c.due > now)
-                change["due"] = case((earlier, now), else_=opened.c.due)
-        connection.execute(update(opened).where(opened.c.decision_id == one).values(change))
+            if how.activation:
+                shown = select(events.c.decision_id).where(
+                    events.c.kind == ACTIVATED, events.c.decision_id.in_(ids)
+                )
+                ready = ready.where(rewards.c.decision_id.in_(shown))
+            earlier = opened.c.due.is_(None) | (opened.c.due > now)
+            due = own.where(opened.c.decision_id.in_(ready), earlier)
+            connection.execute(due.values(due=now))
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -338,7 +359,7 @@ class Ledger:
 
     def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
         row = {"version": version, "at": microseconds(), "data": data, "release": __version__}
-        self.database.add(connection, snapshots, row)
+        self.database.add(connection, snapshots, [row])
 
 
 class Stale(Exception):

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from sqlalchemy import and_, func, or_, select
 
-from bayesbandit.kernels.row_layout import KIND, TAIL, deviation
+from bayesbandit.checks import Name
+from bayesbandit.kernels.row_layout import TAIL, deviation, row_type
 from bayesbandit.store.ledger import Ledger, stored_of
 from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
 from bayesbandit.store.rows import Parts, moment
@@ -16,7 +17,7 @@ from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
 from bayesbandit.store.versions import Version, catch_up, first
 
-OPEN = "open"
+OPEN, NEVER = "open", -(2**63)
 Closed = dict[str, tuple[str, float | None]]  # outcomes and rewards by the decisions' ids
 Came = dict[str, list[tuple[float, int]]]  # rewards, and when they were observed
 Chunk = tuple[list[Stored], Closed, Came, set[str]]  # with the ids of those that were activated
@@ -83,27 +84,22 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
 
 def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     """Return a row a decision."""
-    rows, closed, came, active = chunk
-    reward, status, at = np.full(len(rows), np.nan), [], []
-    for i, row in enumerate(rows):
-        told = came.get(row.id, [])
-        own = joined([value for value, _ in told], how)
-        outcome, learned = closed.get(row.id, (OPEN, own))
-        known = own if learned is None and outcome != INACTIVE else learned
-        reward[i] = np.nan if known is None else known
-        status.append(outcome)
-        at.append(told[0 if how.aggregate == "first" else -1][1] if told else None)
-    moments = [_moments(row) for row in rows]
+    rows, _, _, active = chunk
+    reward, at, status = joined_rewards(chunk, how)
+    mean, sd = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
+    for which, _, means, scales in moments(rows):
+        for i, m, s in zip(which, means, scales, strict=True):
+            mean[i], sd[i] = m, s
     return pd.DataFrame(
         {
-            "decision_id": [row.id for row in rows],
+            "decision_id": _objects([row.id for row in rows]),
             "decided_at": _times([row.decided_at for row in rows]),
             "arm": _objects([row.arm for row in rows]),
             "propensity": np.array([row.propensity for row in rows], dtype=np.float64),
             "arms": _objects([row.arms for row in rows]),
             "probabilities": _objects([row.probabilities for row in rows]),
-            "mean": _objects([mean for mean, _ in moments]),
-            "sd": _objects([sd for _, sd in moments]),
+            "mean": mean,
+            "sd": sd,
             "x": _objects([row.row[:n_features] for row in rows]),
             "context": _objects([row.context for row in rows]),
             "reward": reward,
@@ -119,10 +115,39 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     )
 
 
-def _times(at: Sequence[int | None]) -> pd.Series:
-    unknown = np.datetime64("NaT", "us")
-    stamps = [unknown if one is None else np.datetime64(one, "us") for one in at]
-    return pd.Series(np.array(stamps, dtype="datetime64[us]")).dt.tz_localize("UTC")
+def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], list[str]]:
+    """Return the rewards of decisions (NaN: none), when they came (−2⁶³: none), and how the
+    decisions were closed."""
+    rows, closed, came, _ = chunk
+    reward, at, status = np.full(len(rows), np.nan), [], []
+    for i, row in enumerate(rows):
+        told = came.get(row.id, [])
+        own = joined([value for value, _ in told], how)
+        outcome, learned = closed.get(row.id, (OPEN, own))
+        known = own if learned is None and outcome != INACTIVE else learned
+        reward[i] = np.nan if known is None else known
+        status.append(outcome)
+        at.append(told[0 if how.aggregate == "first" else -1][1] if told else NEVER)
+    return reward, at, status
+
+
+def moments(
+    rows: Sequence[Stored],
+) -> Iterator[tuple[list[int], tuple[Name, ...], np.ndarray, np.ndarray]]:
+    """Yield which decisions are about the same arms, the arms, and their means and standard
+    deviations (n, K) at the moment of decision."""
+    groups: dict[tuple[Name, ...], list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(row.arms, []).append(i)
+    for arms, which in groups.items():
+        own, K = np.stack([rows[i].row for i in which]), len(arms)
+        record = own.view(row_type(own.shape[1] - TAIL - 3 * K, K))[:, 0]
+        sd = deviation(record["rule"][:, None], record["scale"], record["last"])
+        yield which, arms, record["mean"], sd
+
+
+def _times(at: Sequence[int]) -> pd.Series:
+    return pd.Series(np.array(at, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
 
 
 def _objects(values: Sequence[object]) -> np.ndarray:
@@ -130,14 +155,6 @@ def _objects(values: Sequence[object]) -> np.ndarray:
     for i, value in enumerate(values):
         array[i] = value
     return array
-
-
-def _moments(stored: Stored) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arms' means and standard deviations (K,) at the moment of decision."""
-    row, K = stored.row, len(stored.arms)
-    D = len(row) - TAIL - 3 * K
-    mean, scale, last = row[D : D + K], row[D + K : D + 2 * K], row[D + 2 * K : D + 3 * K]
-    return mean, deviation(np.full(K, row[KIND - TAIL]), scale, last)
 
 
 def counts(ledger: Ledger) -> dict[str, int]:

@@ -45,7 +45,7 @@ def check_id(value: object, what: str = "id") -> str:
         raise ValueError(
             f"{what} must have 1 to {LONGEST_ID} printable characters; got {value[:50]!r}"
         )
-    return value
+    return str(value)
 
 
 @lru_cache(maxsize=1024)

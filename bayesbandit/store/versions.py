@@ -149,10 +149,11 @@ def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = N
 
 def catch_up(ledger: Ledger, version: Version, until: int | None = None) -> Version:
     """Return the newest version, or version `until`, by every change after this one."""
-    while changes := ledger.changes(version.number, CHANGES):
+    while until is None or version.number < until:
+        most = CHANGES if until is None else min(CHANGES, until - version.number)
+        if not (changes := ledger.changes(version.number, most)):
+            break
         for change in changes:
-            if until is not None and change.version > until:
-                return version
             version = version.advance(change)
     return version
 

@@ -262,6 +262,26 @@ def test_rewards_of_nobody_are_kept(url):
     assert (violation.kind, violation.id) == ("reward without decision", "nobody")
 
 
+def test_a_reward_before_its_decision_takes_nothing_from_it(url):
+    """Who guesses an id that will be given cannot keep the true reward out."""
+    service, _ = begun(url)
+    for _ in range(2):
+        assert service.reward("order-1", 0.0) == "unknown"
+    service.decide([0.0, 0.0], id="order-1")
+    assert service.reward("order-1", 1.0) == "timely"
+    assert service.learn() == 1
+    assert service.bandit.history.reward.tolist() == [1.0]
+
+
+def test_many_rewards_at_once(url):
+    service, _ = begun(url)
+    ids = service.decide(np.zeros((1500, 2))).id
+    with ThreadPoolExecutor(2) as pool:  # in opposite orders: nobody waits for the other
+        said = pool.map(lambda some: service.reward(some, np.ones(1500)), [ids, ids[::-1]])
+    assert sum((one.count("timely") for one in said), 0) == 1500
+    assert service.learn() == 1500
+
+
 @pytest.mark.parametrize(("aggregate", "value"), [("first", 2.0), ("sum", 5.5), ("last", 3.0)])
 def test_several_rewards_of_a_decision(lite, aggregate, value):
     service, clock = begun(lite, aggregate=aggregate)
@@ -392,7 +412,7 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
     ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
     ledger, now = service.log.ledger, service._now()
     with ledger.database.write() as connection:
-        ledger._reward(connection, ids[0], "", 1.0, now, now, service.settings)
+        ledger._rewards(connection, [(ids[0], "", 1.0, now)], now, service.settings)
         service.reward(ids[1], 2.0)
         service.reward(ids[2], 3.0)
         assert service.learn() == 2
@@ -515,8 +535,7 @@ def test_without_a_log_there_is_no_decision(lite):
     service.decide([0.0, 0.0])
     full(service)
     with pytest.raises(OSError, match=r"could not be stored, so there is none: .*full"):
-        for _ in range(200):
-            service.decide([0.0, 0.0])
+        service.decide(np.zeros((500, 2)))
     stored = len(rows(service, "decisions"))
     full(service, 10**6)
     service.decide([0.0, 0.0])

@@ -10,13 +10,16 @@ import numpy as np
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name
+from bayesbandit.history import name_array
 from bayesbandit.store import versions
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
-from bayesbandit.store.rows import Parts
+from bayesbandit.store.rows import Parts, moment
+from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
 
 Snapshots = Callable[[Any, np.ndarray], np.ndarray]
+AT_ONCE = 10_000  # decisions
 MOST = 200  # versions of which snapshots are kept in memory
 
 
@@ -30,16 +33,18 @@ def of_decisions(
     there where each round was decided by its batch's version, the arms have not changed, the policy
     is the same in every round, and there are at most 200 versions; snapshots=False leaves them out.
     """
+    from bayesbandit.store.reading import chunks
+
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
-    settings = log.ledger.settings()
-    for frame in log.frames(since, until):
-        shown = frame["activated"] if settings and settings.activation else True
-        frame = frame[shown & (frame["status"] != INACTIVE)]
-        for own in frame["arms"].unique():
-            for arm in own:
+    how = log.ledger.settings() or Settings()
+    begin, end = moment(since, "since"), moment(until, "until")
+    beginning = log.ledger.beginning() if log.ledger.settings() else {}
+    for chunk in chunks(log.ledger, begin, end, AT_ONCE):
+        for row in chunk[0]:
+            for arm in row.arms:
                 arms.setdefault(arm, len(arms))
-        for name, values in _columns(frame, arms).items():
+        for name, values in _columns(chunk, arms, how, beginning["n_features"]).items():
             parts.setdefault(name, []).append(values)
     n = sum(len(part) for part in parts.get("reward", ()))
     if n < 2:
@@ -51,7 +56,6 @@ def of_decisions(
     version = known.pop("version")
     known["batch"] = np.maximum.accumulate(version).astype(np.float64)
     known["arms"] = tuple(arms)
-    beginning = log.ledger.beginning()
     if beginning["encoder"] is not None:
         known["features"] = tuple(Encoder.from_dict(beginning["encoder"]).features)
     alike = len(np.unique(version)) <= MOST and known["available"].all()
@@ -72,35 +76,37 @@ def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
     return lambda label, x: choosing.probabilities(bandits[float(label)], x)
 
 
-def _columns(frame: Any, arms: dict[Name, int]) -> dict[str, np.ndarray]:
-    """Return the columns of a table of decisions, with those of all arms."""
-    n, K = len(frame), len(arms)
+def _columns(
+    chunk: Any, arms: dict[Name, int], how: Settings, n_features: int
+) -> dict[str, np.ndarray]:
+    """Return the columns of some decisions, with those of all arms; without what was not shown."""
+    from bayesbandit.store.reading import joined_rewards, moments
+
+    rows, _, _, active = chunk
+    reward, at, status = joined_rewards(chunk, how)
+    n, K = len(rows), len(arms)
     e, mean, on = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K), dtype=np.bool_)
-    numbers = frame.index.to_numpy()
-    for own, some in frame.groupby("arms", sort=False):
-        rows = np.searchsorted(numbers, some.index.to_numpy())
-        at = np.ix_(rows, [arms[arm] for arm in own])
-        e[at] = np.stack(some["probabilities"].to_list())
-        predicted = np.stack(some["mean"].to_list())
-        on[at] = predicted > -np.inf
-        mean[at] = np.where(on[at], predicted, 0.0)
-    return {
-        "x": np.stack(frame["x"].to_list()) if n else np.empty((0, 0)),
-        "arm": frame["arm"].to_numpy(),
-        "reward": frame["reward"].to_numpy(),
+    for which, own, means, _ in moments(rows):
+        place = np.ix_(which, [arms[arm] for arm in own])
+        e[place] = np.stack([rows[i].probabilities for i in which])
+        on[place] = means > -np.inf
+        mean[place] = np.where(on[place], means, 0.0)
+    came = np.array(at, dtype=np.int64)
+    columns = {
+        "x": np.array([row.row[:n_features] for row in rows]),
+        "arm": name_array(tuple(row.arm for row in rows)),
+        "reward": reward,
         "probabilities": e,
         "mean": mean,
         "available": on,
-        "time": _seconds(frame["decided_at"]),
-        "reward_time": _seconds(frame["rewarded_at"]),
-        "version": frame["version"].to_numpy(),
+        "time": np.array([row.decided_at for row in rows]) / 1e6,
+        "reward_time": np.where(came < 0, np.nan, came / 1e6),
+        "version": np.array([row.version for row in rows]),
     }
-
-
-def _seconds(times: Any) -> np.ndarray:
-    stamps = times.dt.tz_localize(None).to_numpy()
-    seconds = stamps.astype(np.int64) / 1e6
-    return np.where(np.isnat(stamps), np.nan, seconds)
+    shown = np.array([one != INACTIVE for one in status])
+    if how.activation:
+        shown &= np.array([row.id in active for row in rows])
+    return {name: values[shown] for name, values in columns.items()}
 
 
 def _widened(part: np.ndarray, K: int, name: str) -> np.ndarray:
