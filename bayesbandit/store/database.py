@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -26,10 +27,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from bayesbandit import __version__
 from bayesbandit.store import tables
 from bayesbandit.store.tables import MIGRATIONS, SCHEMA, metadata
 
+RELEASE = version("bayesbandit")
 BUSY = 30.0  # seconds for which SQLite waits for another process
 LEARNER, MAKER = 0x62616E646974, 0x62616E646975  # keys of PostgreSQL's advisory locks
 _open: WeakSet[Database] = WeakSet()
@@ -158,23 +159,23 @@ class Database:
         if not inspect(connection).has_table(tables.schema.name):
             metadata.create_all(connection)
             self._record(connection, SCHEMA)
-        while (version := self._schema(connection)) < SCHEMA:
-            MIGRATIONS[version](connection)
-            self._record(connection, version + 1)
+        while (found := self._schema(connection)) < SCHEMA:
+            MIGRATIONS[found](connection)
+            self._record(connection, found + 1)
 
-    def _record(self, connection: Connection, version: int) -> None:
-        row = {"version": version, "at": microseconds(), "release": __version__}
+    def _record(self, connection: Connection, found: int) -> None:
+        row = {"version": found, "at": microseconds(), "release": RELEASE}
         connection.execute(insert(tables.schema), row)
 
     def _schema(self, connection: Connection) -> int:
         newest = select(tables.schema.c.version).order_by(tables.schema.c.version.desc()).limit(1)
-        version = connection.execute(newest).scalar()
-        if version is None or version > SCHEMA:
+        found = connection.execute(newest).scalar()
+        if found is None or found > SCHEMA:
             raise ValueError(
-                f"the log {self.shown} has tables of version {version}, of a newer release; this "
-                f"one ({__version__}) reads up to version {SCHEMA}"
+                f"the log {self.shown} has tables of version {found}, of a newer release; this "
+                f"one ({RELEASE}) reads up to version {SCHEMA}"
             )
-        return int(version)
+        return int(found)
 
 
 def microseconds(at: float | None = None) -> int:

@@ -10,10 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from bayesbandit import __version__
 from bayesbandit.checks import Name
 from bayesbandit.runtime.files import HOST
-from bayesbandit.store.database import Database, microseconds
+from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
     ACTIVATED,
     AGAIN,
@@ -99,7 +98,7 @@ class Ledger:
         """Write down where a process has its random numbers from."""
         row = {
             "key": key, "entropy": str(entropy), "opened_at": microseconds(), "host": HOST,
-            "pid": os.getpid(), "release": __version__,
+            "pid": os.getpid(), "release": RELEASE,
         }  # fmt: skip
         with self.database.write() as connection:
             connection.execute(insert(streams), row)
@@ -358,7 +357,7 @@ class Ledger:
         connection.execute(insert(events), row)
 
     def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
-        row = {"version": version, "at": microseconds(), "data": data, "release": __version__}
+        row = {"version": version, "at": microseconds(), "data": data, "release": RELEASE}
         self.database.add(connection, snapshots, [row])
 
 
