@@ -5,6 +5,7 @@ Each table is read once, row by row, as it was at one moment: memory does not gr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,6 +17,7 @@ from sqlalchemy import Connection, Row, Select, select
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.checks import floats
 from bayesbandit.store import versions
 from bayesbandit.store.ledger import (
     Ledger,
@@ -327,6 +329,7 @@ class Verification:
         except ValueError as error:
             self.found.add("decision", first.id, "a decision", "none", str(error))
             return
+        self.check_contexts(bandit, call, logged.x)
         probabilities, names = again.probabilities, np.asarray(again.arm).tolist()
         for i, one in enumerate(call):
             gap = float(np.abs(probabilities[i] - one.probabilities).max())
@@ -343,6 +346,26 @@ class Verification:
                 self.found.add(kind, one.id, names[i], one.arm, said)
             elif bits and one.arm != names[i]:
                 self.found.add("arm", one.id, names[i], one.arm, "the row is of another arm")
+
+    def check_contexts(self, bandit: Bandit, call: Sequence[Stored], x: np.ndarray) -> None:
+        """Find contexts that are not the numbers by which was decided. Those of arms with features
+        are not compared: the log has no names for their rows."""
+        texts = [one.context for one in call if one.context is not None]
+        if bandit.of_arms or len(texts) < len(call):
+            return
+        given = [json.loads(text) for text in texts]
+        if bandit.encoder is None:
+            given = [[*one.values()] if isinstance(one, dict) else one for one in given]
+        try:
+            read = np.atleast_2d(floats(bandit.encoded(given), "contexts"))
+        except (ValueError, TypeError):
+            read = np.full(x.shape, np.nan)
+        if read.shape != x.shape:
+            read = np.full(x.shape, np.nan)
+        for one, numbers, logged in zip(call, read, x, strict=True):
+            if not np.allclose(numbers, logged, rtol=CLOSE, atol=CLOSE):
+                said = "the context is not the numbers by which was decided"
+                self.found.add("context", one.id, one.context, logged.tolist(), said)
 
     def decided(self, version: Version, call: Sequence[Stored], x: np.ndarray) -> Decision:
         first, bandit = call[0], version.bandit

@@ -50,6 +50,7 @@ FORGERIES = {
     "propensity": f"UPDATE bandit_decisions SET propensity = 0.987 WHERE id = {FIRST}",
     "sum": f"UPDATE bandit_decisions SET probabilities = :p WHERE id = {FIRST}",
     "arm": f"UPDATE bandit_decisions SET arm = '\"fax\"' WHERE id = {FIRST}",
+    "context": f"UPDATE bandit_decisions SET context = '[1.0, 2.0]' WHERE id = {FIRST}",
     "version": f"UPDATE bandit_decisions SET version = 99 WHERE id = {FIRST}",
     "stream": f"UPDATE bandit_decisions SET stream = 'mine' WHERE id = {FIRST}",
     "reward without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
@@ -198,6 +199,11 @@ def test_contexts_from_tables(tmp_path):
     table = pd.concat([pd.DataFrame([{"age": 33, "country": "DE"}]), frame.head(3)])
     np.testing.assert_array_equal(np.stack(found["x"]), bandit.encoder.transform(table))
     assert service.log.verify().empty
+    with service.log.ledger.database.write() as connection:
+        text = json.dumps({"age": 34, "country": "DE"})
+        forged = f"UPDATE bandit_decisions SET context = '{text}' WHERE size = 1"
+        connection.exec_driver_sql(forged)
+    assert service.log.verify()["kind"].tolist() == ["context"]
     assert bb.ope.Log.of(service.log).features == bandit.encoder.features
     assert same(service.log.replay(), service.bandit)
     begun(service.log.ledger.database.url.render_as_string(), bandit)
