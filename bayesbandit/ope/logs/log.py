@@ -169,7 +169,8 @@ class Log:
     def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
         """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
         x, snapshots = self.x[rows], self.snapshots
-        label = b if self.batch is None else self.batch[self.batches[b].start]
+        assert self.batch is not None
+        label = self.batch[self.batches[b].start]
         if callable(snapshots):
             e = floats(snapshots(label, x), "snapshots")
         elif snapshots.ndim == 2:
@@ -210,10 +211,12 @@ class Log:
         """Snapshots that agree with the logged probabilities."""
         if snapshots is None:
             return None
+        if self.batch is None:
+            raise ValueError("snapshots need batch=: the label of the policy of each round")
         if not callable(snapshots):
             snapshots = floats(snapshots, "snapshots")
             B, n, K = len(self.batches), len(self), len(self.arms)
-            if snapshots.shape[1:] not in ((K,), (n, K)) or self.batch is None:
+            if snapshots.shape[1:] not in ((K,), (n, K)):
                 raise ValueError(
                     f"snapshots must be (B, {K}) or (B, {n}, {K}), by batch=; got "
                     f"{snapshots.shape} for {B} batches"
