@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import finite, floats, number, unmasked
+from bayesbandit.checks import Table, finite, floats, number, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
     SLACK,
@@ -75,7 +75,7 @@ class Log:
             raise ValueError(f"arm must have one name a round; got {taken.shape}")
         if n < 2:
             raise ValueError(f"a log needs at least two rounds; got {n}")
-        if arms is None and hasattr(probabilities, "columns"):
+        if arms is None and isinstance(probabilities, Table):
             arms = list(probabilities.columns)
         self.arms = arms_of(arms, taken, probabilities)
         self.played = numbers_of(taken, self.arms)
@@ -132,6 +132,7 @@ class Log:
         all others. Of a `DecisionLog`, since= and until= are times; decisions that were not shown
         are left out. For files, see `read_log`.
         """
+        is_table = isinstance(source, Table)
         from bayesbandit.ope.logs.readers import of_frame, of_history
         from bayesbandit.ope.logs.relearned import of_bandit
         from bayesbandit.ope.logs.stored import of_decisions
@@ -140,7 +141,7 @@ class Log:
             parts = of_bandit(source, **columns)
         elif isinstance(source, DecisionLog):
             parts = of_decisions(source, **columns)
-        elif hasattr(source, "columns"):
+        elif is_table:
             parts = of_frame(source, **columns)
         else:
             parts = of_history(source, **columns)
