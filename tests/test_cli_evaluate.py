@@ -210,6 +210,15 @@ def test_compare_by_replay(log, tmp_path):
     assert "--column takes ROLE=COLUMN" in said(role)
 
 
+@pytest.mark.slow
+def test_processes_change_no_number_of_a_replay(log, tmp_path):
+    for jobs in ("1", "2"):
+        run("compare", "--log", log, "--bandit", "LinTS", "--bandit", "LinUCB", "--jobs", jobs,
+            "--replications", "2", "--out", tmp_path / jobs)  # fmt: skip
+    one, two = ((tmp_path / jobs / "compare" / "table.csv").read_text() for jobs in ("1", "2"))
+    assert one == two
+
+
 def test_a_replay_of_few_rounds_is_refused(log, tmp_path):
     path = tmp_path / "short.csv"
     pd.read_csv(log).head(100).to_csv(path, index=False)

@@ -102,10 +102,10 @@ class Check:
 def check(data: Log) -> Check:
     """Test a log's probabilities against the arms that were taken.
 
-    The propensity e-process is the mean over alternatives q of Π_t q_t(A_t)/e_t(A_t), a test
-    martingale where e is true: q ∝ e^β; half e, half uniform; and q ∝ e exp(θ_k'z), learned as the
-    log goes, with z = 1 and z = (1, x). The realised effective sample sizes stand beside those that
-    the probabilities promise.
+    The propensity e-process is the mean of Π_t q_t(A_t)/e_t(A_t) over alternatives q. It is a test
+    martingale where e is true. The alternatives are q ∝ e^β; half e, half uniform; and
+    q ∝ e exp(θ_k'z) with z = 1 and z = (1, x), where θ is learned from earlier rounds. The realised
+    effective sample sizes stand beside those that the probabilities promise.
     """
     if not isinstance(data, Log):
         raise TypeError(f"check takes a bb.ope.Log; got {data!r}")

@@ -100,26 +100,28 @@ def estimate(
     subgroup: Any = None,
     planned: int | None = None,
 ) -> Estimate:
-    """Estimate what a policy would have earned a round, Σ hΓ/Σ h, from the log of another.
+    """Estimate what a policy would have earned per round from the log of another one: Σ hΓ/Σ h.
 
-    target: an arm's name, probabilities (n, K) of a policy that is the same throughout, a bandit as
-        it is now, a function of contexts such as `bandit.greedy`, or None for the logged policy; a
-        pair of these is the first less the second, from paired scores.
+    target: an arm's name; probabilities (n, K) of a policy that is the same throughout; a bandit as
+        it is now; a function of contexts such as `bandit.greedy`; or None for the logged policy. A
+        pair (a, b) asks for the difference a less b, from paired scores.
     estimator: "dr", doubly robust; "ips"; "snips". "clipped" (at `clip`), "dm", "switch" (at `tau`)
         and "shrunk" (by `lam`) are biased, and give a number without an interval.
-    mean: predictable mean rewards: "running", "arm", "ridge", "quadratic", "chosen" among these,
-        "logged", a scikit-learn regressor, or numbers (n, K).
+    mean: predictions of the rewards, learned from earlier rounds: "running", "arm", "ridge" or
+        "quadratic" means; "chosen", the best of these so far; "logged", those of the log; a
+        scikit-learn regressor; or numbers (n, K).
     weights: of rounds: "minvar", "stablevar", "equal", or "contextual", which needs snapshots.
         Where only the taken arms' probabilities are logged, rounds count alike; likewise for the
         logged policy, which changes.
-    sequence: "asymptotic", or (lo, hi), declared bounds of the rewards, for the exact one.
+    sequence: "asymptotic" for intervals that hold at every round at once; or (lo, hi), declared
+        bounds of the rewards, for exact ones.
     force: give an interval although the log's probabilities are refuted.
     predictable: False where the target or the means given were learned from these rounds.
     missing: what a reward of NaN is: "open", it may come, and only rounds before the first such
         count; "random"; "bounds", anything within `bounds`, which gives the union of two
         intervals; or P(observed), a number or (n,).
     while_available: leave out the rounds in which the target wants an arm that could not be taken.
-    subgroup: the rounds to judge by, true and false (n,).
+    subgroup: the rounds to judge by, true and false (n,): known before the arm was chosen.
     planned: rounds for which a sequence is tuned, by default those of the log.
 
     Hadad et al. (2021); Zhan et al. (2021); Waudby-Smith et al. (2024).

@@ -113,8 +113,9 @@ class Evaluation:
         return pd.concat(parts, ignore_index=True) if parts else empty
 
     def best(self, alpha: float = 0.05) -> Best:
-        """Return the policy that is better than every other one, if there is evidence; one may ask
-        again at every round."""
+        """Return the policy that is better than every other one, if there is evidence. It may be
+        asked at every round: the error stays below `alpha`. Raises ValueError for "snips" and
+        contextual weights, whose scores use later rounds."""
         number(alpha, "alpha", above=0, below=1)
         names = list(self.policies)
         p = pd.DataFrame(np.nan, index=names, columns=names)

@@ -7,7 +7,7 @@ means and the choice of the arm are then dependent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,15 @@ from bayesbandit.ope.logs.log import Log
 MEANS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
 PSEUDO = 5.0  # rounds at the running mean with which each arm's mean begins
 PENALTY = 1.0  # of coefficients of standardised features
+
+
+@runtime_checkable
+class Regressor(Protocol):
+    """A regressor as of scikit-learn."""
+
+    def fit(self, x: Any, y: Any) -> Any: ...
+
+    def predict(self, x: Any) -> Any: ...
 
 
 class Means(Protocol):
@@ -124,7 +133,7 @@ class Forward(Running):
     of an arm with fewer than 5."""
 
     def __init__(
-        self, regressor: Any, x: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int
+        self, regressor: Regressor, x: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int
     ) -> None:
         super().__init__(played, reward, K)
         self.regressor, self.x = regressor, x if x.shape[1] else np.zeros((len(x), 1))
@@ -175,7 +184,7 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
             return forward(log, [makers[mean]()], reward, w)
         names = list(makers) if log.x.shape[1] else ["running", "arm"]
         return forward(log, [makers[name]() for name in names], reward, w)
-    if hasattr(mean, "fit") and hasattr(mean, "predict"):
+    if isinstance(mean, Regressor):
         return forward(log, [Forward(mean, log.x, *given)], reward, w)
     m = floats(mean, f"mean ({shown(mean)[:60]})" if np.isscalar(mean) else "mean")
     if m.shape != (len(log), K):

@@ -24,10 +24,10 @@ class Monitor:
     level: of the intervals and of the verdict. bounds: of the rewards (lo, hi), declared, for exact
     intervals. block: rounds after which means and weights change.
 
-    Rounds are told in the order of their decisions, as soon as their rewards are known and those
-    before them have been told: rewards in the order of arrival would bias the values. Doubly robust
-    scores with each arm's mean of earlier blocks, MinVar weights, the asymptotic sequence, and
-    e-processes of "this arm is no better than that one". There is no verdict before round 120.
+    Add rounds in the order of their decisions. A round whose reward is not known yet holds up the
+    later ones: rewards in the order of their arrival would bias the values. The numbers are those
+    of `evaluate` with `mean="arm"`, MinVar weights and an asymptotic sequence. There is no verdict
+    before round 120, nor before about 20 rounds make the variance of the rewards.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Monitor:
             self._test()
 
     def values_table(self) -> pd.DataFrame:
-        """Return, by arm, the estimate, and low and high of the sequence; NaN before round 120 but
-        for the exact one."""
+        """Return, by arm, the estimate, and low and high of the sequence. An asymptotic one is NaN
+        before the first verdict."""
         H, S = self.values[0], self.values[1]
         v = self.first + S / H if self.t else np.full(len(self.arms), np.nan)
         if self.bounds is not None:

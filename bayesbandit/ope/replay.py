@@ -97,14 +97,14 @@ def replay(
 ) -> Replay:
     """Let a copy of a bandit play the rounds of a log in which it chooses the arm that was taken.
 
-    Each round is kept with probability c/e(A), c the least probability of any arm: whatever the
-    log's policy had learned, the arms of the kept rounds are uniform. The bandit plays them in
-    order, and learns from those where its arm is the log's: of n rounds n c are expected to match,
-    and they are a random part of all rounds. Fewer than 50 are refused.
+    First each round is kept with probability c/e(A), where c is the least probability of any arm.
+    The arms of the kept rounds are then uniform, whatever the log's policy had learned. The bandit
+    plays these rounds in order. It learns from those in which it chooses the arm of the log: n c
+    rounds on average, a random part of all. Fewer than 50 are refused.
 
-    A round that does not match has not happened: the bandit is as it was before, its count of
-    rounds t and its random numbers included, so that α(t) and floors by t are those of matched
-    rounds. A player that is no `Bandit` is copied for each kept round.
+    A round that does not match has not happened. The bandit is as it was before, its count of
+    rounds t and its random numbers included: α(t) and floors by t count matched rounds. A player
+    that is no `Bandit` is copied for each kept round.
 
     bandit: without rounds of the log. It is not changed.
     min_probability: c, a number or one a round (n,), if the log's policy had a declared one; c must
@@ -170,9 +170,11 @@ def overlap(runs: Sequence[Replay]) -> float:
 
 
 def _check(log: Log, bandit: Player) -> None:
-    for name in ("arms", "n_features", "choose", "observe"):
-        if not hasattr(bandit, name):
-            raise TypeError(f"replay takes a bandit, or a player; {shown(bandit)} has no `{name}`")
+    if not isinstance(bandit, Player):
+        raise TypeError(
+            "replay takes a bandit, or a player with `arms`, `n_features`, `choose` and `observe`; "
+            f"got {shown(bandit)}"
+        )
     if unknown := [arm for arm in bandit.arms if arm not in log.arms]:
         raise ValueError(f"the bandit has arms that the log has not: {unknown!r}")
     if bandit.n_features != log.x.shape[1]:

@@ -67,8 +67,8 @@ def target_of(log: Log, target: Any) -> Target:
         return Target(_placed(log, p, frozen.arms), trained_on(log, target))
     if callable(target):
         bandit = target.__self__ if ismethod(target) else None
-        if isinstance(bandit, Bandit):
-            found = getattr(_plain(bandit), target.__name__)(log.x)
+        if ismethod(target) and isinstance(bandit, Bandit):
+            found = target.__func__(_plain(bandit), log.x)
             arms = bandit.arms
         else:
             bandit, found, arms = None, target(log.x), log.arms

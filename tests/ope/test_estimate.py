@@ -334,6 +334,38 @@ def test_availability():
     assert table.refused["a"] == ""
 
 
+def test_names_of_policies_and_subgroups():
+    log, _ = made()
+    e = log.probabilities.copy()
+    e[:200, 2] = 0
+    e /= e.sum(axis=1, keepdims=True)
+    arm = (e.cumsum(axis=1) > np.random.default_rng(5).random((N, 1))).argmax(axis=1)
+    part = Log(log.x, arm, log.reward, e, batch=log.batch)
+    result = evaluate(part, [0, 2, None], while_available=True)
+    assert list(result.table.index) == [0, 2, "logged"]
+    early = np.where(np.arange(N) < 200, "early", "late")
+    found = result.subgroups(early)  # arm 2 could not be taken early
+    assert "in every round" in found.refused[2, "early"]
+    assert np.isnan(found.low_all[2, "early"])
+    for key in ((0, "early"), (2, "late"), ("logged", "late")):
+        assert found.low_all[key] <= found.low[key] < found.high[key] <= found.high_all[key]
+    with pytest.raises(ValueError, match="different names; got 0 more than once"):
+        evaluate(part, [0, 0])
+    with pytest.raises(ValueError, match="labels must not be missing; 200 of 400 are"):
+        result.subgroups(np.where(np.arange(N) < 200, np.nan, 1.0))
+
+
+def test_adjusted_p_are_no_smaller_than_draws_can_tell():
+    """Between p and its multiple by Bonferroni; of one row, p itself."""
+    log, _ = made(n=2000)
+    rows = evaluate(log, [0, 1, 2]).contrasts()
+    assert (rows.p <= rows.p_adjusted).all()
+    assert (rows.p_adjusted <= 3 * rows.p + 3e-3).all()
+    sure = Log(None, log.played, log.played + 0.1 * log.reward, log.probabilities)
+    rows = evaluate(sure, [0, 1, 2]).contrasts()
+    np.testing.assert_allclose(rows.p_adjusted, 3 * rows.p)  # beyond what draws can tell
+
+
 def test_refusals():
     log, pi = made()
     rare = np.tile([0.996, 0.002, 0.002], (N, 1))

@@ -90,6 +90,9 @@ BROKEN = {
         {k: v for k, v in LINE.items() if k != "p"}
     ),
     "round 0 is no line of --dsjson: ValueError": json.dumps({**LINE, "p": [1.0]}),
+    "round 0 is no line of --dsjson: KeyError.0": json.dumps({**LINE, "_labelIndex": -1}),
+    "round 0 is no line of --dsjson: OverflowError": json.dumps({**LINE, "_label_cost": 10**400}),
+    "round 0 is no line of --dsjson: TypeError": json.dumps({**LINE, "c": None}),
     "two actions of one name": json.dumps(
         {**LINE, "c": {"_multi": [{"id": "x"}, {"id": "x"}, {"id": "y"}]}}
     ),
@@ -104,6 +107,31 @@ def test_a_broken_export_is_a_sentence(said, tmp_path):
     path.write_text(BROKEN[said])
     with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match=said):
         read_log(path)
+
+
+def test_a_separator_of_lines_within_a_text_separates_no_events(tmp_path):
+    path = tmp_path / "log.dsjson"
+    line = json.dumps({**LINE, "note": "a\u2028b\x85c"}, ensure_ascii=False)
+    path.write_text("\n".join([line] * 3), encoding="utf-8")
+    with warnings.catch_warnings(action="ignore"):
+        assert len(read_log(path)) == 3
+
+
+def test_columns_that_are_no_contexts_are_left_out(tmp_path):
+    """An identifier, or a column that never varies, is no reason to refuse a log."""
+    plain = table()[["action", "reward", "propensity"]].assign(
+        user_id=range(len(table())), shop="x"
+    )
+    with pytest.warns(UserWarning, match="read without contexts"):
+        log = read_log(write(plain, tmp_path, "csv"))
+    assert log.x.shape == (len(plain), 0)
+    huge = plain.assign(reward=1).astype({"reward": object})
+    huge.loc[0, "reward"] = 10**400
+    with (
+        pytest.warns(UserWarning, match="read without contexts"),
+        pytest.raises(ValueError, match=r"'reward'.*must be numbers: int too large"),
+    ):
+        read_log(write(huge, tmp_path, "csv"))
 
 
 def test_actions_without_names_go_by_their_places():

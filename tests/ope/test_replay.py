@@ -134,7 +134,7 @@ def test_refusals_are_sentences():
     with pytest.raises(ValueError, match="n_features = 3; the log has 2"):
         replay(log, bb.LinTS(ARMS, 3))
     nobody = type("Nobody", (), {"arms": tuple(ARMS), "n_features": 2})()
-    with pytest.raises(TypeError, match="has no `choose`"):
+    with pytest.raises(TypeError, match=r"`choose` and `observe`; got <.*Nobody object>"):
         replay(log, nobody)
     with pytest.raises(TypeError, match=r"takes a bb\.ope\.Log"):
         replay(log.x, Always())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, arm_names, finite, floats
+from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats
 
 SLACK = 1e-6  # by how much a row of probabilities may miss 1
 
@@ -40,7 +40,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
     array = finite(floats(x, "contexts"), "contexts", LARGEST)
     if array.ndim != 2 or len(array) != n:
         raise ValueError(f"contexts must have shape ({n}, d); got {array.shape}")
-    names = list(x.columns) if hasattr(x, "columns") else range(array.shape[1])
+    names = list(x.columns) if isinstance(x, Table) else range(array.shape[1])
     return tuple(name if isinstance(name, str) else f"x{name}" for name in names), array
 
 
@@ -65,8 +65,8 @@ def column_of(values: Any, n: int, what: str) -> np.ndarray:
 
 def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
     """Numbers (n, K); a table's columns are put in the order of the arms."""
-    names = list(values.columns) if hasattr(values, "columns") else None
-    if names is not None and set(names) == set(arms):
+    named = isinstance(values, Table) and set(values.columns) == set(arms)
+    if named:
         values = values[list(arms)]
     array = floats(values, what)
     if array.shape != (n, len(arms)):

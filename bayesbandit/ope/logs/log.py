@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import finite, floats, number, unmasked
+from bayesbandit.checks import Table, finite, floats, number, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
     SLACK,
@@ -75,7 +75,7 @@ class Log:
             raise ValueError(f"arm must have one name a round; got {taken.shape}")
         if n < 2:
             raise ValueError(f"a log needs at least two rounds; got {n}")
-        if arms is None and hasattr(probabilities, "columns"):
+        if arms is None and isinstance(probabilities, Table):
             arms = list(probabilities.columns)
         self.arms = arms_of(arms, taken, probabilities)
         self.played = numbers_of(taken, self.arms)
@@ -132,6 +132,7 @@ class Log:
         all others. Of a `DecisionLog`, since= and until= are times; decisions that were not shown
         are left out. For files, see `read_log`.
         """
+        is_table = isinstance(source, Table)
         from bayesbandit.ope.logs.readers import of_frame, of_history
         from bayesbandit.ope.logs.relearned import of_bandit
         from bayesbandit.ope.logs.stored import of_decisions
@@ -140,7 +141,7 @@ class Log:
             parts = of_bandit(source, **columns)
         elif isinstance(source, DecisionLog):
             parts = of_decisions(source, **columns)
-        elif hasattr(source, "columns"):
+        elif is_table:
             parts = of_frame(source, **columns)
         else:
             parts = of_history(source, **columns)
@@ -169,7 +170,8 @@ class Log:
     def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
         """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
         x, snapshots = self.x[rows], self.snapshots
-        label = b if self.batch is None else self.batch[self.batches[b].start]
+        assert self.batch is not None
+        label = self.batch[self.batches[b].start]
         if callable(snapshots):
             e = floats(snapshots(label, x), "snapshots")
         elif snapshots.ndim == 2:
@@ -210,10 +212,12 @@ class Log:
         """Snapshots that agree with the logged probabilities."""
         if snapshots is None:
             return None
+        if self.batch is None:
+            raise ValueError("snapshots need batch=: the label of the policy of each round")
         if not callable(snapshots):
             snapshots = floats(snapshots, "snapshots")
             B, n, K = len(self.batches), len(self), len(self.arms)
-            if snapshots.shape[1:] not in ((K,), (n, K)) or self.batch is None:
+            if snapshots.shape[1:] not in ((K,), (n, K)):
                 raise ValueError(
                     f"snapshots must be (B, {K}) or (B, {n}, {K}), by batch=; got "
                     f"{snapshots.shape} for {B} batches"
