@@ -43,12 +43,12 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         if live is None and bandit.rule is not None:  # a fork
             live = fast_path.calls(bandit)["deciding"]
         if x.shape == layout.shape and live is not None:
-            return Decision(layout, _one(bandit, live, x, available))
+            return Decision(layout, _decide_one(bandit, live, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
     choose_one, layout, stats, _, settings, kind, _, _, stream = live
     [[number, floor]] = bandit.numbers(1)
@@ -58,7 +58,7 @@ def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -
         checks.contexts(x, bandit.n_features)
     if arm == rounds.STREAM_EMPTY:
         random_streams.refill(bandit)
-        return _one(bandit, (*live[:-1], bandit.stream), x, available)
+        return _decide_one(bandit, (*live[:-1], bandit.stream), x, available)
     return row
 
 

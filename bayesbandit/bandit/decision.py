@@ -15,7 +15,7 @@ from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 
 
 class Decision:
-    """The arm chosen for one context, or for each of n contexts, with the moments behind the choice.
+    """The arm chosen for one context, or for each of n contexts, with the moments behind it.
 
     One context: x (d,), arm (a name), propensity (a float), probabilities, mean and sd (K,).
     A batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K). It has a
