@@ -24,7 +24,7 @@ def BayesianLassoTS(
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
+    """Return Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
     lam: λ, or a prior of λ². λ shrinks θ/σ.
     sigma2: the noise variance, or its prior. The default InverseGamma(1, 0.1) suits rewards between
@@ -55,7 +55,7 @@ def BayesianLassoUCB(
     refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Bayesian LASSO UCB (paper, Appendix C): the largest posterior mean + α sd of the draws.
+    """Return Bayesian LASSO UCB (paper, Appendix C): the largest mean + α sd of the draws.
 
     See `BayesianLassoTS`.
     """

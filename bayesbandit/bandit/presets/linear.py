@@ -25,7 +25,9 @@ def LinTS(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
+    """Return linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3).
+
+    Arms draw from N(x'θ, α² x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
@@ -39,7 +41,7 @@ def LinUCB(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
+    """Return linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
@@ -56,7 +58,9 @@ def BLTS(
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "decision",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Balanced linear Thompson sampling (paper, Algorithm 1): weights 1 / max(γ, propensity).
+    """Return balanced linear Thompson sampling (paper, Algorithm 1).
+
+    Weights are 1 / max(γ, propensity).
 
     By default the propensity is the exact probability at the moment of decision. The paper uses
     "pooled".
@@ -74,7 +78,7 @@ def BLUCB(
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "estimated",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Balanced linear UCB (paper, Algorithm 2): weights 1 / max(γ, estimated propensity).
+    """Return balanced linear UCB (paper, Algorithm 2), with weights 1 / max(γ, propensity).
 
     A UCB decision is deterministic, so its own propensity is 0 or 1. The paper estimates one by a
     multinomial logistic regression of arm on context. As in its pseudocode, only the pulled arm is
@@ -94,7 +98,7 @@ def LinGreedy(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
+    """Return greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
