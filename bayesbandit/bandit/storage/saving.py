@@ -200,7 +200,7 @@ def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
         verify.check_whole(bandit)
     except ValueError as error:
         raise ValueError(
-            f"this bandit cannot be saved, because its file would not load: {error}"
+            f"this bandit cannot be saved, no file of it would load: {error}"
         ) from error
     return text, {name: array.copy() for name, array in arrays.items()}
 

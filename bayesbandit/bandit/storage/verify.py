@@ -122,20 +122,20 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not unknown.any(), "its history has rounds of which no propensity can be known")
 
 
-def check_types(new: Belief | Reweighting, state: dict[str, Any]) -> None:
-    """Raise `Broken` if a state's types differ from those of a new belief or reweighting."""
-    if not _is_ours(new):
+def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
+    """Raise `Broken` if a state's types differ from those of `own`, a new object's."""
+    if not _is_ours(own):
         return  # a user's class checks its own state
-    for name, value in new.state().items():
+    for name, value in own.state().items():
         array = isinstance(value, np.ndarray)
         form = Array(value.dtype.str, value.ndim) if array else type(value)
         absent = "?" if ".values." in name else ""  # draws: none of a posterior that is improper
         schema.check(state, {name + absent: form, ...: object})
 
 
-def check_names(restored: Belief | Reweighting, state: dict[str, Any]) -> None:
-    """Raise `Broken` if a state has a name that the restored object does not use."""
-    if _is_ours(restored) and (unknown := state.keys() - restored.state().keys()):
+def check_names(own: Belief | Reweighting, state: dict[str, Any]) -> None:
+    """Raise `Broken` if a state has a name that `own`, the restored object, does not use."""
+    if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
         raise Broken(f"it has {min(unknown)!r}, which is unknown")
 
 
