@@ -73,8 +73,7 @@ def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:
 def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
     """Return contexts of rounds logged elsewhere, (n, d).
 
-    If arms have features, return (n, K, d), or the features (n, d) of the chosen arms if x has only
-    these.
+    If arms have features, return (n, K, d). If x has only the chosen arms' features, return (n, d).
     """
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, np.size(arm))

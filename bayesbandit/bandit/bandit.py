@@ -57,8 +57,8 @@ class Bandit:
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
     model: the model of the arms' rewards: `Ridge()`, a declared `RewardModel`, or your own class
-        with a method `belief`. With `Shared(model)` each arm has features. A context is then (K, d)
-        with a row for each arm, and several are (n, K, d), in every method.
+        with a method `belief`. With `Shared(model)` each arm has features. In every method, a
+        context is then (K, d) with a row for each arm. Several are (n, K, d).
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context. With 0 there are no contexts: call `choose()`. An
@@ -70,8 +70,8 @@ class Bandit:
         None for all. A balance that reweights past rounds always keeps all.
     engine, refit_every, draws: settings of a declared model (`beliefs.declared.Declared`). A ridge
         regression becomes `Ridge`, and a linear-Gaussian model is updated row by row. Other models
-        are refitted by so many draws (400). A refit is due when an arm's rounds have grown by a
-        share (a float, 0.1), or every m of its rounds (an int).
+        are refitted by so many draws (400). A refit is due when an arm's rounds grow by a share (a
+        float, 0.1), or every m rounds of the arm (an int).
 
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
@@ -353,9 +353,9 @@ class Bandit:
             wrong for another system's log. It replaces them by pooled or estimated propensities as
             soon as these are known.
         errors: "raise" learns no row if one cannot be learned. "skip" learns the others and returns
-            the rest as (row, reason). A row cannot be learned if its arm is unknown, its context is
-            not finite or cannot be encoded, its reward is not finite or impossible under the model,
-            or its propensity is outside (0, 1].
+            the rest as (row, reason). A row cannot be learned if its arm is unknown. Its context
+            must be finite, and the encoder must accept it. Its reward must be finite and possible
+            under the model. Its propensity must be in (0, 1].
         If arms have features, those of the chosen arms, (n, d), are enough.
         """
         return learning.update(self, x, arm, reward, propensity, errors)
@@ -366,7 +366,7 @@ class Bandit:
 
         The result equals that of `choose` and `observe` in every bit. It is one compiled loop if
         the belief, policy and balance allow. Returns the numbers of the chosen arms (T,) and their
-        propensities (T,), which may be NaN except in every `every`-th round.
+        propensities (T,). Propensities may be NaN except in every `every`-th round.
         """
         return simulation.play(self, x, reward, every)
 
@@ -427,12 +427,12 @@ class Bandit:
     ) -> Bandit:
         """Return a saved bandit, which continues as if it had not been saved.
 
-        Results are equal in every bit on the same machine, and to 1e-12 on another (to 1e-7 for
-        weights that an optimiser finds).
+        Results are equal in every bit on the same machine, and to 1e-12 on another. Weights that an
+        optimiser finds are equal to 1e-7.
 
-        policy, model, balance: give again what the file does not hold. This is a policy whose α is
-        a function, your class that is not `savable`, or a declared model that is neither in the
-        running program nor in the gallery.
+        policy, model, balance: give again what the file does not hold. A file does not hold a
+        policy whose α is a function, nor your class that is not `savable`. A declared model is
+        needed if neither the running program nor the gallery has it.
         fresh: True takes new random numbers from the operating system, for a worker that loads the
         file of another process. Pass `bandit.seed` as `fresh` to get the same numbers again.
         """

@@ -55,8 +55,10 @@ class Decision:
 
     @property
     def id(self) -> str | np.ndarray:
-        """Text that no other decision has, or an array (n,) of such texts. A log gives it, or it is
-        made when it is first asked for."""
+        """A text that no other decision has, or an array (n,) of such texts.
+
+        A log sets it; otherwise it is made when first read.
+        """
         ids = self._identify()
         if ids.dtype != np.uint8:
             return str(ids) if ids.ndim == 0 else ids.copy()

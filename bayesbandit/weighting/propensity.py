@@ -48,7 +48,7 @@ class InversePropensity:
     clip: γ in (0, 1].
     propensity: "decision" is the exact probability at the moment of decision, as the theory needs.
         "pooled" (paper, Algorithm 1) is the mean over past periods' policies,
-        (1/t) Σ_s P_s(a best | x), with the uniform warm-up periods. "estimated" (paper, Algorithm
+        (1/t) Σ_s P_s(a best | x). Uniform warm-up periods count too. "estimated" (paper, Algorithm
         2) is a multinomial logistic regression of arm on context.
     normalize: rescale each arm's weights to average 1, so that they do not weaken the penalty. The
         weights of all arms are rescaled together if one declared model with an exact posterior has

@@ -1,7 +1,7 @@
 """Reweighting: past weights that are computed again, on a schedule.
 
 A new observation gets a weight from what is known so far. When a pulled arm's rounds have grown
-enough, all of them are reweighted, and the arm's posterior is rebuilt from them.
+enough, all of them are reweighted. The arm's posterior is then rebuilt from them.
 """
 
 from __future__ import annotations
