@@ -1,4 +1,4 @@
-"""Contexts that have a row of features for each arm, (K, d): by position, or by the arms' names."""
+"""Contexts (K, d) with a row of features for each arm, found by position or by the arms' names."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 def contexts(
     bandit: Bandit, x: Contexts, arms: Iterable[Name] | None = None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Contexts (n, K, d), 0 where an arm may not be chosen; which may be (K,); whether x is one.
+    """Return contexts (n, K, d), a mask (K,) of the available arms, and whether x is one context.
 
-    x: rows in the order of the arms given, of all arms or of those (A, d), or (n, A, d); rows of a
-    pandas table whose index has arms' names are those of these arms. An index of other texts is
-    refused, and one that counts rows from 0 names nothing where arms are given.
+    Features of arms that are not available are 0.
+
+    x: (A, d) or (n, A, d), with a row for each of `arms`, or of all arms, in their order. If the
+    index of a pandas table has arms' names, each row is that arm's. An index with other texts
+    raises ValueError. If `arms` are given, an index that counts from 0 is ignored.
     """
     named = None if arms is not None and _is_counted(x) else _named(bandit, x)
     listed = None if arms is None else [bandit.number(arm) for arm in _listed(arms)]
@@ -58,19 +60,21 @@ def contexts(
 
 
 def of_all(bandit: Bandit, x: Contexts, n: int = 1) -> np.ndarray:
-    """Contexts (n, d), or (n, K, d) where each arm has a row."""
+    """Return contexts (n, d), or (n, K, d) if arms have features; raise if an arm has no row."""
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, n)
-    found, available, _ = contexts(bandit, x)
+    z, available, _ = contexts(bandit, x)
     if not available.all():
-        lost = [arm for arm, there in zip(bandit.arms, available, strict=True) if not there]
-        raise ValueError(f"contexts must have a row for every arm; there is none of {lost!r}")
-    return found
+        missing = [arm for arm, given in zip(bandit.arms, available, strict=True) if not given]
+        raise ValueError(f"contexts must have a row for every arm; there is none of {missing!r}")
+    return z
 
 
 def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
-    """Contexts of rounds logged elsewhere: (n, d), or (n, K, d) where each arm has a row; of these
-    (n, d) of the chosen arms are enough."""
+    """Return contexts of rounds logged elsewhere, (n, d).
+
+    If arms have features, return (n, K, d). If x has only the chosen arms' features, return (n, d).
+    """
     if not bandit.of_arms:
         return checked(bandit.encoded(x), bandit.n_features, np.size(arm))
     x = floats(bandit.encoded(x), "contexts")
@@ -78,7 +82,10 @@ def logged(bandit: Bandit, x: Contexts, arm: ArrayLike) -> np.ndarray:
 
 
 def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
-    """Raise where rounds without propensities, at contexts x, would need one for their weight."""
+    """Raise ValueError if x lacks the features from which missing propensities are computed.
+
+    They are needed where propensities give the weights.
+    """
     if bandit.of_arms and x.ndim == 2:
         K, d = len(bandit.arms), bandit.n_features
         raise ValueError(
@@ -93,14 +100,14 @@ def _listed(arms: Iterable[Name]) -> list[Name]:
 
 @runtime_checkable
 class Table(Protocol):
-    """A pandas table."""
+    """A pandas table, with an index."""
 
     index: pd.Index
     columns: pd.Index
 
 
 def _is_counted(x: object) -> bool:
-    """Whether the index of a table only counts its rows, from 0."""
+    """Return whether x is a table whose index only counts its rows, from 0."""
     import pandas as pd
 
     index = x.index if isinstance(x, Table) else None
@@ -108,23 +115,26 @@ def _is_counted(x: object) -> bool:
 
 
 def _named(bandit: Bandit, x: object) -> list[int] | None:
-    """The arms' numbers that the index of a pandas table names; None where it names none."""
+    """Return the numbers of the arms that a pandas table's index names; None if it names none.
+
+    Raise ValueError if it names some arms and something else, or has other texts.
+    """
     if not isinstance(x, Table):
         return None
     index = x.index
-    found = []
+    numbers = []
     for value in index.tolist():
         try:
-            found.append(bandit.layout.index.get(arm_name(value)))
+            numbers.append(bandit.layout.index.get(arm_name(value)))
         except TypeError:
-            found.append(None)
+            numbers.append(None)
     texts = any(isinstance(value, str) for value in index.tolist())
-    if all(k is None for k in found) and not texts:
+    if all(k is None for k in numbers) and not texts:
         return None
-    if None in found:
-        unknown = index[found.index(None)]
+    if None in numbers:
+        unknown = index[numbers.index(None)]
         raise ValueError(
             f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r} "
             "(rows go by position after reset_index(drop=True))"
         )
-    return [k for k in found if k is not None]
+    return [k for k in numbers if k is not None]

@@ -1,4 +1,4 @@
-"""A model, a policy and a balance, playing: context → arm with its propensity → reward → update."""
+"""The bandit: a model, a policy and a balance that choose arms and learn their rewards."""
 
 from __future__ import annotations
 
@@ -47,59 +47,59 @@ if TYPE_CHECKING:
     from bayesbandit.posteriors.posterior import Posterior
 
 BLOCK = 4096  # normals drawn at a time
-DECISIONS = 0  # key of a stream of random numbers
-FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # of a context that needs no conversion
-NUMBERS = (float, int, np.int64, np.bool_)  # rewards that are quick
+DECISIONS = 0  # key of the random stream of decisions
+FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # dtype and strides that need no conversion
+NUMBERS = (float, int, np.int64, np.bool_)  # types of rewards for the compiled call
 
 
 class Bandit:
     """A contextual bandit over named arms.
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
-    model: what is believed about the arms' rewards: `Ridge()`, a declared `RewardModel`, or one's
-        own with a method `belief`. With `Shared(…)` of one of them, each arm has features of its
-        own: a context is (K, d), a row an arm, and several are (n, K, d), in every method.
+    model: the model of the arms' rewards: `Ridge()`, a declared `RewardModel`, or your own class
+        with a method `belief`. With `Shared(model)` each arm has features. In every method, a
+        context is then (K, d) with a row for each arm. Several are (n, K, d).
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
-    n_features: d, the length of a context; 0 where there are none, and `choose()` needs none. An
-        encoder knows it.
-    encoder: a `bb.Encoder`, with which contexts are tables or rows (a dict, a pandas Series) and
-        not arrays, in every method; features have its names.
-    seed: an int, or a `SeedSequence`, which is used as it is; same seed, same decisions.
-    history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none) or
-        None for all of them, which a balance that revisits past weights needs and sets by itself.
-    engine, refit_every, draws: of a declared model (`beliefs.declared.Declared`). One that is
-        linear-Gaussian streams row by row, and one that is a ridge regression becomes `Ridge`; so
-        many draws of the others (400) are computed anew each time an arm's rounds have grown by a
-        share (a float, 0.1) or every m of its rounds (an int).
+    n_features: d, the length of a context. With 0 there are no contexts: call `choose()`. An
+        encoder sets it.
+    encoder: a `bb.Encoder`. Contexts are then tables or rows (a dict, a pandas Series) in every
+        method, and features have the encoder's names.
+    seed: an int or a `SeedSequence`. The same seed gives the same decisions.
+    history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none), or
+        None for all. A balance that reweights past rounds always keeps all.
+    engine, refit_every, draws: settings of a declared model (`beliefs.declared.Declared`). A ridge
+        regression becomes `Ridge`, and a linear-Gaussian model is updated row by row. Other models
+        are refitted by so many draws (400). A refit is due when an arm's rounds grow by a share (a
+        float, 0.1), or every m rounds of the arm (an int).
 
-    An arm without a reward is new. Of U new ones among K available arms each is drawn with
-    probability 1/K, and the policy shares (K − U)/K among the others.
+    An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
+    with probability 1/K. The policy shares (K − U)/K among the others.
 
     All state is in plain attributes, which are listed below.
 
-    Threads may share a bandit. Whatever goes wrong, an interrupt or a lack of memory included, a
-    call changes all that it should or nothing: see `bandit/transactions.py`.
+    Threads may share a bandit. A call either changes everything or, after an error, an interrupt or
+    a lack of memory, nothing: see `bandit/transactions.py`.
     """
 
-    encoder: Encoder | None  # of tables' rows
-    spec: BeliefModel  # what makes the belief
+    encoder: Encoder | None  # turns tables into contexts
+    spec: BeliefModel  # makes the belief
     belief: Belief
-    has_kernel: bool  # whether the belief has a compiled way, which no subclass changed
+    has_kernel: bool  # whether the belief has kernels, and no subclass overrides what they compute
     policy: Policy
     rule: int | None  # the policy's compiled rule
     param: tuple[float, float] | None  # its number and minimum probability, where they never change
     balance: Balance
     source: int  # where the kernels find an observation's weight
     clip: float
-    reweighting: Reweighting | None  # what changes past weights
+    reweighting: Reweighting | None  # changes past weights
     layout: Layout
     all_arms: np.ndarray  # (K,) True: all are available
     history: History
     seed: np.random.SeedSequence
     rng: np.random.Generator
     stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
-    deciding: Deciding | None  # what the compiled calls take: see `fast_path.py`
+    deciding: Deciding | None  # arguments of the compiled calls: see `fast_path.py`
     learning: tuple[Any, ...] | None
     lock: RLock
 
@@ -124,14 +124,14 @@ class Bandit:
         spec = validation.spec(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
-            # not the stream of default_rng(seed), from which a user may draw the very contexts
+            # another stream than default_rng(seed), with which a user may draw the contexts
             seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
         validation.check(spec, policy, balance, len(names), n_features)
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
-        own, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
-        self.belief = spec.belief(len(names), n_features, normalize, own)
+        belief_seed, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
+        self.belief = spec.belief(len(names), n_features, normalize, belief_seed)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
         self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
@@ -168,7 +168,7 @@ class Bandit:
 
     @property
     def t(self) -> int:
-        """Contexts decided so far."""
+        """The number of contexts decided so far."""
         return int(self.stream[-1])
 
     @t.setter
@@ -192,12 +192,12 @@ class Bandit:
 
     @property
     def kernel(self) -> Kernel | None:
-        """The compiled way of the belief, where it has one."""
+        """The belief's kernels; None if it has none."""
         return self.belief.kernel if self.has_kernel else None
 
     @property
     def compiled(self) -> bool:
-        """Whether kernels learn the rows of rounds as they are."""
+        """Whether kernels learn contexts as they are, without a change of coordinates in Python."""
         return (kernel := self.kernel) is not None and kernel.plain
 
     @property
@@ -206,16 +206,20 @@ class Bandit:
         return self.belief.of_arms
 
     def encoded(self, x: Contexts) -> Any:
-        """Return contexts as numbers: by the encoder (d,) of a row, (n, d) of a table or of a list
-        of dicts; without one as they are."""
+        """Return contexts as numbers: an encoder gives (d,) for a row and (n, d) for a table.
+
+        A list of dicts is a table. Without an encoder contexts must be numbers already.
+        """
         if self.encoder is None:
             return x if type(x) is np.ndarray else numbers_only(x)
         features = self.encoder.transform(table_of(x))
         return features[0] if is_row(x) else features
 
     def numbers(self, n: int) -> np.ndarray:
-        """Return the policy's number and minimum probability in the next n rounds (n, 2); (1, 2)
-        where they never change."""
+        """Return the policy's number and minimum probability in the next n rounds, (n, 2).
+
+        (1, 2) where they never change.
+        """
         if self.param is not None:
             return np.array([self.param])
         now, K = self.t + 1, len(self.arms)
@@ -232,7 +236,7 @@ class Bandit:
         return k
 
     def among(self, arms: Iterable[Name]) -> np.ndarray:
-        """Return which of all arms these are (K,)."""
+        """Return a mask (K,) of the arms with these names."""
         available = np.zeros(len(self.arms), dtype=np.bool_)
         names = [arms] if isinstance(arms, str | Integral) else list(arms)
         available[[self.number(arm) for arm in names]] = True
@@ -241,64 +245,69 @@ class Bandit:
         return available
 
     def _name_arms(self, names: tuple[Name, ...]) -> None:
-        """Name the arms of the belief."""
+        """Set the layout for the belief's arms, which get these names."""
         features = None if self.encoder is None else self.encoder.features
         sizes = self.belief.n_features, self.belief.n_columns
         self.layout = Layout(names, *sizes, features, self.of_arms)
         self.all_arms = np.ones(len(names), dtype=np.bool_)
 
     def _change_arms(self, names: tuple[Name, ...]) -> None:
-        """Name the arms of the belief after a change; the history keeps its rounds."""
+        """Set names and history after the belief's arms have changed; rounds are kept."""
         self._name_arms(names)
         self.history = self.history.relaid(self.layout)
-        numbers(self.policy, self.rule, self.t + 1, len(names))  # minimum probabilities leave room
+        numbers(self.policy, self.rule, self.t + 1, len(names))  # raises if K γ > 1
 
     @transactions.alone
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
-        """Return the posterior of one arm's coefficients and mean reward, of all of its rounds so
-        far, weighted as in `history`; where the arms share a declared model, of all arms.
+        """Return the posterior of one arm's coefficients and mean reward.
 
-        Draws and forests that decide are refitted on a schedule (`refit_every`), and may be of
-        fewer rounds. This posterior is fitted to all of them when it is asked for, and kept until
-        the next reward; decisions stay as they are. Where it has a closed form, its ArviZ tree has
-        the rounds that `history` kept.
+        It is fitted to all of the arm's rounds so far, with the weights in `history`. If the arms
+        share a declared model, it is the posterior of all arms. It is kept until the next reward.
+
+        Decisions do not change. The draws or forests behind them are refitted on a schedule
+        (`refit_every`) and may not know the latest rounds. The ArviZ tree of a closed-form
+        posterior has the rounds that `history` kept.
         """
         return choosing.posterior(self, self.number(arm))
 
     def greedy(self, x: Contexts = None) -> np.ndarray:
-        """Names of the arms with the largest posterior means at x (n, d): (n,)."""
-        with self.lock:  # no arm comes or goes meanwhile
+        """Return the names (n,) of the arms with the largest posterior means at x (n, d)."""
+        with self.lock:  # arms cannot change meanwhile
             mean = choosing.means(self, arm_features.of_all(self, x))
             return self.layout.names[mean.argmax(axis=1)]
 
     def probabilities(self, x: Contexts = None) -> np.ndarray:
-        """Every arm's probability (n, K) of being chosen in the next round, at contexts x (n, d);
-        nothing is drawn, and no round is counted."""
-        with self.lock:  # no arm comes or goes meanwhile
+        """Return each arm's probability (n, K) of being chosen in the next round, at x (n, d).
+
+        Nothing is drawn, and no round is counted.
+        """
+        with self.lock:  # arms cannot change meanwhile
             return choosing.probabilities(self, arm_features.of_all(self, x))
 
     def summary(self, min_probability: float | None = None) -> pd.DataFrame:
-        """Return what the rounds that `history` keeps say of each arm, removed ones too, by name.
+        """Return a table that summarises the rounds in `history` by arm, with removed arms.
 
-        rounds, and their share of all kept; mean_reward; ipw_value, the mean reward had the arm
-        been chosen whenever it could be, Σ r/p / Σ 1/p (Hájek 1971), by the rounds with a
-        propensity p, and its ipw_se; smallest_propensity; effective, how many even rounds the
-        weights 1/p are worth (Kish 1965); removed; note: older rounds that are not kept, missing
-        propensities, and why there is no ipw_se. `attrs` counts the rounds "kept" and "observed".
+        Its columns are `rounds` and their `share` of all kept rounds, `mean_reward`, `ipw_value`
+        and `ipw_se`, `smallest_propensity`, `effective`, `removed` and `note`. `ipw_value` is
+        Σ r/p / Σ 1/p over rounds with a propensity p (Hájek 1971): the estimated mean reward of
+        always choosing the arm when available. `effective` is the effective number of rounds of the
+        weights 1/p (Kish 1965). `note` tells of rounds that are not kept, of missing propensities,
+        and why there is no `ipw_se`. `attrs` counts the rounds "kept" and "observed".
 
-        There is no ipw_se below 5 effective rounds, nor without a floor: 1/p then has no bound, and
-        intervals miss. The floor is the `min_probability` (or ε/K) with which each round was
-        decided. It may not be lower in the later half of the rounds than before, as one that decays
-        is, and must give an arm 5 rounds by itself. min_probability: the floor of rounds that were
-        told by `update`, which only you can know.
+        An `ipw_se` needs 5 effective rounds, and a minimum probability (`min_probability` or ε/K):
+        otherwise 1/p has no bound, and intervals miss. The minimum probability may not be lower in
+        the later half of the rounds. Times the number of rounds it must be at least 5.
+
+        min_probability: the minimum probability of rounds learned by `update`, which the bandit
+            cannot know.
         """
         return summary(self.history, min_probability)
 
     def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
-        """Decide for one context (d,) or a batch (n, d), one independent draw a row.
+        """Choose an arm for one context (d,) or for each of a batch (n, d), drawn independently.
 
-        x: none is needed where n_features=0. arms: those that may be chosen, where not all may; the
-        rows of features that arms have are then of these, unless a table's index names them.
+        x: not needed if n_features=0. arms: the arms that are available; None: all. If arms have
+        features, x has the rows of the available arms, in their order or named by a table's index.
         """
         live, x = self.deciding, NOTHING if x is None else x
         if self.encoder is not None and x is not NOTHING and not self.of_arms:
@@ -318,7 +327,7 @@ class Bandit:
     ) -> list[Refused] | None:
         """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
-        errors: see `update`; also a row of an arm that was removed is one that cannot be learned.
+        errors: see `update`. A row of a removed arm cannot be learned either.
         A decision that is observed twice counts twice.
         """
         live = self.learning if errors == "raise" else None
@@ -326,8 +335,8 @@ class Bandit:
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
             if decision.layout is layout and row.ndim == 1 and -LARGEST <= reward <= LARGEST:
-                own = float(reward)
-                done = observe_one(row, own, stats, settings, source, clip, history, count)
+                r = float(reward)
+                done = observe_one(row, r, stats, settings, source, clip, history, count)
                 if done == DONE:
                     return None
         return learning.observe(self, decision, reward, errors)
@@ -339,31 +348,31 @@ class Bandit:
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
         propensity: the probabilities (n,) with which the arms were chosen, or one for all rows.
-            None: the log has none. None is then logged (NaN in `history` and `summary`), and a
-            bandit without weights needs none. `InversePropensity` weights such rounds by the
-            bandit's current probabilities, which is wrong for another system's log; where
-            propensities are pooled or estimated, by these as soon as they are known.
-        errors: "raise", where one row that cannot be learned refuses them all, or "skip", which
-            learns the others and returns those left out, as (row, reason): unknown arms, contexts
-            that are not finite or cannot be encoded, rewards that are not finite or impossible
-            under the model, and propensities outside (0, 1].
-        Where arms have features, those of the chosen ones, (n, d), are enough.
+            None: the log has none, and `history` and `summary` show NaN. A bandit without weights
+            needs none. `InversePropensity` then uses the bandit's current probabilities, which is
+            wrong for another system's log. It replaces them by pooled or estimated propensities as
+            soon as these are known.
+        errors: "raise" learns no row if one cannot be learned. "skip" learns the others and returns
+            the rest as (row, reason). A row cannot be learned if its arm is unknown. Its context
+            must be finite, and the encoder must accept it. Its reward must be finite and possible
+            under the model. Its propensity must be in (0, 1].
+        If arms have features, those of the chosen arms, (n, d), are enough.
         """
         return learning.update(self, x, arm, reward, propensity, errors)
 
     @transactions.alone
     def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Choose and observe through contexts x (T, d), given every arm's reward (T, K).
+        """Play T rounds: choose at contexts x (T, d) and observe, given all arms' rewards (T, K).
 
-        Bit for bit what `choose` and `observe` do round by round, in one compiled loop where the
-        balance allows. Returns the numbers of the chosen arms (T,) and their propensities (T,),
-        computed in every `every`-th round at least, else NaN.
+        The result equals that of `choose` and `observe` in every bit. It is one compiled loop if
+        the belief, policy and balance allow. Returns the numbers of the chosen arms (T,) and their
+        propensities (T,). Propensities may be NaN except in every `every`-th round.
         """
         return simulation.play(self, x, reward, every)
 
     @transactions.alone
     def add_arm(self, arm: Name) -> None:
-        """One more arm, drawn with probability 1/K until it has a reward."""
+        """Add an arm, which is chosen with probability 1/K until it has a reward."""
         names, twin = checks.arm_names((*self.arms, arm)), transactions.fork(self)
         twin.belief.add_arm()
         twin._change_arms(names)
@@ -371,34 +380,38 @@ class Bandit:
 
     @transactions.alone
     def remove_arm(self, arm: Name) -> None:
-        """Drop an arm and what was learned of it; its rounds stay in the history."""
+        """Remove an arm and what was learned about it; its rounds stay in the history."""
         k = self.number(arm)
         if len(self.arms) == 1:
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
-        gone, twin = self.arms[k], transactions.fork(self)
+        removed, twin = self.arms[k], transactions.fork(self)
         twin.belief.remove_arm(k)
-        twin._change_arms(tuple(a for a in self.arms if a != gone))
+        twin._change_arms(tuple(a for a in self.arms if a != removed))
         if twin.reweighting is not None:
-            twin.reweighting.forget(gone)
+            twin.reweighting.forget(removed)
         transactions.become(self, twin)
 
     @transactions.alone
     def reseed(self, key: Name) -> Bandit:
-        """Take other random numbers from here on, which follow from the bandit's seed and `key`; a
-        copy or a forked worker would else make the same decisions. The same key gives the same
-        numbers again, also after another load of the file. Returns the bandit."""
+        """Use new random numbers from now on, derived from the bandit's seed and `key`.
+
+        Without it, a copy or a forked worker makes the same decisions. The same seed and key give
+        the same numbers, even in another process. Returns the bandit.
+        """
         seed = random_streams.derived_seed(self.seed, checks.arm_name(key))
         random_streams.reseed(self, seed)
         return self
 
     def copy(self) -> Bandit:
-        """An independent bandit in the same state: the same decisions from here on."""
+        """Return an independent bandit in the same state, which makes the same decisions."""
         parts = (self.spec, self.policy, self.balance)
         return deepcopy(self, {id(part): part for part in parts})
 
     def save(self, path: str | Path) -> None:
-        """Write the whole state to one file, replacing what was there in one step. A bandit that
-        `load` would refuse is refused here, and the old file stays."""
+        """Write the whole state to one file, which replaces an old one in one step.
+
+        Raise ValueError if `load` would refuse the bandit. The old file then stays.
+        """
         from bayesbandit.bandit.storage import saving
 
         saving.write(path, *saving.checked(self))
@@ -412,15 +425,16 @@ class Bandit:
         *,
         fresh: bool | np.random.SeedSequence = False,
     ) -> Bandit:
-        """Return a saved bandit, which goes on as if it had not been saved: bit for bit on the
-        machine that saved it, on another to 1e-12 (weights that an optimiser finds: 1e-7).
+        """Return a saved bandit, which continues as if it had not been saved.
 
-        policy, model, balance: what the file does not hold must be given again: a policy whose α is
-        a function, a class of yours that is not `savable`, and a declared model that is neither in
-        the running program nor in the gallery.
-        fresh: True: with new random numbers, from the operating system, for a worker that takes the
-        file of another process. `bandit.seed` records them, and `fresh=` of that seed gives them
-        again.
+        Results are equal in every bit on the same machine, and to 1e-12 on another. Weights that an
+        optimiser finds are equal to 1e-7.
+
+        policy, model, balance: give again what the file does not hold. A file does not hold a
+        policy whose α is a function, nor your class that is not `savable`. A declared model is
+        needed if neither the running program nor the gallery has it.
+        fresh: True takes new random numbers from the operating system, for a worker that loads the
+        file of another process. Pass `bandit.seed` as `fresh` to get the same numbers again.
         """
         from bayesbandit.bandit.storage import saving
 

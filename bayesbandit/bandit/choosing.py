@@ -1,4 +1,4 @@
-"""Decisions about any contexts: those that are not one compiled call."""
+"""Decisions for any contexts, where `Bandit.choose` cannot make one compiled call."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ NOTHING = np.empty(0)  # the context of a bandit without features
 
 
 def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision:
-    """Decide for one context (d,) or a batch (n, d) of numbers, among these arms or all; see
-    `of_arms` for those with a row an arm."""
+    """Choose an arm for one context (d,) or a batch (n, d), among `arms` (None: all).
+
+    If arms have features, contexts are as in `arm_features.contexts`.
+    """
     if bandit.of_arms:
         with bandit.lock:
-            return _of_arms(bandit, *arm_features.contexts(bandit, x, arms))
+            return _by_arm_features(bandit, *arm_features.contexts(bandit, x, arms))
     x = checks.floats(x if bandit.encoder is not None else bandit.encoded(x), "contexts")
     with bandit.lock:
         layout = bandit.layout
@@ -41,12 +43,12 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         if live is None and bandit.rule is not None:  # a fork
             live = fast_path.calls(bandit)["deciding"]
         if x.shape == layout.shape and live is not None:
-            return Decision(layout, _one(bandit, live, x, available))
+            return Decision(layout, _decide_one(bandit, live, x, available))
         rows = _many(bandit, checks.contexts(x, layout.n_features), available)
         return Decision(layout, rows[0] if x.ndim == 1 else rows)
 
 
-def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
+def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
     choose_one, layout, stats, _, settings, kind, _, _, stream = live
     [[number, floor]] = bandit.numbers(1)
@@ -56,7 +58,7 @@ def _one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -
         checks.contexts(x, bandit.n_features)
     if arm == rounds.STREAM_EMPTY:
         random_streams.refill(bandit)
-        return _one(bandit, (*live[:-1], bandit.stream), x, available)
+        return _decide_one(bandit, (*live[:-1], bandit.stream), x, available)
     return row
 
 
@@ -65,10 +67,10 @@ def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     if len(x) == 0:
         raise ValueError("contexts must have at least one row; got none")
     numbers = bandit.numbers(len(x))
-    return _whole(bandit, len(x), lambda one: _decide(one, x, available, numbers))
+    return _all_or_none(bandit, len(x), lambda twin: _decide(twin, x, available, numbers))
 
 
-def _whole[T](bandit: Bandit, n: int, decide: Callable[[Bandit], T]) -> T:
+def _all_or_none[T](bandit: Bandit, n: int, decide: Callable[[Bandit], T]) -> T:
     """Return n decisions, all or none. One is one compiled call; more are made on a fork."""
     if n == 1 and not bandit.belief.computes_when_asked:
         return decide(bandit)
@@ -78,9 +80,9 @@ def _whole[T](bandit: Bandit, n: int, decide: Callable[[Bandit], T]) -> T:
 @transactions.alone
 def _on_fork[T](bandit: Bandit, decide: Callable[[Bandit], T]) -> T:
     twin = transactions.fork_to_decide(bandit)
-    made = decide(twin)
+    decisions = decide(twin)
     transactions.become(bandit, twin)
-    return made
+    return decisions
 
 
 def _decide(
@@ -99,8 +101,8 @@ def _decide(
     return rows
 
 
-def _of_arms(bandit: Bandit, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
-    """Decide for contexts (n, K, d)."""
+def _by_arm_features(bandit: Bandit, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
+    """Choose arms for contexts x (n, K, d); `one`: return a decision for a single context."""
     if len(x) == 0:
         raise ValueError("contexts must have at least one decision's rows; got none")
     numbers = bandit.numbers(len(x))
@@ -111,17 +113,19 @@ def _of_arms(bandit: Bandit, x: np.ndarray, available: np.ndarray, one: bool) ->
             decision = Decision(bandit.layout, _decide(bandit, x, available, numbers))
         return decision
 
-    decision = _whole(bandit, len(x), decide)
-    rows, taken = decision.rows, decision.records["arm"].astype(np.int64)
-    rows[:, : bandit.n_features] = x[np.arange(len(x)), taken]
+    decision = _all_or_none(bandit, len(x), decide)
+    rows, arm = decision.rows, decision.records["arm"].astype(np.int64)
+    rows[:, : bandit.n_features] = x[np.arange(len(x)), arm]
     return Decision(bandit.layout, rows[0] if one else rows, decision.late)
 
 
 def _by_joint_draws(
     twin: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray
 ) -> Decision | None:
-    """Decide by Thompson sampling whose probabilities are computed when they are asked for, where
-    the arms are ordered by dependent normals or Student-t and none is new; None elsewhere."""
+    """Return Thompson decisions by joint draws; probabilities are computed when first needed.
+
+    None unless dependent normals or Student-t order the arms and no arm is new.
+    """
     if twin.rule != THOMPSON or twin.belief.new.any():
         return None
     prediction = predicted(twin.belief, x)
@@ -140,15 +144,15 @@ def _by_joint_draws(
 
 @transactions.alone
 def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
-    """Posterior means of the arms' mean rewards at contexts x (n, d): (n, K)."""
+    """Return posterior means (n, K) of the arms' mean rewards at contexts x (n, d)."""
     twin = transactions.fork_to_decide(bandit)
-    found = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
+    blocks = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
     transactions.become(bandit, twin)
-    return np.concatenate(found) if found else np.empty((0, len(bandit.arms)))
+    return np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
 
 
 def posterior(bandit: Bandit, k: int) -> Any:
-    """Return what is known of arm k, with the rounds of it that the history keeps."""
+    """Return the posterior of arm k, with its rounds that the history keeps."""
     layout, history = bandit.layout, bandit.history
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
     log = layout.records(rows)
@@ -161,7 +165,7 @@ def posterior(bandit: Bandit, k: int) -> Any:
 
 @transactions.alone
 def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
-    """Every arm's probability (n, K) at contexts x (n, d), each as that of the next round."""
+    """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
     twin, layout = transactions.fork_to_decide(bandit), bandit.layout
     now = bandit.numbers(1)[:1]
     twin.belief = bandit.belief.fork()
@@ -179,14 +183,14 @@ def describe(
     params: np.ndarray,
     held: bool = False,
 ) -> tuple[np.ndarray, int]:
-    """Rows (n, width) with contexts x (n, d) and what they keep of all arms, and the KIND in which
-    a rule then decides.
+    """Return rows (n, width) with contexts x (n, d) and the arms' moments, and the rows' KIND.
 
-    params: the rule's number and floor, (n, 2) or (1, 2). held: they are all of the next round.
+    params: the rule's number and minimum probability, (n, 2) or (1, 2). held: treat all rows as the
+    next round.
     """
     belief, layout, kind = bandit.belief, bandit.layout, TABULATED
     rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
-    if not bandit.of_arms:  # the context of such a row is what the arm chosen has
+    if not bandit.of_arms:  # with arm features, the chosen arm's are written later
         rows[:, : bandit.n_features] = x
     rows[:, bandit.n_features : layout.n_columns] = 1.0
     played = None if bandit.rule is None else fast_path.kind_played(bandit)
@@ -194,11 +198,11 @@ def describe(
         kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
         return rows, played
     for part in parts(belief, x):
-        own, new = (params if len(params) == 1 else params[part]), belief.new
+        param, new = (params if len(params) == 1 else params[part]), belief.new
         prediction = predicted(belief, x[part])
-        kind, scale, last = _entries(bandit, prediction, available, new, own, t[part])
+        kind, scale, last = _entries(bandit, prediction, available, new, param, t[part])
         if kind == TABULATED:
-            floor = own[:, 1:]
+            floor = param[:, 1:]
             last = floor + (1.0 - available.sum() * floor) * last
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
         belief.decided(len(t[part]))
@@ -209,8 +213,10 @@ def _entries(
     bandit: Bandit, prediction: Prediction, available: np.ndarray, new: np.ndarray,
     params: np.ndarray, t: np.ndarray,
 ) -> tuple[int, np.ndarray, np.ndarray]:  # fmt: skip
-    """Return the KIND of rows, and what they keep beside the means (n, K): what a compiled rule
-    decides from, or standard deviations and probabilities."""
+    """Return the KIND of rows, and two arrays (n, K) that they keep beside the means.
+
+    These are scales and degrees of freedom for a compiled rule, else sds and probabilities.
+    """
     rule = bandit.rule
     if rule is not None and (entries := prediction.entries(rule)) is not None:
         scale, last = entries
@@ -218,14 +224,14 @@ def _entries(
 
     def among(old: np.ndarray) -> np.ndarray:
         if bandit.rule is None:
-            return chosen(bandit.policy, prediction.among(old), t)  # a copy, its own to change
+            return chosen(bandit.policy, prediction.among(old), t)  # a copy: policies may change it
         return best_of(prediction if old.all() else prediction.among(old), params[:, 0])
 
     return TABULATED, prediction.sd, shared(new, available, among)
 
 
 def best_of(prediction: Prediction, alpha: np.ndarray) -> np.ndarray:
-    """Return the probabilities of a prediction (n, K), checked."""
+    """Return `prediction.best(alpha)` (n, K); raise ValueError unless they are probabilities."""
     what, shape = f"{type(prediction).__name__}.best", prediction.mean.shape
     p = floats(prediction.best(alpha), what)
     if p.shape != shape:
@@ -237,13 +243,16 @@ def best_of(prediction: Prediction, alpha: np.ndarray) -> np.ndarray:
 def shared(
     new: np.ndarray, available: np.ndarray, among: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """Return probabilities (n, K) where some arms are new, (K,) true and false; among(old) gives
-    those of the others (n, A) among themselves."""
+    """Return probabilities (n, K) that give each available new arm 1/K and the others the rest.
+
+    new, available: masks (K,). among(old): the probabilities (n, A) of the other arms among
+    themselves, rows that sum to 1.
+    """
     if not new.any() and available.all():
         return among(available)
-    count, fresh = int(available.sum()), available & new
+    count, new = int(available.sum()), available & new
     old = available & ~new
     p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
     out = np.zeros((len(p), new.size))
-    out[:, fresh], out[:, old] = 1.0 / count, p
+    out[:, new], out[:, old] = 1.0 / count, p
     return out

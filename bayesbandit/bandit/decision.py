@@ -1,4 +1,4 @@
-"""What a bandit decided, and everything the decision was made from."""
+"""Decisions: the chosen arms, their propensities, and the moments behind them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 
 
 class Decision:
-    """An arm for one context, or one for each of n contexts, with the moments it was made from.
+    """The arm chosen for one context, or for each of n contexts, with the moments behind it.
 
-    Where each arm has features of its own, x are those of the chosen arm.
+    One context: x (d,), arm (a name), propensity (a float), probabilities, mean and sd (K,).
+    A batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K). It has a
+    length, and `decision[i]` or a slice is a decision too.
 
-    For one context: x (d,), arm (its name), propensity (a float), probabilities, mean and sd (K,).
-    For a batch: x (n, d), arm (n,), propensity (n,), probabilities, mean and sd (n, K); it has a
-    length, and `decision[i]` or a slice of it is a decision too. Columns stand in the order of
-    `arms`. Probabilities are those of the moment of decision, computed when first asked for. An arm
-    that was not available has mean −∞, sd 0 and probability 0.
+    Columns are in the order of `arms`. If arms have features, x has those of the chosen arm.
+    Probabilities are those of the moment of decision, computed when first needed. An arm that was
+    not available has mean −∞, sd 0 and probability 0.
     """
 
     __slots__ = ("ids", "late", "layout", "rows")
@@ -37,11 +37,11 @@ class Decision:
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # a comparison that computes the missing probabilities, and its arms
-        self.ids = ids  # texts (…,), or bytes (…, 16) of new ones; None: not asked for so far
+        self.late = late  # computes missing probabilities of these arms
+        self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
 
     def settle(self) -> None:
-        """Fill in the probabilities that have been left for when they are asked for."""
+        """Compute the probabilities that are still missing."""
         if self.late is not None:
             comparison, arms = self.late
             np.atleast_2d(self.records["last"])[:, arms] = comparison.probabilities()
@@ -55,8 +55,10 @@ class Decision:
 
     @property
     def id(self) -> str | np.ndarray:
-        """Text that no other decision has, or an array (n,) of such texts. A log gives it, or it is
-        made when it is first asked for."""
+        """A text that no other decision has, or an array (n,) of such texts.
+
+        A log sets it; otherwise it is made when first read.
+        """
         ids = self._identify()
         if ids.dtype != np.uint8:
             return str(ids) if ids.ndim == 0 else ids.copy()
@@ -66,7 +68,7 @@ class Decision:
 
     @property
     def records(self) -> np.ndarray:
-        """The row(s) as records, () or (n,): see `Layout.records`."""
+        """The row or rows as records, () or (n,): see `Layout.records`."""
         return self.layout.records(self.rows)
 
     @property
@@ -81,8 +83,7 @@ class Decision:
 
     @property
     def arm(self) -> Name | np.ndarray:
-        """The name of the chosen arm, or an array (n,) of names: strings and integers of Python, as
-        they were given."""
+        """The name of the chosen arm, or an array (n,) of names, with their Python types."""
         if self.rows.ndim == 1:
             return self.layout.arms[int(self.rows[ARM - TAIL])]
         return self.layout.names[self.records["arm"].astype(np.int64)]
@@ -106,14 +107,14 @@ class Decision:
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
         p = rows[PROPENSITY - TAIL]
-        if p != p:  # not asked for so far
+        if p != p:  # NaN: not computed so far
             put_own(rows, layout.n_columns, len(layout.arms))
             p = rows[PROPENSITY - TAIL]
         return float(p)
 
     @property
     def probabilities(self) -> np.ndarray:
-        """Every arm's probability (…, K)."""
+        """Each arm's probability (…, K)."""
         self.settle()
         rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
         out = np.empty((len(rows), K))

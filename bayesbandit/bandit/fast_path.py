@@ -1,7 +1,8 @@
-"""The compiled calls of one round, and what they take from a bandit: a tuple each.
+"""The compiled calls of one round, with their arguments: a tuple of the bandit for each.
 
-`deciding` is None where Python must decide, `learning` where it must learn. The policy's number and
-minimum probability in `deciding` are None where they change from round to round.
+`deciding` is None where Python must choose the arm, and `learning` where Python must learn the
+reward. In `deciding`, the policy's number and minimum probability are None if they change from
+round to round.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ Deciding = tuple[Any, ...]  # the kernel, the layout, and the kernel's arguments
 
 
 def publish(bandit: Bandit) -> None:
-    """Let the compiled calls take what the bandit is now."""
+    """Set the compiled calls' arguments to the bandit's current state."""
     vars(bandit).update(calls(bandit))
 
 
 def calls(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
-    """Return what the compiled calls take, by the name of the call."""
+    """Return the compiled calls with their arguments, by the name of the attribute."""
     layout, kernel = bandit.layout, bandit.kernel
     deciding = learning = None
     if kernel is not None and kernel.plain:
@@ -54,15 +55,17 @@ def observer(bandit: Bandit, kernel: Kernel) -> Any:
 
 
 def kind_played(bandit: Bandit) -> int | None:
-    """Return the KIND of the rows in which the kernels decide by the belief and policy of now; None
-    where they do not decide."""
+    """Return the KIND of the rows that the kernels decide with the current belief and policy.
+
+    None if the kernels do not decide.
+    """
     if bandit.rule is None or (kernel := bandit.kernel) is None:
         return None
     return kernel.kind(bandit.rule, bandit.param)
 
 
 def set_policy(bandit: Bandit, policy: Policy) -> None:
-    """Decide by this policy from here on; keep its numbers where they never change."""
+    """Choose by this policy from now on; store its numbers if they never change."""
     kind = rule(policy)
-    first = numbers(policy, kind, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
-    vars(bandit).update(policy=policy, rule=kind, param=first)
+    param = numbers(policy, kind, bandit.t + 1, len(bandit.arms)) if is_constant(policy) else None
+    vars(bandit).update(policy=policy, rule=kind, param=param)

@@ -1,4 +1,4 @@
-"""Rewards of several rounds, or of a belief that is not compiled: all learned or none."""
+"""Learning where `Bandit.observe` cannot make one compiled call: all rounds are learned or none."""
 
 from __future__ import annotations
 
@@ -36,36 +36,36 @@ def observe(
             decision.settle()
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout.of_arms != layout.of_arms:
-            given, own = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
+            given, right = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
             raise ValueError(
-                f"observe takes a Decision of this bandit, whose contexts are {own}; got one about "
-                f"contexts {given}"
+                f"observe takes a Decision of this bandit, whose contexts are {right}; got one "
+                f"about contexts {given}"
             )
         what, n = ("reward", 1) if one else ("rewards", len(rows))
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
             floor = decision.layout.floors(np.atleast_2d(rows))
-            numbers = checks.contexts(x, bandit.n_features)  # encoded by now
-            logged = numbers, np.atleast_1d(decision.arm), reward, p
+            x = checks.contexts(x, bandit.n_features)  # already encoded
+            logged = x, np.atleast_1d(decision.arm), reward, p
             if skips:
                 return _update_some(bandit, *logged, refusals.Rows(n), floor)
             _update(bandit, *logged, floor)
             return None
         if skips:
-            told = checks.one_a_row(reward, n, what)
-            several, some = np.atleast_2d(rows), refusals.Rows(n)
-            some.check_finite(told, what)
-            some.learn(bandit, lambda who, i: _told(who, several[i], told[i]))
-            return some.listed()
+            r = checks.one_a_row(reward, n, what)
+            decided, learnable = np.atleast_2d(rows), refusals.Rows(n)
+            learnable.check_finite(r, what)
+            learnable.learn(bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i]))
+            return learnable.listed()
         reward = checks.column(reward, n, what)
         kernel = bandit.kernel if one and bandit.reweighting is None else None
         plain = kernel if kernel is not None and kernel.plain else None
-        if plain is None or _one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
-            _told(bandit, np.atleast_2d(rows), reward)
+        if plain is None or _learn_one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
+            _learn_decided(bandit, np.atleast_2d(rows), reward)
     return None
 
 
-def _told(bandit: Bandit, rows: np.ndarray, reward: np.ndarray) -> None:
+def _learn_decided(bandit: Bandit, rows: np.ndarray, reward: np.ndarray) -> None:
     """Learn decided rows (n, width) with their rewards (n,)."""
     rows = rows.copy()
     bandit.layout.records(rows)["reward"] = reward
@@ -82,7 +82,7 @@ def update(
 ) -> list[Refused] | None:  # fmt: skip
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
-    with bandit.lock:  # no arm comes or goes meanwhile
+    with bandit.lock:  # arms cannot change meanwhile
         if skips:
             x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
             return _update_some(bandit, x, arm, reward, propensity, rows)
@@ -94,22 +94,24 @@ def _update_some(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
     propensity: ArrayLike | None, rows: Rows, floor: np.ndarray | float = 0.0,
 ) -> list[Refused]:  # fmt: skip
-    """Learn those of the rows of `_update` that can be; return the others. The shapes of all are
-    checked first."""
+    """Learn the rows that can be learned, and return the others; arguments are as in `_update`.
+
+    Raise ValueError if a shape is wrong.
+    """
     n = len(x)
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
     checks.same_length(arm, n)
-    told, p = checks.one_a_row(reward, n, "rewards"), None
+    r, p = checks.one_a_row(reward, n, "rewards"), None
     rows.check(lambda i: [bandit.number(a) for a in arm[i]])
-    rows.check_finite(told, "rewards")
+    rows.check_finite(r, "rewards")
     if propensity is not None:
         p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
         rows.check_finite(p, "propensities")
         rows.check(lambda i: checks.propensities(p[i], len(i)))
-    least = np.broadcast_to(floor, n)
+    floors = np.broadcast_to(floor, n)
     rows.learn(
         bandit,
-        lambda who, i: _update(who, x[i], arm[i], told[i], None if p is None else p[i], least[i]),
+        lambda twin, i: _update(twin, x[i], arm[i], r[i], None if p is None else p[i], floors[i]),
     )
     return rows.listed()
 
@@ -118,8 +120,10 @@ def _update(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
     floor: np.ndarray | float = 0.0,
 ) -> None:  # fmt: skip
-    """Learn rounds of contexts (n, d) or (n, K, d) that have been checked. floor: the least
-    probabilities with which they were decided (0: not known)."""
+    """Learn rounds with checked contexts x (n, d) or (n, K, d).
+
+    floor: the minimum probabilities with which they were decided (0: not known).
+    """
     n = len(x)
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
     checks.same_length(arm, n)
@@ -136,7 +140,7 @@ def _update(
         if x.ndim == 3 and absent:
             x = x[np.arange(n), index]
         if absent or (bandit.of_arms and x.ndim == 2):
-            rows, rule = _of_chosen(bandit, x, index), TABULATED
+            rows, rule = _rows_without_moments(bandit, x, index), TABULATED
         else:
             rows, rule = choosing.describe(twin, x, bandit.all_arms, now, held=True)
         if x.ndim == 3:
@@ -151,16 +155,18 @@ def _update(
 
 
 def weighs_by_propensity(bandit: Bandit) -> bool:
-    """Return whether a round without a propensity gets its weight from what is believed now."""
+    """Return whether the weight of a round without a propensity comes from the current belief."""
     reweighting = bandit.reweighting
     if reweighting is None:
         return bandit.source == rounds.DECISION
     return isinstance(reweighting.weigher, Inverse)
 
 
-def _of_chosen(bandit: Bandit, x: np.ndarray, index: list[int]) -> np.ndarray:
-    """Return rows (n, width) of contexts, or of features of the chosen arms, x (n, d), without what
-    was believed of the arms."""
+def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: list[int]) -> np.ndarray:
+    """Return rows (n, width) with contexts x (n, d) but no moments; `index` are the chosen arms.
+
+    If arms have features, x are those of the chosen arms. The chosen arm gets probability 1.
+    """
     rows, mine = np.empty((len(x), bandit.layout.width)), (np.arange(len(x)), index)
     log = bandit.layout.records(rows)
     log["x"] = 1.0
@@ -170,8 +176,8 @@ def _of_chosen(bandit: Bandit, x: np.ndarray, index: list[int]) -> np.ndarray:
     return rows
 
 
-def _one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
-    """By a kernel; `rounds.OTHER` where it does not know the rule of the row."""
+def _learn_one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
+    """Learn a row by one compiled call; return `rounds.OTHER` if it cannot play the row's rule."""
     kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
     transactions.reserve(bandit, 1)
     return fast_path.observer(bandit, kernel)(
@@ -181,15 +187,15 @@ def _one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
 
 
 def learn(bandit: Bandit, rows: np.ndarray) -> None:
-    """Weigh rows (n, width) that carry their rewards, update the belief, keep them."""
+    """Weight rows (n, width) with their rewards, update the belief, and log the rows."""
     if bandit.reweighting is None and (kernel := bandit.kernel) is not None:
-        _stream(bandit, kernel, rows)
+        _learn_compiled(bandit, kernel, rows)
     else:
-        _try(bandit, rows)
+        _learn_on_fork(bandit, rows)
 
 
-def _stream(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
-    """Belief and history in one compiled call, which cannot fail half-way."""
+def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
+    """Update belief and history in one compiled call, which cannot fail half-way."""
     x, arm, reward, weight = _weighed(bandit, rows)
     z, reward = kernel.learned(x, arm, reward, weight)
     transactions.reserve(bandit, len(rows))
@@ -199,15 +205,15 @@ def _stream(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
 
 
 @transactions.alone
-def _try(bandit: Bandit, rows: np.ndarray) -> None:
-    """On a fork."""
+def _learn_on_fork(bandit: Bandit, rows: np.ndarray) -> None:
+    """Update a fork; the bandit takes its state over if nothing fails."""
     twin = transactions.fork(bandit)
     belief, history, reweighting = twin.belief, twin.history, twin.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
-    told, before = _weighed(bandit, rows), np.array(belief.n)
-    belief.update(*told)
-    counted = before + np.bincount(told[1], minlength=len(before))
+    observations, before = _weighed(bandit, rows), np.array(belief.n)
+    belief.update(*observations)
+    counted = before + np.bincount(observations[1], minlength=len(before))
     if not np.array_equal(belief.n, counted):
         name = type(belief).__name__
         raise ValueError(
@@ -220,7 +226,7 @@ def _try(bandit: Bandit, rows: np.ndarray) -> None:
 
 
 def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Contexts, arm numbers, rewards and weights of rows."""
+    """Return contexts, arm numbers, rewards and weights of rows; write known weights into them."""
     layout, log = bandit.layout, bandit.layout.records(rows)
     if bandit.source == rounds.UNWEIGHTED:
         log["weight"] = 1.0

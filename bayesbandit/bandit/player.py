@@ -1,6 +1,6 @@
-"""Whatever plays rounds: what one writes to let an algorithm of one's own be compared.
+"""Players: bandits, or your own algorithms, that an experiment compares.
 
-The least that plays:
+The smallest player:
 
     class Always:
         arms, n_features = ("a", "b"), 3
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """An arm, by name, and the probability with which it was chosen, where that is known."""
+    """A chosen arm's name, and the probability of choosing it (NaN: unknown)."""
 
     arm: Name
     propensity: float = np.nan
@@ -37,10 +37,10 @@ class Choice:
 
 @runtime_checkable
 class Player(Protocol):
-    """A bandit, or anything that chooses arms and is told their rewards.
+    """A bandit, or any object that chooses arms and learns their rewards.
 
-    Its `repr` says its settings. By these and its code a run in a folder knows itself again. More
-    that a player may have: `HasGreedy`, `HasUpdate`, `HasPlay`.
+    Its `repr` gives its settings. A stored run is recognised by these and by the player's code. A
+    player may also have the methods of `HasGreedy`, `HasUpdate` and `HasPlay`.
     """
 
     @property
@@ -50,11 +50,11 @@ class Player(Protocol):
     def n_features(self) -> int: ...
 
     def choose(self, x: np.ndarray) -> Any:
-        """A choice for a context (d,): something with `arm`, a name, and `propensity`."""
+        """Choose for a context (d,); return an object with `arm`, a name, and `propensity`."""
         ...
 
     def observe(self, choice: Any, reward: float) -> object:
-        """The reward of an own choice."""
+        """Learn the reward of a choice that `choose` returned."""
         ...
 
 
@@ -63,7 +63,7 @@ class HasGreedy(Protocol):
     """A player that can be judged on test contexts."""
 
     def greedy(self, x: np.ndarray) -> Sequence[Name] | np.ndarray:
-        """Return the names (n,) of the arms that it holds best at contexts (n, d)."""
+        """Return the names (n,) of the arms with the highest estimates at contexts (n, d)."""
         ...
 
 
@@ -83,8 +83,11 @@ class HasPlay(Protocol):
     """A player that plays many rounds at once."""
 
     def play(self, x: np.ndarray, reward: np.ndarray, every: int) -> object:
-        """Play contexts (T, d) against every arm's reward (T, K); return the arms' numbers (T,) and
-        propensities (T,), known in every `every`-th round at least, else NaN."""
+        """Play contexts (T, d) with the rewards (T, K) of all arms.
+
+        Return the chosen arms' numbers (T,) and propensities (T,). Propensities may be NaN except
+        in every `every`-th round.
+        """
         ...
 
 
@@ -92,7 +95,7 @@ Factory = Callable[..., Player]  # (arms, n_features, seed) → Player
 
 
 def check(player: Player, environment: Environment) -> None:
-    """That a player can play an environment."""
+    """Raise unless a player has the methods, arms and n_features that an environment needs."""
     rounds = () if isinstance(player, HasPlay) else ("choose", "observe")
     for name in ("arms", "n_features", *rounds):
         if not hasattr(player, name):
@@ -112,8 +115,11 @@ def check(player: Player, environment: Environment) -> None:
 def step(
     player: Player, x: np.ndarray, reward: np.ndarray, every: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rounds one by one: contexts x (T, d) against every arm's reward (T, K). Numbers of the chosen
-    arms (T,) and their propensities (T,), in every `every`-th round at least, else NaN."""
+    """Play contexts x (T, d) with the rewards (T, K) of all arms, one round at a time.
+
+    Return the chosen arms' numbers (T,) and propensities (T,), NaN except in every `every`-th
+    round.
+    """
     chosen, propensity = np.empty(len(x), dtype=np.int64), np.full(len(x), np.nan)
     index = {arm: k for k, arm in enumerate(player.arms)}
     for t, context in enumerate(x):
@@ -138,7 +144,7 @@ def _number(player: Player, arm: Any, index: dict[Name, int]) -> int:
 
 
 def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """What n rounds gave, checked: numbers of the chosen among K arms (n,), propensities (n,)."""
+    """Return what a player's `play` gave for n rounds; raise if it is not as `HasPlay` says."""
     if not isinstance(played, tuple | list) or len(played) != 2:
         raise TypeError(
             f"{shown(player)} must play arms' numbers (n,) and propensities (n,); got {played!r}"
@@ -154,7 +160,7 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
 
 
 def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
-    """Numbers (n,) of the arms that a player named for n contexts, checked."""
+    """Return the numbers (n,) of the arms that a player named for n contexts; raise if unknown."""
     given, names = np.asarray(arms), name_array(tuple(among))
     if given.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")

@@ -1,4 +1,4 @@
-"""The random numbers of a bandit: a block of normals, and the seeds that they come from."""
+"""A bandit's random numbers: a block of normals, and the seeds from which they are drawn."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from bayesbandit.checks import Name
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-SAMPLERS, RESEEDED = 1, 2  # keys of streams of random numbers
-PER_ARM = 16  # normals that a block has at least for each arm
+SAMPLERS, RESEEDED = 1, 2  # keys of random streams
+PER_ARM = 16  # least normals of a block for each arm
 
 
 class Unseeded(np.random.bit_generator.ISeedSequence):
-    """For a generator whose state is set next: mixing a seed takes longer than 100 normals."""
+    """A seed of zeros for a generator whose state is set at once.
+
+    Mixing a real seed takes longer than drawing 100 normals.
+    """
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
         return np.zeros(n_words, dtype)
@@ -28,8 +31,10 @@ UNSEEDED: Any = Unseeded()
 
 
 def refill(bandit: Bandit) -> None:
-    """Draw a new block of normals, long enough for the arms of now; `rng` and `stream` change
-    together."""
+    """Draw a new block of normals that is long enough for the current arms.
+
+    `rng` and `stream` change in one step.
+    """
     bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
     rng, old = np.random.Generator(bits), bandit.stream
@@ -41,7 +46,7 @@ def refill(bandit: Bandit) -> None:
 
 
 def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
-    """Take other random numbers from here on, for decisions and for a belief that samples."""
+    """Use new random numbers from now on, for decisions and for a belief that samples."""
     twin = transactions.fork(bandit)
     twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
     twin.belief.reseed(sampler_seed(seed))
@@ -55,7 +60,7 @@ def sampler_seed(seed: np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def derived_seed(seed: np.random.SeedSequence, key: Name) -> np.random.SeedSequence:
-    """Return the seed that follows from this one and a key, the same in every process."""
+    """Return a seed derived from this one and a key; it is the same in every process."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     words = np.frombuffer(digest, dtype="<u4").tolist()
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, RESEEDED, *words))

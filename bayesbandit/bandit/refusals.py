@@ -1,4 +1,4 @@
-"""Rows that a bandit cannot learn: which of several, and why."""
+"""Refused rows: the rows of a batch that a bandit cannot learn, with reasons."""
 
 from __future__ import annotations
 
@@ -22,35 +22,34 @@ ERRORS = ("raise", "skip")
 
 
 class Refused(NamedTuple):
-    """A row that was left out, counted from 0, and the reason."""
+    """A row that was not learned, by its number from 0, with the reason."""
 
     row: int
     reason: str
 
 
 class Rows:
-    """The numbers of n rows, those `left` that nothing has refused, and what became of the others
-    (`refused`, a reason by the row's number)."""
+    """The rows of a batch: the numbers `left` to learn, and a reason for each `refused` number."""
 
     def __init__(self, n: int) -> None:
         self.left, self.refused = np.arange(n), dict[int, str]()
 
     def check_finite(self, values: np.ndarray, what: str) -> None:
-        """Take out the rows of values (n, …) that are not finite."""
+        """Refuse the rows whose values (n, …) are not finite."""
         self.refused = checks.not_finite(values, what) | self.refused
-        self._leave()
+        self._drop_refused()
 
-    def _leave(self) -> None:
+    def _drop_refused(self) -> None:
         self.left = np.array([i for i in self.left if i not in self.refused], dtype=np.int64)
 
     def check(self, check: Callable[[np.ndarray], object]) -> None:
-        """Take out the rows that `check`, of several rows' numbers, refuses."""
+        """Refuse the rows for which `check`, a function of row numbers, raises ValueError."""
         if self.left.size:
             self.refused |= _refused(self.left, check)
-            self._leave()
+            self._drop_refused()
 
     def learn(self, bandit: Bandit, learn: Callable[[Any, np.ndarray], object]) -> None:
-        """Let a bandit learn those that are left, and take out those that its belief refuses."""
+        """Learn the rows that are left, after refusing those that the belief refuses."""
         if not self.left.size:
             return
         try:
@@ -63,18 +62,20 @@ class Rows:
             self.learn(bandit, learn)
 
     def listed(self) -> list[Refused]:
-        """Return what was refused, in the order of the rows."""
+        """Return the refused rows, in their order."""
         return [Refused(row, self.refused[row]) for row in sorted(self.refused)]
 
 
 def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[int, str]:
-    """Return why rows are refused by themselves, by their numbers; of halves, and theirs, where
-    several are refused together."""
+    """Return the reasons of the rows that `check` refuses, by row number.
+
+    If `check` refuses several rows together, each half is checked again, down to single rows.
+    """
     try:
         check(rows)
     except ValueError as error:
         if len(rows) == 1:
-            row = int(rows[0])  # a model counts the rows that it was asked about
+            row = int(rows[0])  # the model saw this row as row 0
             return {row: str(error).replace(": row 0, ", f": row {row}, ")}
         half = len(rows) // 2
         return _refused(rows[:half], check) | _refused(rows[half:], check)
@@ -82,8 +83,10 @@ def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[in
 
 
 def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Rows]:
-    """Return contexts (n, d) or (n, K, d) of a log, and which of them can be used; the shape of all
-    is checked. Contexts that are refused are 0."""
+    """Return contexts (n, d) or (n, K, d) of a log, with the rows that can be used.
+
+    Refused contexts are 0. Raise ValueError if the shape is wrong.
+    """
     rows, d = Rows(n), bandit.n_features
     if bandit.encoder is not None:
         return _encoded(bandit, _frame(bandit, x), rows)
@@ -91,14 +94,14 @@ def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Rows]:
     z = np.atleast_2d(z)
     shapes = {(n, d), (n, len(bandit.arms), d)} if bandit.of_arms else {(n, d)}
     if z.shape not in shapes:
-        said = " or ".join(map(str, sorted(shapes)))
-        raise ValueError(f"contexts of {n} rounds must have shape {said}; got {z.shape}")
+        allowed = " or ".join(map(str, sorted(shapes)))
+        raise ValueError(f"contexts of {n} rounds must have shape {allowed}; got {z.shape}")
     rows.check_finite(z, "contexts")
     return np.where(np.isin(np.arange(n), rows.left).reshape(-1, *[1] * (z.ndim - 1)), z, 0.0), rows
 
 
 def _frame(bandit: Bandit, x: Contexts) -> pd.DataFrame:
-    """Return rows of a log as a table, whose columns are checked."""
+    """Return rows of a log as a table; raise ValueError if its columns are wrong."""
     import pandas as pd
 
     encoder: Any = bandit.encoder
@@ -117,7 +120,7 @@ def _encoded(bandit: Bandit, frame: pd.DataFrame, rows: Rows) -> tuple[np.ndarra
     n = len(rows.left)
     if len(frame) != n:
         raise ValueError(f"arm must have one name for each of {len(frame)} rows; got {(n,)}")
-    rows.check(lambda some: encoder.transform(frame.iloc[some]))
+    rows.check(lambda i: encoder.transform(frame.iloc[i]))
     z = np.zeros((n, bandit.n_features))
     if rows.left.size:
         z[rows.left] = encoder.transform(frame.iloc[rows.left])

@@ -1,6 +1,7 @@
-"""Whole runs: contexts x (T, d) against every arm's reward (T, K), on a fork of the bandit.
+"""Simulated runs on a fork of the bandit: contexts x (T, d), and the rewards (T, K) of all arms.
 
-Numbers of the chosen arms (T,) and their propensities (T,), in every `every`-th round at least.
+A run returns the numbers of the chosen arms (T,) and their propensities (T,). Propensities may be
+NaN except in every `every`-th round.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ NOTHING = {
 
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
-    """Play contexts x (T, d) and rewards (T, K), checked, and let the bandit be as it is then."""
+    """Check contexts x (T, d) and rewards (T, K), play them, and update the bandit."""
     reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
     x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))
     checks.integer(every, "every", least=1)
@@ -42,7 +43,7 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     if reward.shape != shape:
         raise ValueError(f"rewards must be {shape}; got {reward.shape}")
     twin = transactions.fork(bandit)
-    twin.encoder = None  # x is numbers by now
+    twin.encoder = None  # x is encoded by now
     played = by(bandit)(twin, x, reward, every)
     twin.encoder = bandit.encoder
     transactions.become(bandit, twin)
@@ -50,7 +51,7 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
 
 
 def by(bandit: Bandit) -> Callable[..., Played]:
-    """The quickest way of playing a run."""
+    """Return the fastest function that can play a run of this bandit."""
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
@@ -63,7 +64,7 @@ def by(bandit: Bandit) -> Callable[..., Played]:
 
 
 def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """In one compiled loop."""
+    """Play a run in one compiled loop."""
     T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
     kernel, kind = bandit.kernel, fast_path.kind_played(bandit)
@@ -84,7 +85,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
 
 
 def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """In compiled loops from one settlement of past weights to the next."""
+    """Play a run in compiled loops, each until past rounds are reweighted."""
     T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
     belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
@@ -96,11 +97,11 @@ def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> 
     while done < T:
         t, start = bandit.t + 1, done
         weigher.count(belief, bandit.policy, layout, t, 0)
-        known = NOTHING | (weigher.estimator.arrays(layout) or {})
+        arrays = NOTHING | (weigher.estimator.arrays(layout) or {})
         due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
         done = play(
             x, reward, start, every, kernel.arms, bandit.all_arms, kernel.settings, bandit.rule,
-            params, weigher.clip, bandit.stream, *known.values(), due, chosen, propensity, rows,
+            params, weigher.clip, bandit.stream, *arrays.values(), due, chosen, propensity, rows,
         )  # fmt: skip
         if done > start:
             weigher.count(belief, bandit.policy, layout, t, done - start)

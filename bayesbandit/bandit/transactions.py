@@ -1,15 +1,16 @@
-"""How a bandit changes: all of it or nothing, also where threads share it or a signal interrupts.
+"""Transactions: a call changes the whole bandit or nothing, even with threads and signals.
 
-One round of a compiled belief is one compiled call: no signal and no other thread comes in between,
-and it allocates before it writes. It takes what it needs from one tuple of the bandit, `deciding`
-or `learning`, without a lock.
+One round of a compiled belief is one compiled call. No signal and no other thread can interrupt it,
+and it allocates memory before it writes. It needs no lock, because it reads all its arguments from
+one tuple of the bandit, `deciding` or `learning`.
 
-What takes longer holds the bandit's lock, and `hold`s the arrays, which then refuse: those who call
-wait for the lock. It is done to a fork, whose attributes become the bandit's by one `dict.update`:
-Python handles signals between two of its own instructions, and this is one.
+A longer change takes the bandit's lock and locks the counts of its arrays (`hold`). Compiled calls
+then refuse, and their callers wait for the lock. The change is made to a fork. One `dict.update`
+gives the fork's attributes to the bandit. Python handles signals only between two of its
+instructions, and this is one instruction.
 
-A process that is forked while a thread holds a lock has the lock without the thread: it gets new
-ones, and the bandit as it was before the call that held the lock, whose result is lost.
+If a process is forked while a thread holds a lock, the child has the lock but not the thread. So
+the child makes new locks. Its bandit is as it was before the call that held the lock.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from bayesbandit.history import unheld
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-_locked: WeakSet[Bandit] = WeakSet()  # that have a lock of their own
+_locked: WeakSet[Bandit] = WeakSet()  # all bandits that have a lock
 
 
 def guard(bandit: Bandit) -> None:
-    """Give a bandit a lock of its own."""
+    """Give a bandit a new lock."""
     bandit.lock = RLock()
     _locked.add(bandit)
 
@@ -47,7 +48,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
-    """Let others wait while a function runs, whose first argument is a bandit."""
+    """Decorate a function of a bandit, its first argument: other calls wait while it runs."""
 
     @wraps(change)
     def alone(*args: P.args, **settings: P.kwargs) -> T:
@@ -63,21 +64,21 @@ def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
 
 
 def hold(bandit: Bandit) -> None:
-    """Let the arrays refuse to be changed: their counts become negative."""
+    """Lock the counts of the stream and the history: compiled calls refuse negative counts."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] >= 0:
             count[0] = -1 - count[0]
 
 
 def release(bandit: Bandit) -> None:
-    """Unlock the counts, if `hold` has locked them."""
+    """Unlock the counts if they are locked."""
     for count in (bandit.stream, bandit.history.count):
         if count[0] < 0:
             count[0] = unheld(count[0])
 
 
 def fork[B: Bandit](bandit: B) -> B:
-    """Return a bandit in the same state, which may change while the other stays as it is."""
+    """Return a bandit in the same state, which may change while this one stays as it is."""
     twin, reweighting = fork_to_decide(bandit), bandit.reweighting
     twin.belief = bandit.belief.fork()
     twin.history = bandit.history.fork()
@@ -86,7 +87,7 @@ def fork[B: Bandit](bandit: B) -> B:
 
 
 def fork_to_decide[B: Bandit](bandit: B) -> B:
-    """Return a bandit in the same state, which may decide while the other stays as it is."""
+    """Return a bandit in the same state, which may decide while this one stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
     belief = belief.fork() if belief.computes_when_asked else belief
@@ -95,12 +96,12 @@ def fork_to_decide[B: Bandit](bandit: B) -> B:
 
 
 def become(bandit: Bandit, twin: Bandit) -> None:
-    """Take over all that has changed."""
+    """Replace the state of a bandit by its fork's, in one step."""
     vars(bandit).update(vars(twin) | fast_path.calls(twin))
 
 
 def reserve(bandit: Bandit, n: int) -> None:
-    """Make room for n more rounds in the history."""
+    """Make room for n more rounds in the history, and tell the compiled calls of a new array."""
     history, learning = bandit.history, bandit.learning
     if not history.has_room(n):
         try:

@@ -1,4 +1,4 @@
-"""What a bandit may be made of, checked before anything is made."""
+"""Checks of a bandit's arguments, before anything is computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
 
 def length(n_features: object, encoder: object) -> int:
-    """d, the length of a context, which an encoder knows."""
+    """Return d, the length of a context: given, or the encoder's number of features."""
     if encoder is None:
         if n_features is None:
             raise TypeError(
@@ -38,8 +38,11 @@ def length(n_features: object, encoder: object) -> int:
 
 
 def spec(model: object, n_arms: int, n_features: int, settings: Mapping[str, Any]) -> BeliefModel:
-    """What makes the belief: `Ridge`, a declared model with these settings (None: not given), or
-    anyone's with a method `belief`."""
+    """Return the object whose method `belief` makes the belief.
+
+    It is the model itself, or a `Declared` with these settings (None: not given) for a declared
+    reward model. Raise TypeError or ValueError for anything else.
+    """
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(model, RewardModel):
         from bayesbandit.beliefs.declared import Declared  # loads PyMC
@@ -80,7 +83,7 @@ def check_balance(balance: object) -> None:
 def check(
     spec: BeliefModel, policy: Policy, balance: Balance, n_arms: int, n_features: int
 ) -> None:
-    """A policy and a balance, and a model that can be balanced so."""
+    """Raise unless policy and balance are valid and the model can be weighted by the balance."""
     check_policy(policy)
     check_balance(balance)
     if not isinstance(schedule := schedule_of(balance), Schedule):
@@ -105,11 +108,13 @@ def check(
 def check_belief(
     belief: Belief, spec: BeliefModel, balance: object, n_arms: int, n_features: int
 ) -> None:
-    """That a bandit can play by a belief, and balance it so."""
+    """Raise unless a belief has the parts, the sizes and the snapshots that the bandit needs."""
     base.check(belief, type(spec).__name__)
-    n = len(belief.n), belief.n_features
-    if n != (n_arms, n_features):
-        raise ValueError(f"{shown(belief)} is of {n} arms and features, not {(n_arms, n_features)}")
+    sizes = len(belief.n), belief.n_features
+    if sizes != (n_arms, n_features):
+        raise ValueError(
+            f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
+        )
     if is_pooled(balance) and not base.can_recall(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__
         raise ValueError(
@@ -119,11 +124,11 @@ def check_belief(
 
 
 def weighs_by_decision(balance: object) -> bool:
-    """Whether a balance needs no contexts of the arms that were not chosen."""
+    """Return whether a balance needs only the chosen arms' contexts."""
     estimated = isinstance(balance, InversePropensity) and balance.propensity != "decision"
     return not (isinstance(balance, WeighingByArm) or estimated)
 
 
 def is_pooled(balance: object) -> bool:
-    """Whether past policies are asked again."""
+    """Return whether a balance needs the probabilities of past policies."""
     return isinstance(balance, InversePropensity) and balance.propensity == "pooled"

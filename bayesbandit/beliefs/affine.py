@@ -1,8 +1,8 @@
 """Exact beliefs of declared linear-Gaussian models, streamed row by row.
 
-A model with mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, (LL')⁻¹), or the
-normal-inverse-gamma one, is a ridge regression in other coordinates: with θ = m₀ + L⁻ᵀφ, the
-reward less A m₀ + b is z'φ plus noise, z = L⁻¹A', and φ ~ N(0, I). The linear belief does the work.
+A model has mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, (LL')⁻¹), or the
+normal-inverse-gamma prior. In other coordinates it is a ridge regression. With θ = m₀ + L⁻ᵀφ, the
+reward minus A m₀ + b is z'φ plus noise, with z = L⁻¹A' and φ ~ N(0, I). The linear belief learns φ.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Array = np.ndarray
 
 
 class AffineBelief(Belief):
-    """K arms with a model each, all of the same declaration: `inner` has one φ for each.
+    """K independent arms of one declared model; `inner` is the linear belief about each arm's φ.
 
     n (K,): observations of each arm.
     """
 
-    separate = True  # each arm has a posterior of its own, which counts its observations
+    separate = True  # each arm has its own posterior, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         self.plan, self.normalize = plan, normalize
@@ -45,7 +45,7 @@ class AffineBelief(Belief):
             self.n = self.inner.n
 
     def _begin(self) -> None:
-        """The prior, its coordinates, and an inner belief without data."""
+        """Set the prior, its coordinates, and an inner belief without data."""
         engine = self.plan.method
         ridge, self.prior = regression(self.plan, intercept=False)
         self.whiten = solve_triangular(self.prior.cholesky, np.eye(engine.dim), lower=True).T
@@ -59,15 +59,17 @@ class AffineBelief(Belief):
 
     @property
     def n_posteriors(self) -> int:
-        """As many as there are arms."""
+        """The number of posteriors: one for each arm."""
         return len(self.n)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.plan.model.name}, n_arms={len(self.n)})"
 
     def features(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
-        """z (n, D) and offsets A m₀ + b (n,) of rows; of arms that share a model, without `arm`, of
-        every arm: (n, K, D) and (n, K)."""
+        """Return z (n, D) and offsets A m₀ + b (n,) of rows.
+
+        If arms share the model and `arm` is None, return those of all arms: (n, K, D) and (n, K).
+        """
         if self.map is None:
             A, b = self.plan.method.linear_map(x, arm)
             return A @ self.whiten, A @ self.prior.mean + b
@@ -106,10 +108,10 @@ class AffineBelief(Belief):
         weight: Array | None,
         own: Array | None = None,
     ) -> tuple[Array, Array, Array]:
-        """Rows z (n, D), their posteriors' numbers and rewards (n,) of the inner regression. Where
-        a row has a precision of its own, p = πw, it is one of variance 1/w in √π z and √π y.
+        """Return rows z (n, D), numbers of posteriors and rewards (n,) of the inner regression.
 
-        own: the rows' arms, of arms that share a model.
+        arm: the rows' posteriors. own: the rows' arms, if arms share a model. A row with its own
+        precision πw becomes a row √π z, √π y of variance 1/w.
         """
         z, offset = self.features(x, own)
         if self.plan.method.noise is not None:
@@ -121,28 +123,28 @@ class AffineBelief(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), precision weights (n,; None: 1)."""
+        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
         self.inner.update(*self.observed(x, arm, reward, weight), weight)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """The arms that are due afresh, from all rows: see `update`."""
-        z, _, rest = self.observed(x, arm, reward, weight)
-        self.inner.reweigh(due, z, arm, rest, weight)
+        """Refit the arms that are due, from all rounds: see `update`."""
+        z, _, y = self.observed(x, arm, reward, weight)
+        self.inner.reweigh(due, z, arm, y, weight)
 
     def add_arm(self) -> None:
-        """One more arm, about which nothing is known."""
+        """Add an arm about which nothing is known."""
         self.inner.add_arm()
         self.n = self.inner.n
 
     def remove_arm(self, k: int) -> None:
-        """Forget arm k; those behind it move up."""
+        """Remove arm k; later arms move up by one."""
         self.inner.remove_arm(k)
         self.n = self.inner.n
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this belief stays as it is."""
         twin, inner = object.__new__(type(self)), self.inner.fork()
         vars(twin).update(vars(self), inner=inner, n=inner.n if self.separate else self.n.copy())
         return twin
@@ -150,7 +152,7 @@ class AffineBelief(Belief):
     # ---- all that is known -----------------------------------------------------------------------
 
     def known(self, k: int) -> Gaussian | StudentT:
-        """The distribution of θ for arm k."""
+        """Return the posterior distribution of θ for arm k."""
         D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.noise or 1.0
         G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / (
             arm[ridge_state.W_BAR] * noise
@@ -160,15 +162,15 @@ class AffineBelief(Belief):
         return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
-        """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
+        """Return the posterior of arm k's variables. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows, self.known(k), 0)
 
     def state(self) -> dict[str, Any]:
-        """All that is known, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         return {"arms": self.inner.arms, "n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned."""
         self.inner.restore({"arms": state["arms"]})
         self.n[:] = state["n"]
 
@@ -177,8 +179,10 @@ class AffineBelief(Belief):
 
 
 class Inner(Kernel):
-    """The regression inside of an affine belief, which learns of features: rounds are decided in
-    Python."""
+    """The kernels of the regression inside an affine belief.
+
+    It learns the transformed features z, and Python decides the rounds.
+    """
 
     plain = False
 
@@ -189,5 +193,5 @@ class Inner(Kernel):
         return None
 
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
-        z, _, rest = self.belief.observed(x, arm, reward, weight)
-        return np.ascontiguousarray(z), rest
+        z, _, y = self.belief.observed(x, arm, reward, weight)
+        return np.ascontiguousarray(z), y

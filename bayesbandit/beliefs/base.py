@@ -1,8 +1,8 @@
-"""What is known now about the mean rewards of all arms at once.
+"""Beliefs: what is known now about the mean rewards of all arms.
 
-To add one, write a subclass of `Belief` with `predict` and `update`, or of `ByDraws` with `values`
-alone, and a model whose `belief(n_arms, n_features, normalize, seed)` makes it. All other methods
-have a default here, or raise an error that names the method to write.
+To add one, write a subclass of `Belief` with `predict` and `update`, or of `ByDraws` with only
+`values`. Write a model whose `belief(n_arms, n_features, normalize, seed)` makes it. All other
+methods have a default here, or raise an error that names the method to write.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ Array = np.ndarray
 
 
 class Kernel(Protocol):
-    """The compiled way of a belief: arrays by which compiled functions learn rounds, and decide
-    them where `kind` says how. An extra: `Belief.kernel` is None where there is none.
+    """The arrays and compiled functions with which a belief learns rounds, and may decide them.
 
-    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn by contexts
-    as they are.
+    It is optional: `Belief.kernel` is None without it.
+
+    functions: `REGRESSIONS` or `NUMBERS` of `kernels.rounds`. plain: whether they learn contexts as
+    they are, without `learned`.
     """
 
     arms: Array
@@ -37,8 +38,11 @@ class Kernel(Protocol):
     plain: ClassVar[bool] = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """Return the KIND of the rows (`kernels/row_layout.py`) in which the kernels play a rule of
-        this number and least probability (None where they change), or None if they do not."""
+        """Return the KIND of the rows (`kernels/row_layout.py`) with which the kernels play a rule.
+
+        param: the rule's number and minimum probability; None if they change. Return None if the
+        kernels cannot play the rule.
+        """
         return rule
 
     @abstractmethod
@@ -52,10 +56,11 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class Belief(Protocol):
-    """What a bandit asks of a belief about K arms and contexts of d features.
+    """The methods of a belief about K arms and contexts of d features, which a bandit calls.
 
-    n (K,): rounds that each arm has learned of. of_arms: whether contexts are (n, K, d), a row of
-    features an arm."""
+    n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
+    row of features for each arm.
+    """
 
     n: Array
     n_features: int
@@ -63,117 +68,123 @@ class Belief(Protocol):
 
     @property
     def n_columns(self) -> int:
-        """Columns of the design, in which a round keeps its context: d, or one more for a
-        constant."""
+        """The number of columns of a stored context: d, or d + 1 with a constant."""
         return self.n_features
 
     @property
     def new(self) -> Array:
-        """Arms of which nothing is known, (K,) true and false: each is chosen with probability
-        1/K."""
+        """A mask (K,) of the new arms, about which nothing is known."""
         return self.n == 0
 
     @property
     def kernel(self) -> Kernel | None:
-        """The compiled way of this belief, where it has one."""
+        """The kernels of this belief; None if it has none."""
         return None
 
     @property
     def computes_when_asked(self) -> bool:
-        """Whether a question may change it, as new draws do."""
+        """Whether a prediction may change the belief, as when new draws are computed."""
         return False
 
     @abstractmethod
     def predict(self, x: Array) -> Prediction:
-        """Return what is believed of the mean rewards at contexts x (n, d)."""
+        """Return the prediction of the mean rewards at contexts x (n, d)."""
 
     @abstractmethod
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
 
     def predict_together(self, x: Array) -> Prediction:
-        """Return what a belief about one arm says of m rows of features at once, x (n, m, d), as of
-        m arms: for `Shared`."""
+        """Return the joint prediction for m rows of features x (n, m, d), as if they were m arms.
+
+        `Shared` calls it on a belief about one arm.
+        """
         n, m, d = x.shape
-        found = self.predict(x.reshape(-1, d))
-        return LocationScale(found.mean.reshape(n, m), found.sd.reshape(n, m))
+        prediction = self.predict(x.reshape(-1, d))
+        return LocationScale(prediction.mean.reshape(n, m), prediction.sd.reshape(n, m))
 
     def at_once(self, x: Array) -> int:
-        """Return of how many of these contexts (n, …) a prediction has room in memory."""
+        """Return for how many of these contexts (n, …) a prediction fits into memory."""
         return len(x)
 
     def decided(self, n: int) -> None:
-        """Count n more decisions that are made by what is known now."""
+        """Count n more decisions made with the current belief."""
         return
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """Compute the arms that are due again, from all rows; those of arms that are gone have a
-        number below 0: see `update`."""
+        """Refit the arms that are due, from all rounds; arguments are as in `update`.
+
+        The rounds of removed arms have an arm number below 0.
+        """
         raise _missing(self, "reweigh", "the weights of its past change")
 
     def add_arm(self) -> None:
-        """One more arm, about which nothing is known."""
+        """Add an arm about which nothing is known."""
         raise _missing(self, "add_arm", "an arm is added")
 
     def remove_arm(self, k: int) -> None:
-        """Forget arm k; those behind it move up."""
+        """Remove arm k; later arms move up by one."""
         raise _missing(self, "remove_arm", "an arm is removed")
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        """What is known of arm k. rows: those of it that the history keeps, by role."""
+        """Return the posterior of arm k. rows: its rounds in the history, by role."""
         raise _missing(self, "posterior", "the posterior of an arm is asked for")
 
     def snapshot(self) -> Snapshot:
-        """What is known now, to be asked for predictions later."""
+        """Return the current belief in a form that can still predict later."""
         raise _missing(self, "snapshot", "past policies are asked again")
 
     def recall(self, state: dict[str, Array]) -> Snapshot:
-        """The snapshot of this `Snapshot.state`."""
+        """Return the snapshot with this `Snapshot.state`."""
         raise _missing(self, "recall", "past policies are asked again")
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        """Other random numbers from here on, where the belief has any."""
+        """Use new random numbers from now on, if the belief uses any."""
         return
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this belief stays as it is."""
         return deepcopy(self)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         raise _missing(self, "state", "the bandit is saved")
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`; raise ValueError where its arrays have not the shapes of this."""
+        """Restore what `state` returned; raise ValueError if its arrays have other shapes."""
         raise _missing(self, "restore", "a saved bandit is loaded")
 
     def verify(self, total: int) -> None:
-        """Raise ValueError where this cannot be what is known of so many rounds: it is asked of
-        what a file holds, and before a file is written."""
+        """Raise ValueError if the state cannot come from `total` rounds.
+
+        It is called after a file is loaded and before one is written.
+        """
         return
 
 
 @runtime_checkable
 class BeliefModel(Protocol):
-    """What makes the belief of a bandit: `Ridge`, or a class of yours.
+    """A model that makes a bandit's belief: `Ridge`, or your own class.
 
-    It may have `nbytes(n_arms, n_features)`, the bytes that its belief takes before any data: a
-    file that is small out of all proportion to them is refused.
+    It may have `nbytes(n_arms, n_features)`, the bytes of its belief before any data. A file much
+    smaller than that is refused.
     """
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> Belief:
-        """The belief about K arms before any data; `normalize`: scale each arm's weights to mean
-        1."""
+        """Return the belief about K arms before any data.
+
+        normalize: rescale each arm's weights to average 1.
+        """
         ...
 
 
 @runtime_checkable
 class Refusing(Protocol):
-    """A model that may not be weighted."""
+    """A model that may refuse weights."""
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations cannot be weighted; "" if they can."""
@@ -182,7 +193,7 @@ class Refusing(Protocol):
 
 @runtime_checkable
 class Sized(Protocol):
-    """A model that says what memory its belief takes."""
+    """A model that gives the memory of its belief."""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes of the belief before any data."""
@@ -198,35 +209,35 @@ class Declaring(Protocol):
     def declared(self) -> RewardModel: ...
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """Return what tells the declaration from another of the same name."""
+        """Return a text that tells the declaration from another of the same name."""
         ...
 
     def refuses_sharing(self, n_features: int) -> str:
-        """Return why arms that share the model could not be told apart; "" if they can."""
+        """Return why the model would give all arms that share it the same reward; "" if not."""
         ...
 
 
 @runtime_checkable
 class ComparingArms(Protocol):
-    """A model that says which arm is best, and nothing of a row of features alone."""
+    """A model that compares arms in a context, and cannot predict for one row of features."""
 
     compares_arms: ClassVar[bool]
 
 
 class Snapshot(Protocol):
-    """A belief of the past, asked for the predictions of then."""
+    """A past belief, which still gives its predictions."""
 
     @property
     def new(self) -> Array:
-        """Arms that had no rewards (K,)."""
+        """A mask (K,) of the arms that had no rewards."""
         ...
 
     def predict(self, x: Array) -> Prediction:
-        """Return what was believed of the mean rewards at x (n, d)."""
+        """Return the past prediction of the mean rewards at x (n, d)."""
         ...
 
     def state(self) -> dict[str, Array]:
-        """All of it, as arrays."""
+        """Return the whole state as arrays."""
         ...
 
 
@@ -255,41 +266,41 @@ def check(belief: Belief, maker: str) -> None:
 
 
 def predicted(belief: Belief, x: Array) -> Prediction:
-    """Return the prediction of a belief at contexts x (n, …), checked."""
-    found, what = belief.predict(x.copy()), f"{_kind(belief)}.predict"
-    if not isinstance(found, LocationScale | Joint | Draws | Conjugate | Prediction):
+    """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
+    prediction, what = belief.predict(x.copy()), f"{_kind(belief)}.predict"
+    if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
         raise TypeError(
-            f"{what} must give a prediction, as bb.LocationScale(mean, scale); got {shown(found)}"
+            f"{what} must give a prediction, as bb.LocationScale(mean, scale); "
+            f"got {shown(prediction)}"
         )
-    shape, mean, sd = (len(x), len(belief.n)), np.asarray(found.mean), np.asarray(found.sd)
+    shape, mean, sd = (len(x), len(belief.n)), *map(np.asarray, (prediction.mean, prediction.sd))
     if not mean.shape == sd.shape == shape:
         raise ValueError(f"{what} must be of {shape}; got means {mean.shape} and sds {sd.shape}")
-    if not (sd >= 0.0).all():  # NaN: neither; infinite where next to nothing is known
+    if not (sd >= 0.0).all():  # NaN is refused, infinity is not
         raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
     finite(mean, f"the means of {what}")
-    return found
+    return prediction
 
 
 def parts(belief: Belief, x: Array) -> Iterator[slice]:
-    """Yield contexts x (n, …) in parts whose predictions have room in memory."""
+    """Yield slices of contexts x (n, …) whose predictions fit into memory."""
     step = max(1, belief.at_once(x)) if len(x) else 1
     return (slice(i, i + step) for i in range(0, len(x), step))
 
 
 def kernel_of(belief: Belief) -> Kernel | None:
-    """Return the compiled way of a belief: as its class says, where no subclass answers
-    otherwise."""
+    """Return a belief's kernels; None if a subclass overrides what the kernels compute."""
     known = declares(belief, "kernel", ("predict", "update", "new", "n"))
     return None if known is None else belief.kernel
 
 
 def can_recall(belief: Belief) -> bool:
-    """Whether a belief has snapshots."""
+    """Return whether a belief has snapshots."""
     return type(belief).snapshot is not Belief.snapshot
 
 
 def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries whose keys begin so, by the rest of the key."""
+    """Return the entries whose keys begin with a prefix, by the rest of the key."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 

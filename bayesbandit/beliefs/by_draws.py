@@ -1,4 +1,4 @@
-"""Beliefs that are known by draws: ensembles, forests, samplers."""
+"""Beliefs that consist of draws: ensembles, forests, samplers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Array = np.ndarray
 
 
 class ByDraws(Belief):
-    """K arms whose mean rewards are known by S draws: write `values`, and `learn` if something is
-    to be computed when rewards have come.
+    """A belief by S draws of the mean rewards of K arms.
 
-    All rounds are kept: `rows(k)` are those of arm k. The draws are the belief: Thompson sampling
-    takes one of them, for each arm by itself, or for all arms together where these are `joint`, so
-    that each arm's probability is known exactly. seed: for `rng`.
+    Write `values`, and `learn` if something is computed when rewards arrive. All rounds are kept;
+    `rows(k)` returns those of arm k. Thompson sampling picks one of the draws, so each arm's
+    probability is exact. It picks one for each arm, or one for all arms if `joint` is true. seed:
+    the seed of `rng`.
     """
 
     joint: bool = False
@@ -33,37 +33,40 @@ class ByDraws(Belief):
         self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> None:  # fmt: skip
-        """normalize: scale each arm's weights to mean 1."""
+        """Make the belief before any data. normalize: rescale each arm's weights to average 1."""
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
         self.rounds = Rounds(n_features)
         self.n = np.zeros(n_arms)
-        self.refitted: dict[int, Any] = {}  # posteriors of all rounds, that were asked for
+        self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
 
     @abstractmethod
     def values(self, x: Array) -> Array:
-        """Mean rewards at x (n, d) under the draws: (n, K, S); NaN of an arm of which there are
-        none so far."""
+        """Return mean rewards (n, K, S) at x (n, d) under S draws; NaN for an arm without draws."""
 
     def learn(self, arms: Iterable[int]) -> None:
-        """The rounds of these arms have changed: of all arms when one has come or gone."""
+        """Update after the rounds of these arms have changed; all arms if one is new or removed."""
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
         self.seed, self.refitted = seed, {}
         self.learn(range(len(self.n)))
 
     def rng(self, k: int, n: int | None = None) -> np.random.Generator:
-        """Random numbers for arm k and n rounds (None: those that it has now): the same after a
-        reload."""
+        """Return a generator for arm k after n rounds (None: its current number).
+
+        It gives the same numbers after a reload.
+        """
         key = (*self.seed.spawn_key, k, int(self.n[k]) if n is None else n)
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
     def rows(self, k: int | None = None) -> dict[str, Array]:
-        """The rounds of arm k, or of all with their arms: x (n, d), reward, weight, arm (n,), by
-        role; each arm's weights of mean 1 if they are normalised."""
+        """Return rounds by role: x (n, d), reward, weight (n,) of arm k, or these and arm of all.
+
+        If `normalize` is true, each arm's weights average 1.
+        """
         rows = self.rounds.of(k)
         if self.normalize:
             arm = rows.get("arm", np.zeros(len(rows["reward"]), dtype=np.int64))
@@ -74,16 +77,16 @@ class ByDraws(Belief):
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def _all(self, x: Array) -> Array:
-        """What `values` gives at x (n, d), checked."""
+        """Return `values` at x (n, d); raise ValueError if they are not valid."""
         what, n, K = f"{type(self).__name__}.values", len(x), len(self.n)
         values = floats(self.values(x.copy()), what)
         if values.ndim != 3 or values.shape[:2] != (n, K) or values.shape[2] == 0:
             raise ValueError(f"{what} must give ({n}, {K}, S), S ≥ 1; got {values.shape}")
         if not np.isfinite(values).all():
-            some = values[:, ~np.isnan(values).all(axis=(0, 2))]
-            odd = some[~np.isfinite(some)]
-            if odd.size:
-                raise ValueError(f"{what} must be finite, or NaN of the whole arm; got {odd[0]}")
+            drawn = values[:, ~np.isnan(values).all(axis=(0, 2))]
+            wrong = drawn[~np.isfinite(drawn)]
+            if wrong.size:
+                raise ValueError(f"{what} must be finite, or NaN of the whole arm; got {wrong[0]}")
         return values
 
     def at_once(self, x: Array) -> int:
@@ -131,12 +134,12 @@ class ByDraws(Belief):
     def fork(self) -> Self:
         twin, rounds = copy(self), self.rounds.fork()
         shared = "rounds", "seed", "refitted"
-        own = {k: v for k, v in vars(self).items() if k not in shared}
-        vars(twin).update(deepcopy(own), rounds=rounds)
+        copied = {k: v for k, v in vars(self).items() if k not in shared}
+        vars(twin).update(deepcopy(copied), rounds=rounds)
         return twin
 
     def state(self) -> dict[str, Any]:
-        """The rounds, from which `learn` computes the rest."""
+        """Return the rounds; `restore` computes the rest from them by `learn`."""
         return {"rounds": self.rounds.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -148,10 +151,10 @@ class ByDraws(Belief):
 
 
 class ByNormal(ByDraws):
-    """Of which Thompson sampling draws N(mean, sd²), each arm by itself."""
+    """A belief by draws with independent normal predictions, of the draws' means and sds."""
 
     def predict(self, x: Array) -> LocationScale:
-        found = super().predict(x)
-        return LocationScale(found.mean, found.sd)
+        draws = super().predict(x)
+        return LocationScale(draws.mean, draws.sd)
 
     predict_together = Belief.predict_together

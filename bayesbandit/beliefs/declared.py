@@ -1,4 +1,4 @@
-"""From a declared reward model to the belief that a bandit streams rewards into."""
+"""The choice of a belief for a declared reward model."""
 
 from __future__ import annotations
 
@@ -26,17 +26,20 @@ from bayesbandit.inference.pymc_model.template import template
 
 @dataclass(frozen=True)
 class Declared(Sampling):
-    """A declared reward model as what a bandit believes, with these settings."""
+    """A declared reward model with settings, which makes the belief of a bandit."""
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """What tells the declaration from another of the same name, in every process: what it
-        builds. One that cannot be seen whole is like no other."""
+        """Return a text that tells the declaration from another of the same name.
+
+        It is a digest of the built model, the same in every process. A model without a digest gets
+        a unique text.
+        """
         K = n_arms if self.declared.takes_arm else None
-        found = digest(template(self.declared, n_features, K))
-        return f"declared as {found[:16] if found else f'unseen {uuid4()}'}"
+        known = digest(template(self.declared, n_features, K))
+        return f"declared as {known[:16] if known else f'unseen {uuid4()}'}"
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
-        """Why observations of the model cannot be weighted; "" if they can."""
+        """Return why observations of the model cannot be weighted; "" if they can."""
         name = self.declared.name
         if not self.declared.takes_weight:
             return f"{name} does not take `weight`: it cannot be balanced"
@@ -45,7 +48,7 @@ class Declared(Sampling):
         return ""
 
     def refuses_sharing(self, n_features: int) -> str:
-        """Why arms that share the model could not be told apart; "" if they can."""
+        """Return why the model would give all arms that share it the same reward; "" if not."""
         built = self.plan(1, n_features).built
         mean = built["mean_reward"]
         if Influence([mean], {built["x"]: ["x"]}).of(mean):
@@ -57,46 +60,51 @@ class Declared(Sampling):
         return 8 * (n_arms**2 if self.declared.takes_arm else n_arms) * n_features**2
 
     def plan(self, n_arms: int, n_features: int) -> Plan:
-        """The engine for so many arms and features; refused where rows that come one by one cannot
-        be played by the declaration."""
+        """Return the plan, with its engine, for so many arms and features.
+
+        Raise ValueError if the model changes with each row, so that a bandit cannot use it.
+        """
         name, K = self.declared.name, n_arms if self.declared.takes_arm else None
-        found = plan(self.declared, n_features, K, self.engine)
-        if why := found.reads_rows:
+        chosen = plan(self.declared, n_features, K, self.engine)
+        if why := chosen.reads_rows:
             raise ValueError(
                 f"{name} reads its rows while it is built ({why}), so that every round "
                 "would make it another model: compute with x and reward as they are, and give "
                 "constants for what is read"
             )
-        if sized := found.sized_by_rows:
+        if sized := chosen.sized_by_rows:
             raise ValueError(
                 f"{name}: {sized!r} has as many values as the rows make it, and every "
                 'round would change the model: a value for each row has dims="row"'
             )
-        if found.row_mixing:
+        if chosen.row_mixing:
             raise ValueError(
                 f"{name}: the mean reward of a context depends on other rows "
-                f"({found.row_mixing}); a bandit decides for one context at a time"
+                f"({chosen.row_mixing}); a bandit decides for one context at a time"
             )
-        return found
+        return chosen
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> Belief:
-        """The belief before any data; `normalize` scales an arm's weights to mean 1 (all weights,
-        where an exact posterior is of all arms). seed: of the samplers."""
-        found = self.plan(n_arms, n_features)
-        if self.frozen and found.engine != "gibbs":
-            raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {found.engine}")
-        if found.engine == "laplace" and (glm := linearized(found)):
-            return LinearizedBelief(self, found, glm, n_arms, normalize)
-        if streams(found, normalize):
-            if isinstance(found.method, Conjugate):
-                return ConjugateBelief(found, n_arms, normalize)
-            if columns(found) is not None:
-                return GaussianBelief(found, n_arms, normalize)
+        """Return the belief before any data.
+
+        normalize: rescale each arm's weights to average 1, or all weights if all arms share an
+        exact posterior. seed: the samplers' seed.
+        """
+        plan = self.plan(n_arms, n_features)
+        if self.frozen and plan.engine != "gibbs":
+            raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
+        if plan.engine == "laplace" and (glm := linearized(plan)):
+            return LinearizedBelief(self, plan, glm, n_arms, normalize)
+        if streams(plan, normalize):
+            if isinstance(plan.method, Conjugate):
+                return ConjugateBelief(plan, n_arms, normalize)
+            if columns(plan) is not None:
+                return GaussianBelief(plan, n_arms, normalize)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
-            return kind(found, n_arms, normalize)
-        if why := found.likelihood.failure():
+            return kind(plan, n_arms, normalize)
+        if why := plan.likelihood.failure():
             raise ValueError(
                 f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
                 f'them ({why}); what has a value for each row has dims="row"'
@@ -105,7 +113,7 @@ class Declared(Sampling):
 
 
 def linearized(found: Plan) -> Regression | None:
-    """The generalised linear model that a model is, whose mode rewards move one by one."""
+    """Return the generalised linear model of a plan; None if rewards cannot update its mode."""
     try:
         glm = found.functions.regression
     except NotThisEngine:
@@ -114,9 +122,12 @@ def linearized(found: Plan) -> Regression | None:
 
 
 def streams(found: Plan, normalize: bool = False) -> bool:
-    """Whether a posterior is updated row by row: exact, each row an observation of an affine mean
-    reward, or of one conjugate to it, and a proper prior. Weights that are normalised must divide
-    the rows' variances, or be powers of their likelihoods."""
+    """Return whether a posterior can be updated row by row, exactly.
+
+    The prior must be proper. Each row must observe an affine mean reward, or have a conjugate
+    likelihood. With `normalize`, weights must divide the rows' variances or be powers of their
+    likelihoods.
+    """
     engine = found.method
     if isinstance(engine, Conjugate):
         return engine.streams

@@ -1,4 +1,7 @@
-"""Declared models with mean reward x'θ, or x'θ + c, and any Gaussian prior: the kernel as it is."""
+"""Exact beliefs of declared models with mean reward x'θ or x'θ + c and any Gaussian prior.
+
+The kernels of the linear belief learn the contexts as they are.
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,28 @@ from bayesbandit.posteriors.posterior import Posterior
 
 
 class GaussianBelief(LinearBelief):
-    """K arms of a declared model whose coordinates are the columns of [x 1].
+    """K arms of a declared model in which each coordinate of θ multiplies one column of [x 1].
 
-    place (D,): the column that each coordinate of the declared θ is multiplied by.
-    precision (D, D): the prior's, of the columns, times the noise variance.
+    place (D,): the column that each coordinate of the declared θ multiplies.
+    precision (D, D): the prior precision of the columns' coefficients, times the noise variance.
     """
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
         place = columns(plan)
         assert place is not None
         self.plan, self.place, D = plan, place, len(place)
-        if (own := ridge(plan)) is not None:
-            super().__init__(own, n_arms, plan.n_features, normalize)
+        if (model := ridge(plan)) is not None:
+            super().__init__(model, n_arms, plan.n_features, normalize)
             self.precision = self.settings[ridge_state.GRID] * np.eye(D)
             return
-        kind, prior = regression(plan, intercept=plan.n_features < D)
+        model, prior = regression(plan, intercept=plan.n_features < D)
         column = np.argsort(place)
         noise, order = plan.method.noise, np.ix_(column, column)
         m, self.precision = prior.mean[column], noise * prior.precision[order]
-        super().__init__(kind, n_arms, plan.n_features, normalize, (m, self.precision))
+        super().__init__(model, n_arms, plan.n_features, normalize, (m, self.precision))
 
     def known(self, k: int) -> Gaussian | StudentT:
-        """The distribution of θ for arm k."""
+        """Return the posterior distribution of θ for arm k."""
         D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
         G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / arm[ridge_state.W_BAR]
         precision = ((G + self.precision) / noise)[np.ix_(self.place, self.place)]
@@ -43,13 +46,15 @@ class GaussianBelief(LinearBelief):
         return distribution(mean, precision, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
-        """What is known of arm k's variables. rows: what `History` keeps of it, by role."""
+        """Return the posterior of arm k's variables. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
 
 def columns(plan: Plan) -> np.ndarray | None:
-    """Which column of [x 1] each coordinate of θ is multiplied by (D,), where each column has one
-    coordinate; None where the mean reward is another."""
+    """Return the column of [x 1] that each coordinate of θ multiplies, (D,).
+
+    None if the mean reward is not a sum of columns with one coordinate each.
+    """
     if plan.model.takes_arm or plan.method.form.features is None or plan.method.noise is None:
         return None
     C, a = plan.method.form.features
@@ -60,10 +65,10 @@ def columns(plan: Plan) -> np.ndarray | None:
 
 
 def ridge(plan: Plan) -> Ridge | None:
-    """The weighted ridge regression that a declared model is, derived from its log density.
+    """Return the `Ridge` with the same posterior as a declared model; None if there is none.
 
-    Where the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I), the posterior of each arm is that
-    of `Ridge` with this λ: with a known noise variance, or normal-inverse-gamma.
+    There is one if the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I). The noise variance is
+    known, or has the inverse-gamma prior.
     """
     engine = plan.method
     if plan.model.takes_arm or plan.model.takes_weight != plan.uses_weight:
@@ -76,8 +81,10 @@ def ridge(plan: Plan) -> Ridge | None:
 
 
 def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
-    """The noise of a declared model as that of a ridge regression, 1 where rows have their own, and
-    the prior of its θ."""
+    """Return a `Ridge` with a declared model's noise, and the model's prior of θ.
+
+    The noise variance is 1 if each row has its own.
+    """
     engine, noise = plan.method, plan.method.noise or 1.0
     prior = engine.distribution(engine.prior())
     if not engine.learns_noise:
@@ -88,7 +95,10 @@ def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]
 def distribution(
     mean: np.ndarray, precision: np.ndarray, arm: np.ndarray, noise: float, plan: Plan
 ) -> Gaussian | StudentT:
-    """θ with this mean and precision (of an unknown noise, at q = 1), and the kernel's noise."""
+    """Return the distribution of θ with this mean and precision, and an arm's noise.
+
+    Where the noise is unknown, the precision is that at a noise scale of 1.
+    """
     try:
         root = cholesky(precision, lower=True)
     except LinAlgError as error:

@@ -1,5 +1,7 @@
-"""Exact beliefs of declared linear-Gaussian models that arms share: their mean rewards depend on
-each other, and arms are compared by joint draws."""
+"""Exact beliefs of declared linear-Gaussian models that arms share.
+
+Mean rewards of different arms depend on each other, and joint draws compare them.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ Array = np.ndarray
 
 
 class JointBelief(AffineBelief):
-    """K arms that share a model: one φ for all, so that their mean rewards depend on each other.
+    """K arms that share a model with one φ, so that their mean rewards depend on each other.
 
-    All rounds are kept, for arms that come and go: an update is tried on a fork.
+    All rounds are kept, because a change of the arms needs a refit.
     """
 
     separate = False
@@ -35,14 +37,14 @@ class JointBelief(AffineBelief):
 
     @property
     def n_posteriors(self) -> int:
-        """One for all arms."""
+        """The number of posteriors: one for all arms."""
         return 1
 
     def predict(self, x: Array) -> Joint:
         z, offset = self.features(x)
         posterior = self.inner.posterior(0)
         spreads = z @ posterior.spread @ z.transpose(0, 2, 1)
-        variance, axes = np.linalg.eigh(spreads)  # singular where arms are alike
+        variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
         root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
         return Joint(z @ posterior.location + offset, root, posterior.df)
 
@@ -51,15 +53,15 @@ class JointBelief(AffineBelief):
         self.rounds.append(x, arm, reward, weight)
 
     def _learn(self, x: Array, arm: Array, reward: Array, weight: Array | None) -> None:
-        one = np.zeros(len(x), dtype=np.int64)
-        self.inner.update(*self.observed(x, one, reward, weight, arm), weight)
+        group = np.zeros(len(x), dtype=np.int64)  # one posterior
+        self.inner.update(*self.observed(x, group, reward, weight, arm), weight)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         self.rounds.replace(x, arm, reward, weight)
-        self._learn_again(len(self.n))
+        self._refit(len(self.n))
 
     def fork(self) -> Self:
         twin = super().fork()
@@ -67,25 +69,25 @@ class JointBelief(AffineBelief):
         return twin
 
     def add_arm(self) -> None:
-        self._anew(len(self.n) + 1)
+        self._change_arms(len(self.n) + 1)
 
     def remove_arm(self, k: int) -> None:
         self.rounds.drop(k)
-        self._anew(len(self.n) - 1)
+        self._change_arms(len(self.n) - 1)
 
-    def _anew(self, n_arms: int) -> None:
-        """The model of so many arms, from the rounds."""
+    def _change_arms(self, n_arms: int) -> None:
+        """Plan the model for so many arms, and refit it."""
         self.plan = self.plan.of_arms(n_arms)
-        self._learn_again(n_arms)
+        self._refit(n_arms)
 
-    def _learn_again(self, n_arms: int) -> None:
-        """All rounds, of so many arms, from the prior on."""
+    def _refit(self, n_arms: int) -> None:
+        """Start from the prior, and learn all rounds again."""
         self.n = np.zeros(n_arms)
         self._begin()
         self._learn(**self.rounds.of())
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
-        """What is known of all arms' variables."""
+        """Return the posterior of all arms' variables."""
         return Posterior(self.plan, self.rounds.of(), self.known(0), 0)
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`Ridge`: a weighted ridge regression of each arm's rewards, and its settings."""
+"""The settings of a weighted ridge regression of each arm's rewards: `Ridge`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RULES = {
     "rss": ridge_state.RSS,
     "nig": ridge_state.NIG,
 }
-TINY = 1e-6  # the floor under σ² of "rss/n" and "rss", where none is given
-REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift below 1e-8
+TINY = 1e-6  # the default least σ² of "rss/n" and "rss"
+REFRESH = 2000  # rank-one updates between two factorisations: rounding errors stay below 1e-8
 
 
 @savable
@@ -31,24 +31,27 @@ REFRESH = 2000  # rank-one updates between two factorisations; keeps the drift b
 class Ridge:
     """Weighted ridge regression of an arm's rewards: B = X'WX + λI, θ = B⁻¹X'Wr, V(θ) = σ² B⁻¹.
 
-    ridge: λ, from 1e-100 to 1e100, or "cv": chosen from `grid` by exact `folds`-fold
-        cross-validation (an arm's rows go to the folds in turn; a tie goes to the larger λ).
-    variance: how σ² comes about. "rss/n": weighted residual sum of squares over the number of
-        rows; "rss": without the division, the paper's Algorithms 1 and 2 to the letter (it never
-        shrinks); "empirical_bayes": (RSS + ν s²)/n, with s² the mean penalised squared residual of
-        all arms' rows: the posterior mean under a prior learned from all arms,
-        σ² ~ InverseGamma(1, ν s²/2), which knows no units and lets no arm be certain because its
-        first rewards were alike; "nig": the normal-inverse-gamma posterior (Student-t) under
-        θ | σ² ~ N(0, σ²/λ), σ² ~ InverseGamma(shape, scale) given by `prior` (an unpenalised
-        intercept is its limit and costs no degree of freedom); a number: known.
+    ridge: λ, from 1e-100 to 1e100, or "cv". "cv" chooses λ from `grid` by exact cross-validation
+        with `folds` folds. An arm's rows go to the folds in turn; a tie goes to the larger λ.
+    variance: how σ² is estimated, or a number if it is known.
+        "empirical_bayes" is (RSS + ν s²)/n, where s² is the mean penalised squared residual of all
+        arms. It is the posterior mean under σ² ~ InverseGamma(1, ν s²/2), a prior learned from all
+        arms. Rescaling the rewards changes no decision, and equal first rewards do not make an arm
+        certain.
+        "rss/n" is the weighted residual sum of squares over the number of rows.
+        "rss" is that sum without the division, as in the pseudocode of the paper's Algorithms 1 and
+        2. It never shrinks.
+        "nig" is the normal-inverse-gamma posterior (Student-t) under θ | σ² ~ N(0, σ²/λ) and
+        σ² ~ InverseGamma(shape, scale), given by `prior`. An unpenalised intercept has a flat prior
+        and costs no degree of freedom.
     prior_rows: ν of "empirical_bayes".
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
-    floor: the least σ² where it is estimated from residuals; by default 1e-6 of "rss/n" and "rss",
-        so that a perfect first fit does not lock an arm out, and 0 of "empirical_bayes".
-    refit_every: when λ (and the weights' normalisation) is settled and B factorised anew: every m
-        rows of an arm (an int), or each time they have grown by a share (a float, .05 = 5 %). None:
-        with "cv" or normalised weights at every row up to 32 columns and at growth by 5 % beyond,
-        and else every 2,000 rows, which bounds rounding errors only.
+    floor: the least σ² if it is estimated from residuals. The default is 0 for "empirical_bayes".
+        For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not lock an arm out.
+    refit_every: when λ and the weights' average are updated and B is factorised again. An int is
+        every m rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None, with
+        "cv" or normalised weights: every row up to 32 columns, and growth by 5 % beyond. None
+        otherwise: every 2,000 rows, only to limit rounding errors.
     """
 
     ridge: float | Literal["cv"] = 1.0
@@ -96,11 +99,11 @@ class Ridge:
         )
 
     def n_columns(self, n_features: int) -> int:
-        """Columns of the design: the features and the constant, where there is one."""
+        """Return the number of columns of the design: the features, and the constant if any."""
         return n_features + bool(self.intercept)
 
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
-        """Return what the kernels take (kernels/ridge_state.py)."""
+        """Return the settings for the kernels (`kernels/ridge_state.py`)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
             rule, value = RULES[self.variance], self.prior_rows
@@ -114,14 +117,14 @@ class Ridge:
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
-        taken = rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2)
+        has_number = rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2)
         shape, scale = self.prior
         return ridge_state.settings_of(
             grid,
             columns=D,
             penalised=n_features if self.intercept == "unpenalised" else D,
             variance=rule,
-            number=value if taken else math.nan,
+            number=value if has_number else math.nan,
             floor=floor,
             shape=shape,
             scale=scale,
@@ -139,6 +142,8 @@ class Ridge:
         self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> LinearBelief:  # fmt: skip
-        """The belief about `n_arms` arms before any data; `normalize` scales an arm's weights to
-        mean 1. It has no use for a seed."""
+        """Return the belief about `n_arms` arms before any data.
+
+        normalize: rescale each arm's weights to average 1. seed: not used.
+        """
         return LinearBelief(self, n_arms, n_features, normalize)

@@ -19,8 +19,8 @@ from bayesbandit.predictions import Joint, LocationScale
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
-ENDLESS = 1e300  # of a belief's numbers: sums of a few stay finite
-FAR = 1e150  # of a coefficient
+ENDLESS = 1e300  # bound of a belief's numbers: sums of a few stay finite
+FAR = 1e150  # bound of a coefficient
 SUMS = [
     *(ridge_state.N, ridge_state.SUM_W, ridge_state.SUM_WRR),
     *(ridge_state.LOSS, ridge_state.SIGMA2, ridge_state.RESIDUAL),
@@ -31,35 +31,38 @@ Array = np.ndarray
 
 
 def aligned(rows: int, width: int) -> Array:
-    """An uninitialised float64 array (rows, width) that begins a cache line."""
+    """Return an uninitialised float64 array (rows, width) that begins at a cache line."""
     buffer = np.empty(rows * width + 8)
     start = -buffer.ctypes.data // 8 % 8
     return buffer[start : start + rows * width].reshape(rows, width)
 
 
 class Regression(Protocol):
-    """What the linear belief needs of `Ridge`."""
+    """The part of `Ridge` that the linear belief needs."""
 
     @property
     def intercept(self) -> Any: ...
 
     def settings(self, n_features: int, normalize: bool) -> Array:
-        """What the kernels take (`kernels/ridge_state.py`)."""
+        """Return the settings for the kernels (`kernels/ridge_state.py`)."""
         ...
 
 
 class LinearBelief(Belief, Kernel):
     """K independent weighted ridge regressions with their exact posteriors, as arrays.
 
-    `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels; the views below
-    name its parts.
+    `arms` (K, …) has one row of numbers for each arm, which the kernels update in place. The
+    properties below are views of its parts.
     """
 
     def __init__(
         self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
         prior: tuple[Array, Array] | None = None,
     ) -> None:  # fmt: skip
-        """prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), in the place of the penalty λ."""
+        """Make the belief before any data.
+
+        prior: m (D,) and Λ (D, D) of θ ~ N(m, σ²Λ⁻¹), which replaces the penalty λ.
+        """
         self.model = model
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
         self.normalize = normalize
@@ -75,8 +78,7 @@ class LinearBelief(Belief, Kernel):
             self._begin(arm)
 
     def _begin(self, arm: Array) -> None:
-        """An arm before any data; without a prior of its own in Python, so that nothing need be
-        compiled."""
+        """Set an arm to the prior; Python does it for a ridge penalty, to avoid a compilation."""
         begin: Any = kernel.initialise
         has_prior = interpreted(ridge_state.has_prior)(self.settings)
         (begin if has_prior else interpreted(begin))(arm, self.settings)
@@ -108,7 +110,7 @@ class LinearBelief(Belief, Kernel):
         return self.arms[:, ridge_state.LAM]
 
     def design(self, x: Array) -> Array:
-        """Contexts (n, d) with their constant column, where there is one: (n, D)."""
+        """Return the design (n, D): contexts (n, d), with a constant column if there is one."""
         if self.n_columns == x.shape[1]:
             return np.ascontiguousarray(x)
         return np.column_stack([x, np.ones(len(x))])
@@ -125,7 +127,7 @@ class LinearBelief(Belief, Kernel):
         return together(self.design(x.reshape(-1, d)), 0.0, LinearBelief.posterior(self, 0), n, m)
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm indices (n,), rewards (n,), precision weights (n,; None: 1)."""
+        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
         weight = np.ones(len(x)) if weight is None else weight
         arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
         learn = without(update_many, *kernel.unreached(self.settings))
@@ -134,7 +136,7 @@ class LinearBelief(Belief, Kernel):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """The arms that are due afresh, from all rows: see `update`."""
+        """Refit the arms that are due, from all rounds: see `update`."""
         rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
             mine = arm == k
@@ -143,7 +145,7 @@ class LinearBelief(Belief, Kernel):
         kernel.pool_noise(self.arms, self.settings)
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
-        """What is known of arm k's coefficients."""
+        """Return the posterior of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
         if arm[ridge_state.ROOTED]:
@@ -151,11 +153,11 @@ class LinearBelief(Belief, Kernel):
         weighted = None
         if rows is not None:
             weight = rows["weight"] / arm[ridge_state.W_BAR]
-            seen = int(arm[ridge_state.N])
-            weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), seen)
+            n = int(arm[ridge_state.N])
+            weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), n)
         return LinearPosterior(
             ridge_state.theta_of(arm, D).copy(),
-            np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # ∞ on the diagonal alone
+            np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # 0 · ∞ stays 0
             float(arm[ridge_state.DF]),
             self.n_features,
             weighted=weighted,
@@ -165,36 +167,36 @@ class LinearBelief(Belief, Kernel):
         return self.design(x), np.ascontiguousarray(reward)
 
     def snapshot(self) -> Self:
-        """All but what learning needs."""
+        """Return a copy that can predict but not learn."""
         core = ridge_state.core_width(self.n_columns)
-        return self._of(self.arms[:, :core].copy())
+        return self._with_arms(self.arms[:, :core].copy())
 
     def recall(self, state: dict[str, Array]) -> Self:
-        return self._of(state["arms"])
+        return self._with_arms(state["arms"])
 
-    def _of(self, arms: Array) -> Self:
+    def _with_arms(self, arms: Array) -> Self:
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), arms=arms)
         return twin
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this belief stays as it is."""
         twin = object.__new__(type(self))
         twin.__setstate__(vars(self))
         return twin
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Arms of its own, which begin a cache line wherever those of a copy or a pickle do."""
+        """Set the state, with a copy of the arms that begins at a cache line."""
         arms = aligned(*state["arms"].shape)
         arms[:] = state["arms"]
         vars(self).update(state, arms=arms)
 
     def state(self) -> dict[str, Any]:
-        """All that is known, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         return {"arms": self.arms}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned; raise ValueError if the shape is another."""
         if state["arms"].shape != self.arms.shape:
             raise ValueError(f"arms of shape {state['arms'].shape}, not {self.arms.shape}")
         self.arms[:] = state["arms"]
@@ -206,8 +208,8 @@ class LinearBelief(Belief, Kernel):
         arms, head = self.arms, self.arms[:, : ridge_state.HEAD]
         n = self.n
         demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
-        df = ridge_state.DF  # which may be infinite
-        for part in (arms[:, :df], arms[:, df + 1 :]):  # without a copy of all of it
+        df = ridge_state.DF  # the only number that may be infinite
+        for part in (arms[:, :df], arms[:, df + 1 :]):  # views: no copy of the arms
             ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
             demand(not np.isnan(ends).any(), "its belief has NaN")
             demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
@@ -217,7 +219,7 @@ class LinearBelief(Belief, Kernel):
         demand((head[:, DIVISORS] > 0).all(), "its belief has a divisor of 0")
 
     def add_arm(self) -> None:
-        """One more arm, about which nothing is known."""
+        """Add an arm about which nothing is known."""
         arms = aligned(len(self.arms) + 1, self.arms.shape[1])
         arms[:-1] = self.arms
         self._begin(arms[-1])
@@ -225,7 +227,7 @@ class LinearBelief(Belief, Kernel):
         self.arms = arms
 
     def remove_arm(self, k: int) -> None:
-        """Forget arm k; those behind it move up."""
+        """Remove arm k; later arms move up by one."""
         arms = aligned(len(self.arms) - 1, self.arms.shape[1])
         arms[:] = np.delete(self.arms, k, axis=0)
         kernel.pool_noise(arms, self.settings)
@@ -233,8 +235,10 @@ class LinearBelief(Belief, Kernel):
 
 
 def together(z: Array, offset: Array | float, known: LinearPosterior, n: int, m: int) -> Joint:
-    """Return the mean rewards z θ + b of n times m rows that share θ: z (n m, D), b (n m,) or a
-    number, and what is known of θ, `location` (D,), `spread` (D, D) and `df`."""
+    """Return the joint prediction (n, m) of mean rewards z θ + b of n · m rows that share θ.
+
+    z (n m, D), offset b (n m,) or a number, known: the posterior of θ.
+    """
     mean = product(z, known.location[:, None])[:, 0] + offset
     root = product(z, root_of(known.spread))
     return Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df)

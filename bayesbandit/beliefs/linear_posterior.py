@@ -1,4 +1,4 @@
-"""What is known of one arm of the linear belief."""
+"""The posterior of one arm of the linear belief."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightedRows:
-    """The rows that a posterior is of: contexts with the constant (n, D), rewards and weights (n,),
-    B⁻¹ (D, D), B = Z'WZ + the prior's precision in units of the noise, and how many rows it saw."""
+    """The rows behind a posterior: contexts with the constant z (n, D), rewards, weights (n,).
+
+    inverse (D, D): B⁻¹ with B = Z'WZ + the prior precision times σ². seen: how many rows the
+    posterior has learned, including rows that are not kept.
+    """
 
     z: np.ndarray
     reward: np.ndarray
@@ -34,8 +37,8 @@ class WeightedRows:
 class LinearPosterior:
     """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
 
-    location (D,), spread (D, D), the intercept last where there is one. encoder: what makes
-    contexts of tables, where they are none.
+    location (D,), spread (D, D), with the intercept last if there is one. encoder: turns tables
+    into contexts, if the bandit has one.
     """
 
     location: np.ndarray
@@ -48,7 +51,7 @@ class LinearPosterior:
 
     @property
     def engine(self) -> str:
-        """How the posterior came about: in closed form, or as `robust` says."""
+        """How the posterior was computed: in closed form, or by `robust`."""
         if self.sandwich:
             return "sandwich"
         return "exact_gaussian" if math.isinf(self.df) else "normal_inverse_gamma"
@@ -56,11 +59,13 @@ class LinearPosterior:
     def robust(self) -> LinearPosterior:
         """Return the same coefficients, normal with the sandwich covariance B⁻¹Z'W²diag(e²)ZB⁻¹.
 
-        For intervals from a bandit that weights its rewards (balancing). The posterior takes
-        weights for precisions; weights 1/p are none, and its intervals are too short. Here each
-        row counts by its own squared residual e², whatever the noise (White 1980, Econometrica 48,
-        817–838). With few rows a coefficient, or a strong prior, these intervals are too short,
-        too. ValueError: the history has not kept all of the arm's rounds, or there are none.
+        Use it for intervals from a bandit that weights its rewards (balancing). The posterior
+        treats weights as precisions. Weights 1/p are not precisions, so its intervals are too
+        short. Here each row enters by its squared residual e², for any noise (White 1980,
+        Econometrica 48, 817–838). With few rows for each coefficient, or a strong prior, these
+        intervals are too short too.
+
+        Raise ValueError if the history has not kept all of the arm's rounds, or has none.
         """
         rows = self.weighted
         if rows is None or not rows.seen:
@@ -81,7 +86,7 @@ class LinearPosterior:
 
     @property
     def marginals(self) -> dict[str, Any]:
-        """The distribution of each element of θ (D,) by itself, of scipy.stats."""
+        """The marginal distributions of θ (D,), from scipy.stats."""
         from scipy import stats
 
         if not np.isfinite(self.spread).all():
@@ -92,10 +97,10 @@ class LinearPosterior:
         return {"theta": stats.t(self.df, self.location, scale)}
 
     def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
-        """Quantiles at probabilities p (m,) of each element of θ: (m, D)."""
+        """Return the quantiles (m, D) of each element of θ at probabilities p (m,)."""
         if name not in self.marginals:
             raise ValueError(f"no variable {name!r}; there is theta")
-        return np.stack([self.marginals[name].ppf(one) for one in np.ravel(p)])
+        return np.stack([self.marginals[name].ppf(q) for q in np.ravel(p)])
 
     def _design(self, x: Contexts) -> np.ndarray:
         x = contexts_of(x, self.encoder, self.n_features)
@@ -103,11 +108,11 @@ class LinearPosterior:
         return np.column_stack([x, np.ones(len(x))]) if constant else x
 
     def mean(self, x: Contexts) -> np.ndarray:
-        """Posterior mean of the mean reward at x (n, d): (n,)."""
+        """Return posterior means (n,) of the mean reward at x (n, d)."""
         return self._design(x) @ self.location
 
     def sd(self, x: Contexts) -> np.ndarray:
-        """Posterior standard deviation of the mean reward at x (n, d): (n,)."""
+        """Return posterior standard deviations (n,) of the mean reward at x (n, d)."""
         z = self._design(x)
         if not np.isfinite(self.spread).all():
             return np.full(len(z), np.inf)
@@ -115,7 +120,7 @@ class LinearPosterior:
         return spread(np.sqrt(scale2), self.df)
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards under `size` posterior draws, (size, n); one draw spans all n contexts."""
+        """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
         return self._theta(size, rng) @ self._design(x).T
 
     def to_datatree(
@@ -125,9 +130,10 @@ class LinearPosterior:
         seed: int = 0,
         features: Sequence[Any] | None = None,
     ) -> xr.DataTree:
-        """Independent draws of θ, and of the intercept where there is one, for ArviZ.
+        """Return independent draws of θ, and of the intercept if there is one, for ArviZ.
 
-        The group posterior alone: the belief keeps no rewards. features: names of the columns.
+        The tree has only the group posterior, because the belief keeps no rewards. features: the
+        columns' names.
         """
         import arviz as az
 
@@ -146,10 +152,10 @@ class LinearPosterior:
         )  # fmt: skip
 
     def _theta(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ (size, D)."""
+        """Return draws of θ (size, D)."""
         if not np.isfinite(self.spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
-        variance, axes = np.linalg.eigh(self.spread)  # where σ² = 0, too
+        variance, axes = np.linalg.eigh(self.spread)  # also works for σ² = 0
         root = axes * np.sqrt(np.maximum(variance, 0.0))
         theta = rng.standard_normal((size, len(self.location))) @ root.T
         if math.isfinite(self.df):

@@ -1,4 +1,4 @@
-"""Rounds that a belief keeps, because its posterior is computed from all of them."""
+"""Rounds that a belief keeps, because it computes its posterior from all of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bayesbandit.runtime.schema import demand
 
 
 class Rounds:
-    """Contexts x (n, d), arm numbers, rewards and weights (n,), in the order of arrival.
+    """Rounds with contexts x (n, d), arm numbers, rewards and weights (n,), in order of arrival.
 
-    Rows behind the last are free, and new ones only ever go there: a `fork` costs nothing.
+    New rounds are only written into free rows after the last, so a `fork` can share the array.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -23,7 +23,7 @@ class Rounds:
         return self.total
 
     def fork(self) -> Rounds:
-        """The same rounds, to be gone on with in the place of these."""
+        """Return the same rounds, which may grow in the place of these."""
         twin = object.__new__(Rounds)
         vars(twin).update(vars(self))
         return twin
@@ -31,7 +31,7 @@ class Rounds:
     def append(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        """More rounds; weight None: 1."""
+        """Add rounds; without `weight` their weights are 1."""
         n, d = len(x), self.n_features
         if self.total + n > len(self._rows):
             more = np.empty((max(n, len(self._rows), 256), d + 3))
@@ -44,10 +44,10 @@ class Rounds:
     def replace(
         self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray
     ) -> None:
-        """These rounds in the place of all, but for those of arms that are gone (< 0)."""
-        here = arm >= 0
+        """Replace all rounds by these, without those of removed arms (numbers below 0)."""
+        kept = arm >= 0
         self.clear()
-        self.append(x[here], arm[here], reward[here], weight[here])
+        self.append(x[kept], arm[kept], reward[kept], weight[kept])
 
     @property
     def arm(self) -> np.ndarray:
@@ -55,31 +55,34 @@ class Rounds:
         return self._rows[: self.total, self.n_features].astype(np.int64)
 
     def of(self, k: int | None = None) -> dict[str, np.ndarray]:
-        """The rounds of arm k, or all with their arms, by role: x, reward, weight, arm."""
+        """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
         rows, d = self._rows[: self.total], self.n_features
         if k is not None:
             rows = rows[rows[:, d] == k]
         roles = {"x": rows[:, :d], "reward": rows[:, d + 1], "weight": rows[:, d + 2]}
-        found = {role: np.ascontiguousarray(v) for role, v in roles.items()}
-        return found if k is not None else found | {"arm": rows[:, d].astype(np.int64)}
+        arrays = {role: np.ascontiguousarray(v) for role, v in roles.items()}
+        return arrays if k is not None else arrays | {"arm": rows[:, d].astype(np.int64)}
 
     def drop(self, k: int) -> None:
-        """Forget arm k's rounds; the arms behind it move up."""
+        """Remove arm k's rounds; the numbers of later arms become one less."""
         rows, d = self._rows[: self.total], self.n_features
         rows = rows[rows[:, d] != k]
         rows[:, d] -= rows[:, d] > k
         self._rows, self.total = rows, len(rows)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all rounds."""
         self._rows, self.total = np.empty((0, self.n_features + 3)), 0
 
     def state(self) -> np.ndarray:
-        """All rounds as one array (n, d + 3), not copied."""
+        """Return all rounds as one array (n, d + 3), a view."""
         return self._rows[: self.total]
 
     def restore(self, rows: np.ndarray, n_arms: int) -> None:
-        """Go on from `state`; a larger arm would be counted in more memory than there is."""
+        """Restore what `state` returned; raise ValueError for a wrong shape or arm number.
+
+        The numbers are checked here, since counting a huge one would take all memory.
+        """
         d = self.n_features
         whole = rows.ndim == 2 and rows.shape[1] == d + 3
         if not whole or not np.isin(rows[:, d], np.arange(n_arms)).all():
@@ -89,9 +92,9 @@ class Rounds:
         self._rows, self.total = rows, len(rows)
 
     def verify(self, n_arms: int) -> None:
-        """Raise ValueError where a number cannot be one of a round."""
+        """Raise ValueError if a context, reward, weight or arm number is not allowed."""
         rows, d = self.state(), self.n_features
-        told, arm, weight = rows[:, [*range(d), d + 1]], rows[:, d], rows[:, d + 2]
-        demand((np.abs(told) <= LARGEST).all(), "its rounds")
+        observed, arm, weight = rows[:, [*range(d), d + 1]], rows[:, d], rows[:, d + 2]
+        demand((np.abs(observed) <= LARGEST).all(), "its rounds are not finite")
         demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
         demand(((arm >= 0) & (arm < n_arms)).all(), "its rounds have unknown arms")

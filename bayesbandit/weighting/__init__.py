@@ -1,1 +1,1 @@
-"""How observations are weighted."""
+"""Balances, which weight observations."""

@@ -1,14 +1,15 @@
-"""How observations are weighted: what one writes to add a balance.
+"""Balances, which weight observations. A class with `weights` is one:
 
     class ByReward:
         def weights(self, history, belief):
             return 1 + abs(history.reward)
 
-One that weighs each arm's rounds by themselves is a `ByArm` and has `of_arm` in its place, which is
-asked for those arms alone that are due.
+It computes the weights of all past rounds again. An optional `schedule` says when: by default, each
+reward of an arm reweights this arm's rounds (`Schedule(1)`). An optional `provisional` gives the
+weights of new rounds until then; by default they are 1.
 
-Such a balance weighs all of the past anew; `schedule` says when (`Schedule(1)`: at each reward of
-an arm, for this arm's rounds), and `provisional`, if it is there, what new rounds weigh till then.
+A balance that weights each arm's rounds separately can subclass `ByArm`. It writes `of_arm`, which
+is called only for arms that are due.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ EACH = Schedule(1)
 
 @runtime_checkable
 class Balance(Protocol):
-    """Weights of observations, as a function of what was observed."""
+    """A function from the observed rounds to their weights."""
 
     def weights(self, history: History, belief: Belief) -> np.ndarray:
-        """Precision weights > 0 of all rounds of the history (n,), by what is believed now."""
+        """Return precision weights > 0 of all rounds of the history (n,), by the current belief."""
         ...
 
 
 @runtime_checkable
 class Scheduled(Protocol):
-    """A balance that says when it weighs the past again."""
+    """A balance with a schedule for reweighting past rounds."""
 
     @property
     def schedule(self) -> Schedule: ...
@@ -45,47 +46,49 @@ class Scheduled(Protocol):
 
 @runtime_checkable
 class Provisional(Protocol):
-    """A balance that weighs new rounds by itself, until the past is weighed again."""
+    """A balance that gives new rounds a weight until the past is reweighted."""
 
     def provisional(self, history: History, belief: Belief) -> np.ndarray:
-        """Precision weights > 0 of new rounds (n,), which are all of this history."""
+        """Return precision weights > 0 of new rounds (n,); `history` has only these."""
         ...
 
 
 @runtime_checkable
 class Normalized(Protocol):
-    """A balance that says whether each arm's weights are scaled to mean 1."""
+    """A balance with a setting that rescales each arm's weights to average 1."""
 
     @property
     def normalize(self) -> bool: ...
 
 
 def schedule_of(balance: Balance) -> Schedule:
-    """When a balance weighs the past again."""
+    """Return the schedule by which a balance reweights past rounds."""
     return balance.schedule if isinstance(balance, Scheduled) else EACH
 
 
 def is_normalized(balance: Balance) -> bool:
-    """Whether each arm's weights are scaled to mean 1."""
+    """Return whether each arm's weights are rescaled to average 1."""
     return isinstance(balance, Normalized) and bool(balance.normalize)
 
 
 def is_known(balance: object) -> bool:
-    """Whether a balance is the toolkit's own, which the kernels know, and no subclass of one that
-    weighs otherwise."""
+    """Return whether the kernels know a balance.
+
+    They know the toolkit's own, but not a subclass that replaces `weights` or `provisional`.
+    """
     return declares(balance, "compiled", ("weights", "provisional")) is True
 
 
 def weight_source(balance: Balance) -> tuple[int, float]:
-    """Where the kernels find an observation's weight, and the least propensity."""
-    given: Any = balance
-    return (given.source, float(given.clip)) if is_known(balance) else (GIVEN, 1.0)
+    """Return where the kernels find an observation's weight, and the clip γ of propensities."""
+    known: Any = balance
+    return (known.source, float(known.clip)) if is_known(balance) else (GIVEN, 1.0)
 
 
 def measured(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of the columns of x (n, d), ∞ where they are constant."""
-    centre = x.mean(axis=0)
-    away = x - centre
-    width = np.sqrt(np.einsum("ij,ij->j", away, away) / len(x))
-    width[width <= 1e-12 * np.abs(centre)] = np.inf
-    return centre, width
+    """Return means and sds (d,) of the columns of x (n, d); constant columns get an sd of ∞."""
+    mean = x.mean(axis=0)
+    centred = x - mean
+    sd = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(x))
+    sd[sd <= 1e-12 * np.abs(mean)] = np.inf
+    return mean, sd

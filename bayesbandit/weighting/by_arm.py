@@ -1,4 +1,4 @@
-"""Balances that weigh each arm's rounds by themselves: write `of_arm`."""
+"""Balances that weight each arm's rounds separately: subclass `ByArm` and write `of_arm`."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ class WeighingByArm(Protocol):
 
 
 class ByArm:
-    """A balance by arms. refit_every: its schedule."""
+    """A balance that weights each arm's rounds separately.
+
+    refit_every: when an arm is due, as `Schedule` has it.
+    """
 
     refit_every: float | int
 
     @abstractmethod
     def of_arm(self, mine: np.ndarray, history: History) -> np.ndarray:
-        """Weights (m,) of an arm's rounds, which are those `mine` (m,) of the history's."""
+        """Return weights (m,) of one arm's rounds: the rounds number `mine` (m,) of `history`."""
 
     @property
     def schedule(self) -> Schedule:
-        """When an arm's weights are settled anew."""
+        """When an arm's rounds are reweighted."""
         return Schedule(self.refit_every)
 
     def weights(self, history: History, belief: Belief) -> np.ndarray:
-        """Precision weights > 0 of all rounds (n,)."""
+        """Return precision weights > 0 of all rounds (n,)."""
         played, out = history.played(), np.ones(len(history))
         for k in np.unique(played):
             mine = np.flatnonzero(played == k)
@@ -44,6 +47,6 @@ class ByArm:
 
 
 def standardised(x: np.ndarray) -> np.ndarray:
-    """Columns of x (n, d) of mean 0 and standard deviation 1, or 0 where they are constant."""
-    centre, width = measured(x)
-    return np.asarray((x - centre) / width)
+    """Return the columns of x (n, d) with mean 0 and sd 1; constant columns become 0."""
+    mean, sd = measured(x)
+    return np.asarray((x - mean) / sd)

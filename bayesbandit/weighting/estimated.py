@@ -1,4 +1,4 @@
-"""Propensities by a regression of arm on context (paper, Algorithm 2)."""
+"""Propensities estimated by a regression of arm on context (paper, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.schema import NAME, check, demand
 from bayesbandit.weighting.base import measured
 
-ACCURACY = 1e-4  # of the gradient, in coordinates in which the curvature is about 1
-WIDE = 100  # columns, above which it pays to leave out what the rows do not span
+ACCURACY = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
+WIDE = 100  # with more columns than this and than rows, fit in the span of the rows
 
 
 class Estimated:
@@ -25,24 +25,24 @@ class Estimated:
 
     def __init__(self) -> None:
         self.arms: tuple[Name, ...] = ()
-        self.coef = np.empty((0, 0))  # (arms, d), the constant's column last
+        self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         pass
 
     def learn(self, history: History) -> None:
         names, x = history.names(), history.x
-        code = np.array([names.index(name) for name in names])  # an arm that came back is one arm
-        played = code[history.played()]
+        first = np.array([names.index(name) for name in names])  # a name that came back: one arm
+        played = first[history.played()]
         present = np.flatnonzero(np.bincount(played))
         if len(present) < 2:
             return
-        centre, width = measured(x)
+        mean, sd = measured(x)
         with one_thread():
-            fit = logistic((x - centre) / width, np.searchsorted(present, played))
-        coef = fit[:, :-1] / width
+            logits = logistic((x - mean) / sd, np.searchsorted(present, played))
+        coef = logits[:, :-1] / sd
         self.arms = tuple(names[k] for k in present)
-        self.coef = np.column_stack([coef, fit[:, -1] - coef @ centre])
+        self.coef = np.column_stack([coef, logits[:, -1] - coef @ mean])
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         if arm not in self.arms:
@@ -68,28 +68,30 @@ class Estimated:
     def verify(self, layout: Layout) -> None:
         shape = len(self.arms), layout.n_features + 1
         demand(
-            self.coef.shape == shape or not self.arms, f"its propensities have {self.coef.shape}"
+            self.coef.shape == shape or not self.arms,
+            f"its propensities have coefficients of shape {self.coef.shape}, not {shape}",
         )
         demand(np.isfinite(self.coef).all(), "its propensities are not finite")
 
 
 def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """Logits (A, d + 1), the constant's last, at which A ≥ 2 labels 0, 1, … (n,) at x (n, d) have
-    the largest penalised likelihood: scikit-learn's `LogisticRegression` at C = 1, whose first
-    logit is 0 where A = 2.
+    """Fit a penalised multinomial logistic regression; return coefficients (A, d + 1).
 
-    L-BFGS in the coordinates v = w L, where L Lᵀ = ¼ XᵀX + I is about the curvature at w = 0: few
-    steps, though columns be correlated. Of more columns than rows nothing counts but the space
-    that the rows span, in whose coordinates they are as many as the rows.
+    x (n, d), label (n,): 0, …, A − 1 with A ≥ 2. The constant's coefficient is last. The result is
+    that of scikit-learn's `LogisticRegression` with C = 1; if A = 2, the first row is 0.
+
+    L-BFGS works in the coordinates v = w L, where L Lᵀ = ¼ XᵀX + I is about the curvature at w = 0.
+    It then needs few steps even if columns are correlated. With more columns than rows, the
+    coefficients lie in the span of the rows, and the fit uses coordinates there.
     """
     from scipy.linalg import cholesky, qr, solve_triangular
     from scipy.optimize import minimize
 
     n, d = x.shape
     if n < d and d > WIDE:
-        span, within = qr(x.T, mode="economic")
-        fit = logistic(within.T, label)
-        return np.column_stack([fit[:, :-1] @ span.T, fit[:, -1]])
+        span, coordinates = qr(x.T, mode="economic")
+        w = logistic(coordinates.T, label)
+        return np.column_stack([w[:, :-1] @ span.T, w[:, -1]])
     A = 1 + label.max()
     free = A if A > 2 else 1
     X = np.column_stack([x, np.ones(n)])
@@ -102,12 +104,12 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
         v = v.reshape(free, d + 1)
         np.matmul(v, Z, out=logit[-free:])
-        most = logit.max(axis=0)
-        odds = np.exp(logit - most)
+        top = logit.max(axis=0)
+        odds = np.exp(logit - top)
         total, shrunk = odds.sum(axis=0), v @ penalty
-        value = (most + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
+        value = (top + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
         return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
 
-    until: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
-    found = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=until)
-    return np.vstack([np.zeros((A - free, d + 1)), found.x.reshape(free, d + 1) @ back])
+    stop: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
+    best = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=stop)
+    return np.vstack([np.zeros((A - free, d + 1)), best.x.reshape(free, d + 1) @ back])

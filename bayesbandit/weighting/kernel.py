@@ -1,12 +1,12 @@
-"""Balancing in a space of functions (Kallus 2018, "Balanced policy evaluation and learning").
+"""Kernel balancing (Kallus 2018, "Balanced policy evaluation and learning").
 
-An arm's weighed rows should give the mean over all rounds, not of the features alone but of every
-function that a kernel knows. The largest squared error over those of norm 1, and the variance of
-noise λ times as large:
+For every function in a kernel's space, an arm's weighted mean should be the mean over all rounds.
+The weights minimise the largest squared error over functions of norm 1, plus the variance from a
+noise of variance λ:
 
     min_w w'(K_aa + λI) w − (2/n) 1'K_{·a} w   subject to Σ w = 1, w ≥ 0,
 
-where n is the number of all rounds and a are the arm's.
+where n is the number of all rounds and a stands for the arm's rounds.
 """
 
 from __future__ import annotations
@@ -26,23 +26,27 @@ from bayesbandit.weighting.by_arm import ByArm, standardised
 
 Array = np.ndarray
 KERNELS = "rbf", "laplacian", "linear", "polynomial"
-STEPS, ACCURATE = 5000, 1e-6  # gradient steps at most; change of weights, 1 on the average
-SAMPLE = 500  # rows from which the median distance is taken
+STEPS, ACCURATE = 5000, 1e-6  # most gradient steps; tolerance of weights that average 1
+SAMPLE = 500  # most rows for the median distance
 BLOCK = 1000  # rows whose kernel is computed at a time
 
 
 @savable
 @dataclass(frozen=True)
 class KernelBalance(ByArm):
-    """Weights by which each arm's rounds speak for all rounds, over the functions of a kernel.
+    """A balance that makes each arm's rounds represent all rounds, for the functions of a kernel.
 
-    noise: λ > 0, the variance of noise against that of the functions. least: the smallest weight,
-    of 1 on the average: > 0, since a weight is a precision, where the paper has 0.
-    kernel: "rbf", "laplacian", "linear" or "polynomial", of features in standard deviations over
-    all rounds, as in scikit-learn. gamma: its width; None: 1/(2 m²) for "rbf", m the median
-    distance, and scikit-learn's 1/d for the others.
-    landmarks: of arms with more rounds the kernel is that of so many of them (Nyström).
-    refit_every: as of `ResidualBalance`. An arm's weights have mean 1.
+    An arm's weights average 1.
+
+    noise: λ > 0, the noise variance relative to the variance of the functions.
+    least: the smallest weight, in (0, 1]. Kallus has 0, but a weight is a precision here.
+    kernel: "rbf", "laplacian", "linear" or "polynomial", as in scikit-learn. Features are
+    standardised over all rounds.
+    gamma: the kernel's gamma. None: 1/(2 m²) for "rbf", where m is the median distance, and
+    scikit-learn's 1/d for the others.
+    landmarks: for an arm with more rounds than this, the kernel is approximated by so many
+    landmarks (Nyström).
+    refit_every: as in `ResidualBalance`.
     """
 
     noise: float = 1.0
@@ -63,69 +67,75 @@ class KernelBalance(ByArm):
 
     def of_arm(self, mine: Array, history: History) -> Array:
         z = standardised(history.x)
-        if not z.any():  # all rounds are alike
+        if not z.any():  # all contexts are equal
             return np.ones(len(mine))
         with one_thread():
             return kernel_weights(*self.known(z, mine), self.noise, self.least)
 
     def known(self, z: Array, mine: Array) -> tuple[Callable[[Array], Array], Array]:
-        """W → K_aa W for an arm's rows among all rows z (n, d), and the means of K_{·a} (m,)."""
+        """Return the function W → K_aa W for rows `mine` of z (n, d), and the means (m,) of K_{·a}.
+
+        The means are over all n rows.
+        """
         from sklearn.kernel_approximation import Nystroem
         from sklearn.metrics.pairwise import pairwise_kernels
 
-        how: dict[str, Any] = {"gamma": self.gamma} if self.kernel != "linear" else {}
+        gamma: dict[str, Any] = {"gamma": self.gamma} if self.kernel != "linear" else {}
         if self.gamma is None and self.kernel == "rbf":
-            how["gamma"] = 0.5 / max(median_distance(z), 1e-12) ** 2
+            gamma["gamma"] = 0.5 / max(median_distance(z), 1e-12) ** 2
         if len(mine) > self.landmarks:
-            made: Any = Nystroem(
-                kernel=self.kernel, n_components=self.landmarks, random_state=0, **how
+            nystroem: Any = Nystroem(
+                kernel=self.kernel, n_components=self.landmarks, random_state=0, **gamma
             )
-            features = np.asarray(made.fit_transform(z))
-            own = features[mine]
-            return lambda W: own @ (own.T @ W), own @ features.mean(axis=0)
-        K = pairwise_kernels(z[mine], metric=self.kernel, **how)
-        parts = [z[i : i + BLOCK] for i in range(0, len(z), BLOCK)]
-        sums = [pairwise_kernels(part, z[mine], metric=self.kernel, **how).sum(0) for part in parts]
+            features = np.asarray(nystroem.fit_transform(z))
+            F = features[mine]
+            return lambda W: F @ (F.T @ W), F @ features.mean(axis=0)
+        K = pairwise_kernels(z[mine], metric=self.kernel, **gamma)
+        blocks = [z[i : i + BLOCK] for i in range(0, len(z), BLOCK)]
+        sums = [pairwise_kernels(b, z[mine], metric=self.kernel, **gamma).sum(0) for b in blocks]
         return lambda W: K @ W, sum(sums) / len(z)
 
 
 def median_distance(z: Array) -> float:
-    """The median distance of two rows z (n, d), of `SAMPLE` of them at most."""
+    """Return the median distance between two rows of z (n, d), from at most `SAMPLE` rows."""
     from scipy.spatial.distance import pdist
 
-    some = z[np.linspace(0, len(z) - 1, min(len(z), SAMPLE)).astype(int)]
-    return float(np.median(pdist(some))) if len(some) > 1 else 1.0
+    sample = z[np.linspace(0, len(z) - 1, min(len(z), SAMPLE)).astype(int)]
+    return float(np.median(pdist(sample))) if len(sample) > 1 else 1.0
 
 
 def kernel_weights(
     product: Callable[[Array], Array], mean: Array, noise: float, least: float = 0.0
 ) -> Array:
-    """The weights W (m,) ≥ least, of mean 1, for which W'(K + λI)W/(2m) − mean'W is least, given
-    product: W → K W. By accelerated projected gradients, begun anew where they overshoot."""
+    """Return weights W (m,) that minimise W'(K + λI)W/(2m) − mean'W, with λ = noise.
+
+    The weights are ≥ least and average 1. product: the function W → K W.
+    Accelerated projected gradient steps restart the acceleration where they overshoot.
+    """
     m = len(mean)
     step = m / (largest_eigenvalue(product, m) + noise)
     W = ahead = np.ones(m)
     pace = 1.0
     for _ in range(STEPS):
-        slope = (product(ahead) + noise * ahead) / m - mean
-        found = projected(ahead - step * slope, least)
-        move = found - W
-        if np.abs(found - ahead).max() <= ACCURATE:
-            return found
+        gradient = (product(ahead) + noise * ahead) / m - mean
+        new = projected(ahead - step * gradient, least)
+        move = new - W
+        if np.abs(new - ahead).max() <= ACCURATE:
+            return new
         faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace**2))
-        overshot = (ahead - found) @ move > 0.0
-        pace, ahead = (1.0, found) if overshot else (faster, found + (pace - 1.0) / faster * move)
-        W = found
+        overshot = (ahead - new) @ move > 0.0
+        pace, ahead = (1.0, new) if overshot else (faster, new + (pace - 1.0) / faster * move)
+        W = new
     return W
 
 
 def largest_eigenvalue(product: Callable[[Array], Array], m: int) -> float:
-    """Of a positive semi-definite matrix (m, m), or a little more."""
+    """Return the largest eigenvalue of a positive semi-definite matrix (m, m), up to 1 % more."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     if m < 3:
         return float(np.linalg.eigvalsh([product(e) for e in np.eye(m)])[-1])
-    start = np.random.default_rng(0).standard_normal(m)  # ones may be what the kernel does not see
+    start = np.random.default_rng(0).standard_normal(m)  # a vector of ones may give K 1 = 0
     if not product(start).any():
         return 0.0
     operator = LinearOperator((m, m), product, dtype=np.float64)
@@ -133,8 +143,8 @@ def largest_eigenvalue(product: Callable[[Array], Array], m: int) -> float:
 
 
 def projected(W: Array, least: float) -> Array:
-    """The nearest W (m,) ≥ least of mean 1."""
-    down = np.sort(W)[::-1] - least
-    excess = (np.cumsum(down) - len(W) * (1.0 - least)) / np.arange(1, len(W) + 1)
-    last = np.flatnonzero(down > excess).max(initial=0)  # none where least is 1
+    """Return the vector nearest to W (m,) among those that are ≥ least and average 1."""
+    descending = np.sort(W)[::-1] - least
+    excess = (np.cumsum(descending) - len(W) * (1.0 - least)) / np.arange(1, len(W) + 1)
+    last = np.flatnonzero(descending > excess).max(initial=0)  # empty where least is 1
     return np.asarray(least + np.maximum(W - least - excess[last], 0.0))

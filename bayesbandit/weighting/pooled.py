@@ -26,20 +26,20 @@ FORM = {
 
 
 class Pooled:
-    """The mean over past periods' policies, each stretch of periods by one snapshot of the belief.
+    """The mean of an arm's probability over the policies of all past periods.
 
-    A snapshot is taken at each refresh and stands for the periods until the next. At the greatest
-    number of snapshots every second one is dropped, and its periods go to the one before. A period
-    counts when its reward arrives, for the belief of that moment, over all arms of that moment.
+    A snapshot of the belief is taken at each refresh; it stands for the periods until the next. At
+    `most` snapshots every second one is dropped, and its periods go to the one before. A period
+    counts when its reward arrives, with the belief and the arms of that moment.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.periods: list[int] = []
         self.beliefs: list[Snapshot] = []
-        self.rules: list[tuple[int, float, float]] = []  # kind, number and floor
+        self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
-        self.stale = True
+        self.stale = True  # whether the next period needs a new snapshot
         self.summed: dict[Name, tuple[np.ndarray, np.ndarray, int]] = {}  # see `of`
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
@@ -50,7 +50,8 @@ class Pooled:
                 self._thin()
             self.beliefs.append(belief.snapshot())
             param, floor = numbers(policy, kind, t, 1)
-            self.rules.append((kind, param, min(floor, 1 / len(layout.arms))))  # γ of fewer arms
+            floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
+            self.rules.append((kind, param, floor))
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False
@@ -65,23 +66,27 @@ class Pooled:
         self.stale = True
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
-        """What snapshots that stand for all of their periods add up to is kept, by arm: contexts
-        (m, d), the sums there (m,) of periods times chances, and over how many snapshots."""
+        """Return the mean probability (n,) of an arm at the contexts of rows (n, width).
+
+        A snapshot is closed when its periods no longer grow. Sums over closed snapshots are cached
+        by arm in `summed`: contexts (m, d), sums of periods × probability (m,), and the number of
+        snapshots summed.
+        """
         x, closed = rows[:, : layout.n_features], len(self.periods) - (not self.stale)
-        known, sums, upto = self.summed.get(arm, (x[:0], np.empty(0), 0))
-        m, p = len(known), np.zeros(len(x))
-        if not (m <= len(x) and np.array_equal(known, x[:m])):
+        cached, sums, n_summed = self.summed.get(arm, (x[:0], np.empty(0), 0))
+        m, p = len(cached), np.zeros(len(x))
+        if not (m <= len(x) and np.array_equal(cached, x[:m])):
             m = 0
         p[:m] = sums[:m]
-        self._add(p[:m], arm, x[:m], upto, closed)
+        self._add(p[:m], arm, x[:m], n_summed, closed)
         self._add(p[m:], arm, x[m:], 0, closed)
-        if len(x) >= len(known):
+        if len(x) >= len(cached):
             self.summed[arm] = x.copy(), p.copy(), closed
         self._add(p, arm, x, closed, len(self.periods))
         return p / sum(self.periods)
 
     def _add(self, p: np.ndarray, arm: Name, x: np.ndarray, start: int, end: int) -> None:
-        """Add periods times chances at contexts x (m, d) under snapshots start to end: p (m,)."""
+        """Add periods × probability at contexts x (m, d) to p (m,), for snapshots start to end."""
         for s in range(start, end) if len(x) else ():
             if arm in self.arms[s]:
                 k = self.arms[s].index(arm)
@@ -124,9 +129,9 @@ class Pooled:
     def verify(self, layout: Layout) -> None:
         width = ridge_state.core_width(layout.n_columns)
         for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
-            found = self.beliefs[i].state()["arms"]
-            demand(found.shape == (len(arms), width), f"snapshot {i} is not whole")
-            demand(not np.isnan(found).any(), f"snapshot {i} has NaN")
+            state = self.beliefs[i].state()["arms"]
+            demand(state.shape == (len(arms), width), f"snapshot {i} is not whole")
+            demand(not np.isnan(state).any(), f"snapshot {i} has NaN")
             demand(0 <= param < np.inf, f"snapshot {i} has no rule")
             demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
 
@@ -134,8 +139,10 @@ class Pooled:
 def chances_then(
     belief: Snapshot, x: np.ndarray, k: int, kind: int, param: float, floor: float
 ) -> np.ndarray:
-    """P(arm k) at contexts x (n, d) under a past belief and a rule with this number and floor:
-    (n,)."""
+    """Return P(arm k) (n,) at contexts x (n, d) under a past belief and a compiled rule.
+
+    kind, param, floor: the rule, its number and its minimum probability.
+    """
     prediction, new = belief.predict(np.ascontiguousarray(x)), belief.new
     entries = prediction.entries(kind)
     assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"

@@ -1,4 +1,4 @@
-"""Inverse-propensity weights (paper, section 2.3): known at the decision, pooled, or estimated."""
+"""Inverse-propensity weights (paper, section 2.3), with exact, pooled or estimated propensities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayesbandit.weighting.reweighting import Inverse
 @savable
 @dataclass(frozen=True)
 class Unweighted:
-    """Every observation counts alike."""
+    """The balance that gives every observation the weight 1."""
 
     compiled: ClassVar[bool] = True
     source: ClassVar[int] = UNWEIGHTED
@@ -34,31 +34,31 @@ class Unweighted:
         return np.ones(len(history))
 
     def weigher(self) -> None:
-        """Weights of the past never change."""
+        """Return None: weights of the past never change."""
 
 
 @savable
 @dataclass(frozen=True)
 class InversePropensity:
-    """Weight 1 / max(γ, p): each observation by the inverse of its arm's propensity.
+    """The balance with weights 1 / max(γ, p), where p is the propensity of the chosen arm.
 
-    Rounds that were logged without propensities are weighted by the probabilities that the bandit
-    itself would give at that moment. That is right for its own decisions alone, and for another
-    system's log it is wrong: give `update` the propensities, or let them be "estimated".
+    A round logged without a propensity gets the bandit's current probability as p. That is wrong
+    for another system's log: give `update` the propensities, or choose "estimated".
 
     clip: γ in (0, 1].
-    propensity: "decision", the exact probability at the moment of decision (what the theory
-        needs); "pooled", the paper's Algorithm 1: the mean over past periods' policies,
-        (1/t) Σ_s P_s(a best | x), uniform warm-up periods included; "estimated", the paper's
-        Algorithm 2: a multinomial logistic regression of arm on context.
-    normalize: scale each arm's weights to mean 1, so that they do not also weaken the penalty; all
-        arms' together, where a declared model of all arms has an exact posterior.
-    refit_every: for "pooled" and "estimated": when the pulled arm's past weights are settled anew,
-        each time its rows have grown by a share (a float, .25 = 25 %; total cost near linear in
-        the rounds) or every m of its rows (an int).
-    snapshots: for "pooled": at most so many past posteriors are kept, evenly thinned.
-    refresh: whose weights are settled anew then: the "pulled" arm's (the listing of Algorithm 2)
-        or those of "all" arms (as section 3 may be read).
+    propensity: "decision" is the exact probability at the moment of decision, as the theory needs.
+        "pooled" (paper, Algorithm 1) is the mean over past periods' policies,
+        (1/t) Σ_s P_s(a best | x). Uniform warm-up periods count too. "estimated" (paper, Algorithm
+        2) is a multinomial logistic regression of arm on context.
+    normalize: rescale each arm's weights to average 1, so that they do not weaken the penalty. The
+        weights of all arms are rescaled together if one declared model with an exact posterior has
+        all arms.
+    refit_every: for "pooled" and "estimated": when an arm's past rounds are reweighted. A float is
+        a share of growth of its rounds (0.25 = 25 %), so that the total cost is nearly linear. An
+        int m is every m of its rounds.
+    snapshots: for "pooled": the largest number of past posteriors that are kept, evenly thinned.
+    refresh: the arms that are then reweighted: the "pulled" arm (the pseudocode of Algorithm 2) or
+        "all" arms (a possible reading of section 3).
     """
 
     clip: float = 0.1
@@ -79,16 +79,20 @@ class InversePropensity:
 
     @cached_property
     def source(self) -> int:
-        """Where the kernels find an observation's weight."""
+        """The code by which the kernels know where to find an observation's weight."""
         return DECISION if self.propensity == "decision" else GIVEN
 
     @property
     def schedule(self) -> Schedule:
-        """When past weights are settled anew, where they change."""
+        """When past rounds are reweighted, if their weights change."""
         return Schedule(self.refit_every)
 
     def weights(self, history: History, belief: Belief) -> np.ndarray:
-        """1 / max(γ, p) of all rounds (n,); of those without a propensity what they weigh now."""
+        """Return 1 / max(γ, p) of all rounds (n,).
+
+        Rounds without a propensity keep their current weight. Raise TypeError if propensities are
+        pooled, which needs the bandit's past beliefs.
+        """
         if self.propensity == "pooled":
             raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
         p = history.propensity
@@ -101,7 +105,7 @@ class InversePropensity:
         return np.where(np.isnan(p), history.weight, 1.0 / np.maximum(self.clip, p))
 
     def weigher(self) -> Inverse | None:
-        """The propensities of one bandit's past; None where they are known for good."""
+        """Return a new estimator of one bandit's weights; None where propensities never change."""
         if self.propensity == "decision":
             return None
         estimator = Pooled(self.snapshots) if self.propensity == "pooled" else Estimated()

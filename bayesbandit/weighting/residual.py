@@ -1,15 +1,15 @@
 """Approximate residual balancing (Athey, Imbens and Wager 2018; paper, section 2.3).
 
-An arm's n rows, weighed, should have the mean context x̄ of all rounds:
+The weighted mean context of an arm's n rows should be the mean context x̄ of all rounds:
 
     min_w (1 − ζ) ‖w‖² + ζ ‖x̄ − X'w‖∞²   subject to Σ w = 1, 0 ≤ w_i ≤ n^(−2/3).
 
-With W = n w, of mean 1, this is n times smaller than (1 − ζ) mean(W²) + ζ n ‖x̄ − mean(W x)‖∞². Its
-dual has but 2d + 1 variables: given prices θ of the d means and μ of the sum,
+With W = n w, which averages 1, n times this is (1 − ζ) mean(W²) + ζ n ‖x̄ − mean(W x)‖∞². Its dual
+has only 2d + 1 variables. Given multipliers θ of the d means and μ of the sum,
 
     W_i = clip((x_i'θ + μ) / (2 (1 − ζ)), 0, n^(1/3)),
 
-and what is left is a smooth concave function of (a, b, μ), θ = a − b, a, b ≥ 0.
+and the dual is a smooth concave function of (a, b, μ), with θ = a − b and a, b ≥ 0.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
 Array = np.ndarray
-NEWTON = 100  # steps at most, to the price at which the weights have mean 1
+NEWTON = 100  # most steps to the multiplier μ at which the weights average 1
 
 
 @savable
 @dataclass(frozen=True)
 class ResidualBalance(ByArm):
-    """Weights by which each arm's contexts have the mean of all contexts, nearly, and are not far
-    from even: approximate residual balancing.
+    """Approximate residual balancing: nearly even weights that move an arm's mean context to the
+    mean over all rounds.
 
     zeta: ζ in (0, 1), how much the largest imbalance counts against the sum of squared weights.
-    least: the smallest weight, of 1 on the average: > 0, since a weight is a precision, where the
-        paper has 0.
-    scale: measure each feature in its standard deviation over all rounds, so that units do not
-        matter; the paper's listing takes features as they are.
-    refit_every: when an arm's weights are settled anew: each time its rounds have grown by a share
-        (a float, .25 = 25 %), or every m of its rounds (an int). New rounds weigh 1 till then.
+    least: the smallest weight, in (0, 1]. The paper has 0, but a weight is a precision here.
+    scale: divide each feature by its sd over all rounds, so that units do not matter. The paper
+        does not.
+    refit_every: when an arm's rounds are reweighted: each time they have grown by a share (a float,
+        0.25 = 25 %), or every m of its rounds (an int). New rounds have weight 1 until then.
 
-    An arm's weights have mean 1: they do not weaken a penalty as inverse propensities do.
+    An arm's weights average 1. So they do not weaken a penalty, as inverse propensities do.
     """
 
     zeta: float = 0.5
@@ -64,32 +63,32 @@ class ResidualBalance(ByArm):
 
 
 def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 0.0) -> Array:
-    """Weights of rows x (n, d), of mean 1, whose weighed mean is near `target` (d,): (n,).
+    """Return weights (n,) that average 1 and move the mean of rows x (n, d) near `target` (d,).
 
-    zeta in (0, 1): how much the largest difference of the two counts; least: the smallest weight.
+    zeta: ζ in (0, 1), how much the largest difference counts. least: the smallest weight.
     """
     from scipy.optimize import minimize
 
     n, d = x.shape
     finite(x, "rows"), finite(target, "target")
     most, cost = n ** (1 / 3), 2.0 * (1.0 - zeta)
-    x = x - target  # differences of small numbers, and θ'x̄ = 0
+    x = x - target  # precise differences, and θ'x̄ = 0
 
-    def dual(at: Array) -> tuple[float, Array]:
-        theta, prices, mu = at[:d] - at[d:-1], at[:-1].sum(), at[-1]
+    def dual(v: Array) -> tuple[float, Array]:  # v = (a, b, μ); returns minus the dual
+        theta, total, mu = v[:d] - v[d:-1], v[:-1].sum(), v[-1]
         index = x @ theta + mu
         W = np.clip(index / cost, least, most)
-        value = (0.5 * cost * W - index) @ W / n + mu - prices**2 / (4.0 * zeta * n)
-        slope, steep = x.T @ W / n, prices / (2.0 * zeta * n)
-        return -value, np.concatenate([slope + steep, steep - slope, [W.mean() - 1.0]])
+        value = (0.5 * cost * W - index) @ W / n + mu - total**2 / (4.0 * zeta * n)
+        imbalance, slope = x.T @ W / n, total / (2.0 * zeta * n)
+        return -value, np.concatenate([imbalance + slope, slope - imbalance, [W.mean() - 1.0]])
 
     bounds = [(0.0, None)] * (2 * d) + [(None, None)]
-    found = minimize(
+    best = minimize(
         dual, np.append(np.zeros(2 * d), cost), jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
-    index, mu = x @ (found.x[:d] - found.x[d:-1]), found.x[-1]
-    for _ in range(NEWTON):  # piecewise linear in μ: the mean is exactly 1 after a few
+    index, mu = x @ (best.x[:d] - best.x[d:-1]), best.x[-1]
+    for _ in range(NEWTON):  # the mean is piecewise linear in μ: a few steps make it 1
         W = np.clip((index + mu) / cost, least, most)
         inside = np.count_nonzero((W - least) * (most - W))
         if abs(W.mean() - 1.0) <= 1e-14 or inside == 0:

@@ -1,7 +1,7 @@
-"""Weights that change with hindsight, and when they are settled anew.
+"""Reweighting: past weights that are computed again, on a schedule.
 
-A new observation is weighted by what is known so far. When an arm that is pulled has grown by
-enough, all of its weights are settled anew, and its estimate is rebuilt from its rows.
+A new observation gets a weight from what is known so far. When a pulled arm's rounds have grown
+enough, all of them are reweighted. The arm's posterior is then rebuilt from them.
 """
 
 from __future__ import annotations
@@ -20,85 +20,89 @@ from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
-COMMON = ""  # a name for all arms that share a posterior
+COMMON = ""  # one name for all arms, if they share a posterior
 
 
 class Weigher(Protocol):
-    """The weights that a balance gives, in one bandit: of new rounds, and of an arm's past."""
+    """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds."""
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
-        """Weights (n,) of new rows (n, width) of an arm, of which the belief has not learned."""
+        """Return weights (n,) of an arm's new rows (n, width), before the belief learns them."""
         ...
 
     def learn(self, history: History, belief: Belief) -> None:
-        """Take in the history."""
+        """Fit to the history."""
         ...
 
-    def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
-        """Weights (m,) of an arm's rows, which are those `mine` (m,) of the history's (n, width);
-        None while they are not known."""
+    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
+        """Return weights (m,) of an arm's past: rows number `mine` (m,) of `rows` (n, width).
+
+        `rows` are the history's. None while the weights are not known.
+        """
         ...
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
-        """`n` more periods at round t, decided by this belief, not yet updated by their rewards."""
+        """Count n more periods at round t, decided by this belief before it learns the rewards."""
         ...
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this one stays as it is."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         ...
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned."""
         ...
 
     def verify(self, layout: Layout) -> None:
-        """Raise ValueError where this cannot be known of arms and features of this layout."""
+        """Raise ValueError where a restored state does not fit this layout."""
         ...
 
 
 class Propensities(Protocol):
-    """Propensities that are estimated from the past, and change as it grows."""
+    """Propensities estimated from past rounds, which change as the rounds grow."""
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
-        """`n` more periods at round t, decided by this belief, not yet updated by their rewards."""
+        """Count n more periods at round t, decided by this belief before it learns the rewards."""
         ...
 
     def learn(self, history: History) -> None:
-        """Take in the history."""
+        """Fit to the history."""
         ...
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
-        """P(arm | context) at the contexts of rows (n, width): (n,), None while not known."""
+        """Return P(arm | context) (n,) at the contexts of rows (n, width); None while not known."""
         ...
 
     def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
-        """What `kernels.reweighted.play` takes to compute them for arms that have a linear belief,
-        by its names; None where it cannot."""
+        """Return what `kernels.reweighted.play` needs to compute the propensities, by name.
+
+        The arms must have a linear belief. None where the kernel cannot compute them.
+        """
         ...
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this one stays as it is."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         ...
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned."""
         ...
 
     def verify(self, layout: Layout) -> None:
-        """Raise ValueError where this cannot be known of arms and features of this layout."""
+        """Raise ValueError where a restored state does not fit this layout."""
         ...
 
 
 class Inverse:
-    """1 / max(γ, p̂) under propensities that are estimated; γ = clip."""
+    """The weights 1 / max(γ, p̂) with estimated propensities p̂; γ = clip."""
 
     def __init__(self, estimator: Propensities, clip: float) -> None:
         self.estimator = estimator
@@ -114,7 +118,7 @@ class Inverse:
     def learn(self, history: History, belief: Belief) -> None:
         self.estimator.learn(history)
 
-    def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
+    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
         p = self.estimator.of(arm, rows[mine], layout)
         return None if p is None else self._weights(p)
 
@@ -135,12 +139,12 @@ class Inverse:
 
 
 class Weighed:
-    """The weights of anyone's balance, which are a function of history and belief alone."""
+    """The weights of a balance that the kernels do not know: a function of history and belief."""
 
     def __init__(self, balance: Balance) -> None:
         self.balance = balance
         self.weights = np.empty(0)
-        self.past: History | None = None
+        self.history: History | None = None  # kept for `of_arm` of a `ByArm`
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
         if not isinstance(self.balance, Provisional):
@@ -150,50 +154,52 @@ class Weighed:
         return self._checked(self.balance.provisional(new, belief.fork()), len(rows), "provisional")
 
     def learn(self, history: History, belief: Belief) -> None:
-        past = history.fork()
-        past.detach()
-        if type(self.balance).weights is ByArm.weights:  # those that are not due need none
-            self.past = past
+        history = history.fork()
+        history.detach()
+        if type(self.balance).weights is ByArm.weights:  # `past` weights only the arms that are due
+            self.history = history
             return
-        found = self.balance.weights(past, belief.fork())
-        self.weights = self._checked(found, len(past), "weights")
+        weights = self.balance.weights(history, belief.fork())
+        self.weights = self._checked(weights, len(history), "weights")
 
     def _checked(self, weights: Any, n: int, method: str) -> np.ndarray:
         what = shown(self.balance)
-        found = column(weights, n, f"what {what} gives as `{method}`")
-        if not (found > 0.0).all():
-            raise ValueError(f"{what} must give `{method}` > 0; got {found.min():g}")
-        if found.min(initial=1.0) < 1 / LARGEST:
-            raise ValueError(f"{what} must give `{method}` ≥ {1 / LARGEST:g}; got {found.min():g}")
-        return found
+        w = column(weights, n, f"what {what} gives as `{method}`")
+        if not (w > 0.0).all():
+            raise ValueError(f"{what} must give `{method}` > 0; got {w.min():g}")
+        if w.min(initial=1.0) < 1 / LARGEST:
+            raise ValueError(f"{what} must give `{method}` ≥ {1 / LARGEST:g}; got {w.min():g}")
+        return w
 
-    def of(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
-        if self.past is None:
+    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
+        if self.history is None:
             return self.weights[mine]
-        given: Any = self.balance
-        return self._checked(given.of_arm(mine, self.past), len(mine), "of_arm")
+        by_arm: Any = self.balance
+        return self._checked(by_arm.of_arm(mine, self.history), len(mine), "of_arm")
 
     def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
-        """Past decisions are of no interest."""
+        """Ignore the decisions: these weights do not need them."""
 
     def fork(self) -> Weighed:
         return copy(self)
 
     def state(self) -> dict[str, Any]:
-        """Nothing: they are computed before they are used."""
+        """Return nothing: weights are computed before each use."""
         return {}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Nothing."""
+        """Ignore the empty state."""
 
     def verify(self, layout: Layout) -> None:
-        """Nothing."""
+        """Accept every layout."""
 
 
 class Reweighting:
-    """The weights of the past in one bandit, and when each arm's are next settled: `due`, the
-    number of its rounds by its name. together: all arms' when one's are. Where arms share a
-    posterior, all of its rounds are those of one arm, `COMMON`."""
+    """The past weights of one bandit, and when each arm is next reweighted.
+
+    `due` has the number of rounds at which an arm is due, by name. together: reweight all arms when
+    one is due. Arms that share a posterior count as one arm, `COMMON`.
+    """
 
     def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
         self.weigher = weigher
@@ -204,7 +210,7 @@ class Reweighting:
     def weigh(
         self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int
     ) -> None:
-        """Weights for new rows (n, width), decided at round t, before the belief learns of them."""
+        """Weight new rows (n, width), decided at round t, before the belief learns them."""
         self.weigher.count(belief, policy, layout, t, len(rows))
         log = layout.records(rows)
         for k in np.unique(log["arm"]).astype(np.int64).tolist():
@@ -212,7 +218,7 @@ class Reweighting:
             log["weight"][mine] = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
-        """After rows are in belief and history: refresh those of their arms that are due."""
+        """Reweight the arms of these rows that are due; belief and history have the rows by now."""
         layout = history.layout
         arms, n, pulled = layout.arms, belief.n, np.unique(layout.records(rows)["arm"])
         if belief.of_arms:
@@ -229,7 +235,7 @@ class Reweighting:
             played = np.zeros_like(played)
         for k in due:
             mine = np.flatnonzero(played == k)
-            weights = self.weigher.of(arms[k], past, mine, layout)
+            weights = self.weigher.past(arms[k], past, mine, layout)
             if weights is not None:
                 log["weight"][mine] = weights
                 changed.append(k)
@@ -238,36 +244,35 @@ class Reweighting:
         belief.reweigh(changed, x, played, log["reward"], log["weight"])
 
     def fork(self) -> Reweighting:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this one stays as it is."""
         twin = copy(self)
         twin.weigher, twin.due = self.weigher.fork(), dict(self.due)
         return twin
 
     def forget(self, arm: Name) -> None:
-        """An arm is gone; should one of its name come, it begins anew."""
+        """Forget when a removed arm was due; a later arm with its name starts afresh."""
         self.due.pop(arm, None)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         return {"due": [list(pair) for pair in self.due.items()], **self.weigher.state()}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned."""
         check(state, {"due": [Row(NAME, Whole())], ...: object})
         self.due = dict(state["due"])
         self.weigher.restore(state, belief)
 
     def verify(self, layout: Layout) -> None:
-        """Raise ValueError where this cannot be known of arms and features of this layout."""
+        """Raise ValueError where a restored state does not fit this layout."""
         self.weigher.verify(layout)
 
 
 def begin(balance: Balance) -> Reweighting | None:
-    """What settles the weights of the past anew in a new bandit; None where they are known for
-    good."""
-    given: Any = balance
+    """Return the reweighting of a new bandit; None where past weights never change."""
+    known: Any = balance
     if is_known(balance):
-        if (weigher := given.weigher()) is None:
+        if (weigher := known.weigher()) is None:
             return None
-        return Reweighting(weigher, given.schedule, given.refresh == "all")
+        return Reweighting(weigher, known.schedule, known.refresh == "all")
     return Reweighting(Weighed(balance), schedule_of(balance))

@@ -1,4 +1,4 @@
-"""What the log of a bandit says of each arm, and what it cannot say."""
+"""The summary of each arm from a bandit's log, with notes on what the log cannot tell."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from bayesbandit.history import History
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST = 5  # effective rounds of an interval, and rounds that a floor alone must give an arm
-FEW = 50  # effective rounds below which an interval may be too short
+LEAST = 5  # effective rounds that an se needs; rounds that the minimum probability must give an arm
+FEW = 50  # effective rounds below which an se may be too small
 
 
 def summary(history: History, min_probability: float | None = None) -> pd.DataFrame:
-    """Return a row for each arm: see `Bandit.summary`."""
+    """Return a table with a row for each arm: see `Bandit.summary`."""
     import pandas as pd
 
     now = history.fork()
     reward, p, names = now.reward, now.propensity, now.names()
     played = now.played()
-    gone = [names[k] for k in np.unique(played[played < 0])[::-1]]
-    listed = list(dict.fromkeys((*now.layout.arms, *gone)))  # an arm that came back is one
+    removed = [names[k] for k in np.unique(played[played < 0])[::-1]]
+    listed = list(dict.fromkeys((*now.layout.arms, *removed)))  # a name that came back: one arm
     place = {name: i for i, name in enumerate(listed)}
     arm = np.array([place.get(name, -1) for name in names])[played]
     window = f"of the latest {len(now):,} of {now.total:,} rounds" if len(now) < now.total else ""
     lacks = _lacks_floor(_floors(now, p, min_probability))
     rows = []
     for k, name in enumerate(listed):
-        r, own = reward[arm == k], p[arm == k]
-        known = ~np.isnan(own)
-        w, told = _inverse(own[known]), r[known]
+        r, p_arm = reward[arm == k], p[arm == k]
+        known = ~np.isnan(p_arm)
+        w, r_known = _inverse(p_arm[known]), r[known]
         total = w.sum()
-        value = w @ told / total if total else np.nan
+        value = w @ r_known / total if total else np.nan
         effective = total**2 / (w @ w) if total else 0.0 if not len(r) else np.nan
         why = _refusal(len(r), len(w), effective, lacks)
         rows.append(
@@ -44,8 +44,8 @@ def summary(history: History, min_probability: float | None = None) -> pd.DataFr
                 "share": len(r) / len(arm) if len(arm) else np.nan,
                 "mean_reward": r.mean() if len(r) else np.nan,
                 "ipw_value": value,
-                "ipw_se": np.nan if why else np.sqrt(w**2 @ (told - value) ** 2) / total,
-                "smallest_propensity": own[known].min() if len(w) else np.nan,
+                "ipw_se": np.nan if why else np.sqrt(w**2 @ (r_known - value) ** 2) / total,
+                "smallest_propensity": p_arm[known].min() if len(w) else np.nan,
                 "effective": effective,
                 "removed": name not in now.layout.index,
                 "note": "; ".join(
@@ -59,8 +59,11 @@ def summary(history: History, min_probability: float | None = None) -> pd.DataFr
 
 
 def _floors(history: History, p: np.ndarray, declared: float | None) -> np.ndarray:
-    """Return the least probabilities of an arm in the rounds with a propensity p (n,): those of the
-    policy that decided, or what is declared of them."""
+    """Return the minimum probability of an arm in each round that has a propensity p (n,).
+
+    It is the policy's, or `declared` if that is larger. Raise ValueError if `declared` is more than
+    a logged propensity.
+    """
     floors = history.floors()[~np.isnan(p)]
     if declared is None:
         return floors
@@ -74,13 +77,16 @@ def _floors(history: History, p: np.ndarray, declared: float | None) -> np.ndarr
 
 
 def _inverse(p: np.ndarray) -> np.ndarray:
-    """Return 1/p (n,), as shares of the largest, so that none is infinite."""
+    """Return 1/p (n,) divided by the largest, so that no value is infinite."""
     smallest = p.min(initial=1.0)
     return np.divide(smallest, p, out=np.ones_like(p), where=p > smallest)
 
 
 def _lacks_floor(floors: np.ndarray) -> str:
-    """Return why 1/p has no bound in rounds with these floors (n,), in their order; "": it has."""
+    """Return why minimum probabilities (n,) do not bound 1/p, or "" if they do.
+
+    They stand in the order of the rounds.
+    """
     earlier, later = np.array_split(floors, 2)
     floor = floors.min(initial=1.0)
     if floor <= 0.0:
@@ -92,9 +98,9 @@ def _lacks_floor(floors: np.ndarray) -> str:
     return ""
 
 
-def _refusal(n: int, told: int, effective: float, lacks: str) -> str:
-    """Return why an arm with n rounds, so many of them with a propensity, has no standard error."""
-    if not told:
+def _refusal(n: int, n_known: int, effective: float, lacks: str) -> str:
+    """Return why an arm has no standard error; n rounds, `n_known` of them with a propensity."""
+    if not n_known:
         return "no propensity was logged" if n else "no rounds"
     if lacks:
         return f"no ipw_se: {lacks}"
@@ -103,8 +109,8 @@ def _refusal(n: int, told: int, effective: float, lacks: str) -> str:
     return ""
 
 
-def _remarks(n: int, told: int, effective: float) -> tuple[str, str]:
-    """Return what else one should know of an arm with n rounds, so many with a propensity."""
-    part = f"{told:,} of {n:,} rounds have a propensity" if 0 < told < n else ""
+def _remarks(n: int, n_known: int, effective: float) -> tuple[str, str]:
+    """Return notes on an arm with n rounds, `n_known` of them with a propensity; "": no note."""
+    part = f"{n_known:,} of {n:,} rounds have a propensity" if 0 < n_known < n else ""
     few = "few effective rounds: ipw_se may be too small"
     return part, few if LEAST <= effective < FEW else ""

@@ -1,4 +1,4 @@
-"""How far each arm's contexts are from those of all rounds, before and after weighing."""
+"""The balance table compares each arm's contexts with all rounds', before and after weighting."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 def balance_table(
     history: History, weight: np.ndarray | None = None, features: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Standardised mean differences: (an arm's mean − all rounds' mean) / all rounds' sd.
+    """Return standardised mean differences: (an arm's mean − all rounds' mean) / all rounds' sd.
 
-    weight: of the history's rounds (n,), > 0; None: those with which they entered their arm's
-    estimate, `history.weight`. features: their names; None: x0, x1, … Rows are arms and features;
-    `before` and `after` weighing, `rounds` of the arm, and how many even ones its weights are worth
-    (`effective`, Kish 1965). A feature that never changes has differences of 0.
+    The table has a row for each arm and feature. Its columns are the differences `before` and
+    `after` weighting, the arm's `rounds`, and their effective number, `effective` (Kish 1965). A
+    constant feature has differences of 0.
+
+    weight: the rounds' weights (n,), > 0; None: `history.weight`.
+    features: their names; None: x0, x1, …
     """
     import pandas as pd
 
@@ -38,15 +40,15 @@ def balance_table(
     features = [f"x{j}" for j in range(d)] if features is None else list(features)
     if len(features) != d:
         raise ValueError(f"features must be {d} names; got {len(features)}")
-    centre, width = measured(x)
+    mean, sd = measured(x)
     parts = []
     for k in sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k))):
         mine, w = x[played == k], weight[played == k]
         parts.append(
             pd.DataFrame(
                 {
-                    "before": (mine.mean(axis=0) - centre) / width,
-                    "after": (np.average(mine, axis=0, weights=w) - centre) / width,
+                    "before": (mine.mean(axis=0) - mean) / sd,
+                    "after": (np.average(mine, axis=0, weights=w) - mean) / sd,
                     "rounds": len(w),
                     "effective": w.sum() ** 2 / (w @ w),
                 },

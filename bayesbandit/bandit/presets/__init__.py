@@ -1,1 +1,1 @@
-"""The paper's bandits by name: a model, a policy and a balance, put together."""
+"""The paper's bandits by name; each combines a model, a policy and a balance."""

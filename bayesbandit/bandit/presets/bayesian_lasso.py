@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.beliefs.declared import Declared
 
-WARM = 10  # sweeps that a sampler makes before those that are kept, from where it stood
+WARM = 10  # sweeps before the kept ones, from the sampler's last state
 
 
 @preset()
@@ -24,17 +24,19 @@ def BayesianLassoTS(
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
+    """Return Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
-    lam: λ, or a prior of λ². sigma2: the noise variance, or its prior; by default
-    InverseGamma(1, 0.1), for rewards between 0 and 1 and the like. λ shrinks θ/σ.
-    intercept: a constant with prior N(0, 100), outside the LASSO; by default there is one, but not
-    in the listing.
-    draws, refit_every: so many sweeps after each reward, from where the sampler stood. A decision
-    takes one of an arm's draws at random, which are renewed when they have served as often.
-    listing: the appendix to the letter: one of `draws` iterates, all of them kept, stands for the
-    arm until its next reward; σ² must be a number. Its frozen draws are not Thompson sampling, and
-    their propensities are 0 and 1.
+    lam: λ, or a prior of λ². λ shrinks θ/σ.
+    sigma2: the noise variance, or its prior. The default InverseGamma(1, 0.1) suits rewards between
+    0 and 1.
+    intercept: a constant with prior N(0, 100) that the LASSO does not shrink. By default there is
+    one, but not with `listing`.
+    draws, refit_every: a refit makes `draws` sweeps from the sampler's last state; it is due after
+    so many rewards of an arm. A decision uses one of the arm's draws at random. After as many
+    decisions as there are draws, new ones are computed.
+    listing: follow the appendix's pseudocode, for a number sigma2. One of `draws` iterates, without
+    burn-in, is used for the arm until its next reward. Such a frozen draw is not Thompson sampling,
+    and its propensities are 0 and 1.
     """
     if listing and not (isinstance(sigma2, int | float) and alpha == 1.0 and refit_every == 1):
         raise ValueError(
@@ -53,7 +55,7 @@ def BayesianLassoUCB(
     refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Bayesian LASSO UCB (paper, Appendix C): the largest posterior mean + α sd of the draws.
+    """Return Bayesian LASSO UCB (paper, Appendix C): the largest mean + α sd of the draws.
 
     See `BayesianLassoTS`.
     """
@@ -65,7 +67,7 @@ def _lasso(
     lam: float | Prior, sigma2: float | Prior | None, intercept: bool, draws: int,
     refit_every: int | float, frozen: bool = False,
 ) -> Declared:  # fmt: skip
-    """The gallery's Bayesian LASSO with these priors, by Gibbs sampling."""
+    """Return the gallery's Bayesian LASSO with these priors, fitted by Gibbs sampling."""
     from bayesbandit.beliefs.declared import Declared  # loads PyMC
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.model import load_model

@@ -10,8 +10,8 @@ from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
-# Of `Ridge.prior_rows`. Thompson's draws reach beyond one standard deviation, UCB with α = 1 never:
-# its bonus has to be larger while an arm has but a few rewards (docs/defaults.md).
+# The default of `Ridge.prior_rows` for UCB. Thompson draws go beyond one standard deviation, but a
+# UCB bonus with α = 1 never does. It must be larger while an arm has few rewards: docs/defaults.md.
 UCB_ROWS = 16.0
 
 Lambda = float | Literal["cv"]
@@ -25,7 +25,9 @@ def LinTS(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3): N(x'θ, α² x'V(θ)x).
+    """Return linear Thompson sampling (Agrawal & Goyal 2013; paper, section 3).
+
+    Arms draw from N(x'θ, α² x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
@@ -39,7 +41,7 @@ def LinUCB(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
+    """Return linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
@@ -56,9 +58,12 @@ def BLTS(
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "decision",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Balanced linear Thompson sampling (paper, Algorithm 1): weights 1 / max(γ, propensity).
+    """Return balanced linear Thompson sampling (paper, Algorithm 1).
 
-    The propensity is by default the exact one of the moment of decision; "pooled" is the paper's.
+    Weights are 1 / max(γ, propensity).
+
+    By default the propensity is the exact probability at the moment of decision. The paper uses
+    "pooled".
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
     """
@@ -73,11 +78,11 @@ def BLUCB(
     clip: float = 0.1, propensity: Literal["decision", "pooled", "estimated"] = "estimated",
     normalize: bool = False, refresh: Literal["pulled", "all"] = "pulled", **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Balanced linear UCB (paper, Algorithm 2): weights 1 / max(γ, estimated propensity).
+    """Return balanced linear UCB (paper, Algorithm 2), with weights 1 / max(γ, propensity).
 
-    A UCB decision is deterministic, so its own propensity says nothing: the paper estimates one by
-    multinomial logistic regression of arm on context. Its listing refreshes the weights of the arm
-    that was pulled; `refresh="all"` those of every arm, which the text of section 3 allows.
+    A UCB decision is deterministic, so its own propensity is 0 or 1. The paper estimates one by a
+    multinomial logistic regression of arm on context. As in its pseudocode, only the pulled arm is
+    reweighted; `refresh="all"` reweights all arms, as section 3 may be read.
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).
     """
@@ -93,7 +98,7 @@ def LinGreedy(
     variance: Variance = "empirical_bayes", intercept: Intercept = True, seed: Seed = 0,
     **settings: Any,
 ) -> Parts:  # fmt: skip
-    """Greedy ridge regression: the largest x'θ, or with probability ε any arm.
+    """Return greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
     settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows) and `Bandit`
     (history, encoder, min_probability).

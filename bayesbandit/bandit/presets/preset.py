@@ -1,4 +1,4 @@
-"""How a preset is made: a function that names a model, a policy and a balance."""
+"""The decorator of presets, functions that return a model, a policy and a balance."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from typing import Any
 from bayesbandit.bandit.bandit import Bandit
 
 Parts = tuple[Any, Any, Any]  # a model, a policy, and a balance or None
-OWN = ("history", "encoder", "min_probability")  # every preset's, of `Bandit` and its policy
+OWN = ("history", "encoder", "min_probability")  # settings of every preset's bandit and policy
 
 
 def preset[**P](
     *models: type, but: str | None = None
 ) -> Callable[[Callable[P, Parts]], Callable[P, Bandit]]:
-    """Decorate a function that returns a model, a policy and a balance: it becomes a bandit's
-    maker.
+    """Decorate a function that returns a model, a policy and a balance, to return their bandit.
 
-    The function takes arms, n_features and seed, which go to the bandit, and **settings. There,
-    settings of `OWN` go to the bandit and its policy, and those of these models are passed on. Any
-    other is refused, with the names that there are. but: a setting of the model's that the
-    preset's name decides.
+    The function takes arms, n_features and seed, which go to the bandit, and **settings. Settings
+    in `OWN` go to the bandit and its policy; the function gets the fields of `models`. Any other
+    raises TypeError with the allowed names. but: a field that is no setting, because the preset's
+    name decides it.
     """
 
-    def of(parts: Callable[P, Parts]) -> Callable[P, Bandit]:
+    def decorator(parts: Callable[P, Parts]) -> Callable[P, Bandit]:
         signature = inspect.signature(parts)
         named = [name for name in signature.parameters if name != "settings"]
-        theirs = [field.name for model in models for field in fields(model) if field.name != but]
-        fine = [*dict.fromkeys([*named, *theirs, *OWN])]
+        of_models = [field.name for model in models for field in fields(model) if field.name != but]
+        allowed = [*dict.fromkeys([*named, *of_models, *OWN])]
 
         @wraps(parts)
         def make(*args: P.args, **settings: P.kwargs) -> Bandit:
             for name in settings:
-                if name not in fine:
-                    close = get_close_matches(name, fine, n=1)
+                if name not in allowed:
+                    close = get_close_matches(name, allowed, n=1)
                     hint = f"did you mean {close[0]!r}? " if close else ""
                     raise TypeError(
                         f"{parts.__name__} has no setting {name!r}; {hint}there are "
-                        f"{', '.join(fine)}"
+                        f"{', '.join(allowed)}"
                     )
-            own: dict[str, Any] = {n: settings.pop(n) for n in OWN if n in settings}
+            common: dict[str, Any] = {n: settings.pop(n) for n in OWN if n in settings}
             model, policy, balance = parts(*args, **settings)
-            if "min_probability" in own:
-                policy = replace(policy, min_probability=own.pop("min_probability"))
-            given = signature.bind(*args, **settings)
-            given.apply_defaults()
-            asked: dict[str, Any] = {name: given.arguments[name] for name in ("n_features", "seed")}
-            return Bandit(given.arguments["arms"], model, policy, balance, **asked, **own)
+            if "min_probability" in common:
+                policy = replace(policy, min_probability=common.pop("min_probability"))
+            bound = signature.bind(*args, **settings)
+            bound.apply_defaults()
+            for name in ("n_features", "seed"):
+                common[name] = bound.arguments[name]
+            return Bandit(bound.arguments["arms"], model, policy, balance, **common)
 
         vars(make)["__signature__"] = signature.replace(return_annotation="Bandit")
         return make
 
-    return of
+    return decorator

@@ -1,1 +1,1 @@
-"""A bandit in one file, and what is demanded of it."""
+"""Saved bandits: one file each, with checks of its content."""

@@ -1,4 +1,4 @@
-"""The arrays and plain values of a file: no more than there are, and none of its words is run."""
+"""Reading a file's arrays and plain values safely: no code is run, and memory use is limited."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import numpy as np
 
 from bayesbandit.runtime.schema import Broken
 
-KINDS = ("<f8", "<i8", "|u1")  # of arrays
-HEADER = re.compile(  # of an array: NumPy's own reader has Python parse it
+KINDS = ("<f8", "<i8", "|u1")  # allowed dtypes of arrays
+HEADER = re.compile(  # an array's header, which NumPy's own reader would parse as Python code
     rb"\x93NUMPY\x01\x00..\{'descr': '(<f8|<i8|\|u1)', 'fortran_order': False, "
     rb"'shape': \(((?:\d{1,16}, )*(?:\d{1,16},?)?)\), \} *\n",
     re.DOTALL,
 )
-DIMENSIONS = 32  # that an array has at most
+DIMENSIONS = 32  # the most dimensions of an array
 
 
 def arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an npz file, which may not become larger than it is."""
+    """Return the arrays of an npz file; raise `Broken` if they are larger than the file."""
     with path.open("rb") as whole, zipfile.ZipFile(whole) as file:
         entries, size = file.infolist(), os.fstat(whole.fileno()).st_size
         names = [entry.filename.removesuffix(".npy") for entry in entries]
@@ -35,23 +35,23 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
         return {n: _array(file.read(e), n, size) for n, e in zip(names, entries, strict=True)}
 
 
-def _array(held: bytes, name: str, most: int) -> np.ndarray:
-    said = HEADER.match(held)
-    if said is None or said.end() != 10 + int.from_bytes(held[8:10], "little"):
+def _array(content: bytes, name: str, most: int) -> np.ndarray:
+    header = HEADER.match(content)
+    if header is None or header.end() != 10 + int.from_bytes(content[8:10], "little"):
         raise Broken(f"{name!r} is not an array of {', '.join(KINDS)}")
-    dtype, shape = np.dtype(said[1].decode()), tuple(map(int, re.findall(rb"\d+", said[2])))
-    whole = len(shape) <= DIMENSIONS and max(shape, default=0) <= most
-    if not whole or math.prod(shape) * dtype.itemsize != len(held) - said.end():
+    dtype, shape = np.dtype(header[1].decode()), tuple(map(int, re.findall(rb"\d+", header[2])))
+    allowed = len(shape) <= DIMENSIONS and max(shape, default=0) <= most
+    if not allowed or math.prod(shape) * dtype.itemsize != len(content) - header.end():
         raise Broken(f"{name!r} is not the array that it says")
-    return np.frombuffer(held, dtype, offset=said.end()).reshape(shape).copy()
+    return np.frombuffer(content, dtype, offset=header.end()).reshape(shape).copy()
 
 
 def plain(text: str) -> Any:
-    """The values of a JSON text, in which no key comes twice."""
-    return json.loads(text, object_pairs_hook=_once)
+    """Return the values of a JSON text; raise `Broken` if an object repeats a key."""
+    return json.loads(text, object_pairs_hook=_unique)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(values := dict(pairs)) < len(pairs):
         raise Broken("it says something twice")
-    return found
+    return values

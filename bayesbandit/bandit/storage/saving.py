@@ -1,4 +1,4 @@
-"""A bandit in one file: arrays as npz, everything else as JSON inside it; no pickle."""
+"""Saving and loading a bandit: one npz file with its arrays and a JSON text, without pickle."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 FORMAT = "bayesbandit.Bandit"
 VERSION = 1
-RAW = (  # what values of no use make of code that trusts them
+RAW = (  # errors that a file's wrong values can cause
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
-    *(AssertionError, NotImplementedError),  # PyMC's and PyTensor's, of odd priors
+    *(AssertionError, NotImplementedError),  # by PyMC and PyTensor, for wrong priors
 )
 
 
 def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """A bandit as plain values, ready for JSON, and arrays (not copied)."""
+    """Return a bandit as plain values for JSON and as arrays, which are not copied."""
     history, stream = bandit.history, bandit.stream
     if stream[0] < 0:
         stream = np.append(unheld(stream[0]), stream[1:])
@@ -76,7 +76,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | None:
-    """What tells the declaration that the bandit was made with; warns where it has changed."""
+    """Return the digest of the model that the bandit was made with; warn if the model changed."""
     if made != _digest(model, meta):
         warnings.warn(
             f"{model.name} builds another model now than when the bandit was made; what is "
@@ -87,7 +87,7 @@ def _made(model: RewardModel, made: str | None, meta: dict[str, Any]) -> str | N
 
 
 def _keyed_by_text(value: object, name: str) -> object:
-    """A plain value, in which JSON would turn no key into text."""
+    """Return a plain value; raise TypeError if a key is not text, which JSON would change."""
     inner: Iterable[object] = ()
     if isinstance(value, dict):
         if odd := [key for key in value if not isinstance(key, str)]:
@@ -95,13 +95,13 @@ def _keyed_by_text(value: object, name: str) -> object:
         inner = value.values()
     elif isinstance(value, list | tuple):
         inner = value
-    for one in inner:
-        _keyed_by_text(one, name)
+    for item in inner:
+        _keyed_by_text(item, name)
     return value
 
 
 def _storable(array: np.ndarray, name: str) -> np.ndarray:
-    """An array as files hold them."""
+    """Return an array in the order that files hold; raise TypeError for another dtype."""
     if array.dtype.str not in archive.KINDS:
         raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
     return np.asarray(array, order="C")
@@ -111,13 +111,13 @@ def restore(
     make: type[Any], meta: dict[str, Any], arrays: dict[str, np.ndarray],
     policy: Policy | None = None, model: Any = None, balance: Balance | None = None,
 ) -> Any:  # fmt: skip
-    """The bandit that `state` describes; it owns the arrays from now on."""
+    """Return the bandit that `state` describes; it uses the arrays without a copy."""
     entropy, key = meta["seed"]
     policy = decode(meta["policy"], "policy") if policy is None else policy
     balance = decode(meta["balance"], "balance", balance)
     spec = _model(meta["model"], model)
     verify.check_size(spec, meta, arrays)
-    if not isinstance(model, Sampling | Shared):  # which says what to believe by, whatever it was
+    if not isinstance(model, Sampling | Shared):  # such a model may replace the saved one
         _check_digest(spec, meta)
     encoder = None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"])
     bandit = make(
@@ -128,8 +128,8 @@ def restore(
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
     for part in verify.PARTS:
-        own = f"{part}."
-        saved = {k.removeprefix(own): a for k, a in arrays.items() if k.startswith(own)}
+        prefix = f"{part}."
+        saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
         state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
             _restore(bandit.belief, state)
@@ -142,17 +142,17 @@ def restore(
 
 
 def _restore(part: Belief | Reweighting, state: dict[str, Any], *more: Any) -> None:
-    """Go on from a state in which nothing is missing, of another type or unknown."""
-    own: Any = part
-    verify.check_types(own, state)
-    own.restore(state, *more)
-    verify.check_names(own, state)
+    """Restore a part from its state; raise `Broken` if names or types are not as expected."""
+    restored: Any = part
+    verify.check_types(restored, state)
+    restored.restore(state, *more)
+    verify.check_names(restored, state)
 
 
 def load(
     make: type[Any], path: str | Path, policy: Policy | None, model: Any, balance: Any, fresh: Any
 ) -> Any:
-    """The bandit of a file, all of which is checked."""
+    """Return the bandit of a file, after checking all of its content."""
     if not isinstance(fresh, bool | np.random.SeedSequence):
         raise TypeError(f"fresh must be True, False or a SeedSequence; got {fresh!r}")
     if policy is not None:
@@ -165,15 +165,15 @@ def load(
         bandit = restore(make, meta, arrays, policy, model, balance)
         verify.check_whole(bandit)
     except RAW as error:
-        said = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path} is broken: {said}") from error
+        why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path} is broken: {why}") from error
     if fresh is not False:
         random_streams.reseed(bandit, np.random.SeedSequence() if fresh is True else fresh)
     return bandit
 
 
 def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
-    """That a declaration builds what it did when the bandit was saved."""
+    """Raise ValueError if a declaration builds another model than when the bandit was saved."""
     spec = spec.model if isinstance(spec, Shared) else spec
     if not isinstance(spec, Sampling):
         return
@@ -188,7 +188,10 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
 
 @transactions.alone
 def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
-    """The text and arrays of a file of this bandit, which `load` accepts; arrays are copied."""
+    """Return the text and arrays of this bandit's file; arrays are copied.
+
+    Raise ValueError if `load` would refuse the file.
+    """
     meta, arrays = state(bandit)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
@@ -203,14 +206,14 @@ def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
 
 
 def write(path: str | Path, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """One npz file, complete or not there at all: written beside and moved into place."""
+    """Write one npz file, complete or not at all: it is written beside and moved into place."""
     header = np.frombuffer(text.encode(), dtype=np.uint8)
     with replacing(path) as beside, beside.open("wb") as file:
         np.savez(file, allow_pickle=False, meta=header, **arrays)
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `write` wrote; a file that is broken, foreign or from the future gets a clear error."""
+    """Return what `write` wrote; raise ValueError if the file is broken or of another version."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no saved bandit at {path}")
@@ -232,15 +235,18 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _plain(value: object) -> object:
-    """NumPy's numbers as Python's own."""
+    """Return NumPy's numbers as Python's."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"cannot save {value!r}: it is neither text nor a number")
 
 
 def _model(encoded: dict[str, Any], model: Any) -> Any:
-    """Return the model. A file holds the name and priors of a declared one: it is found in the
-    running program or the gallery, unless it is given."""
+    """Return the model that a file describes, or the given one.
+
+    A file holds only the name and priors of a declared model. The model is found by name in the
+    running program or the gallery.
+    """
     if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
         return Shared(_model(encoded["model"], getattr(model, "model", model)))
     if encoded["kind"] != DECLARED:
@@ -253,7 +259,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
     check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
-        found = RewardModel.from_yaml(encoded["declared"]) if model is None else model
+        declared = RewardModel.from_yaml(encoded["declared"]) if model is None else model
     except (ValueError, OSError) as error:
         raise ValueError(f"{error}; give the bandit's model again: load(path, model=…)") from error
     if (engine := settings.get("engine", "auto")) not in choices():
@@ -261,7 +267,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
-    return made(Declared, {"declared": found, **settings})
+    return made(Declared, {"declared": declared, **settings})
 
 
 def _kind(encoded: object) -> object:
@@ -269,7 +275,7 @@ def _kind(encoded: object) -> object:
 
 
 def _digest(model: Any, meta: dict[str, Any]) -> str | None:
-    """What tells a declaration from another of its name, None where that is not known."""
+    """Return a digest that tells a declaration from another of its name; None: not known."""
     from bayesbandit.inference.pymc_model.digest import digest
     from bayesbandit.inference.pymc_model.template import template
 

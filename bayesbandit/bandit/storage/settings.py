@@ -1,8 +1,8 @@
-"""Settings as plain values: what a file holds of a bandit's model, policy and balance.
+"""Settings as plain values: how a file holds a bandit's model, policy and balance.
 
-The toolkit's own, and classes that have been registered by `savable`, are stored as their name and
-their fields. Of anything else a file holds the name alone, and `load` takes the object again. A
-file's word is never enough to import or to run something.
+The toolkit's classes and classes with `savable` are stored by name and fields. For any other class
+a file holds only the name, and the user gives the object to `load` again. A file cannot cause an
+import or run code.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
 from bayesbandit.runtime.schema import PLAIN, OneOf, Row, Whole, brief, check
 
-DECLARED = "Declared"  # the kind of a declared model, which is loaded with PyMC
-NUMBERS = "biufU"  # kinds of arrays that a setting may be
+DECLARED = "Declared"  # the kind of a declared model; its class is imported only with PyMC
+NUMBERS = "biufU"  # NumPy kinds of arrays that a setting may be
 LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
 
@@ -46,32 +46,37 @@ PART = {
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A dataclass as its name and fields, an Enum's member as its value; of anything else the name
-    alone."""
+    """Return a dataclass as its name and fields, and an Enum's member as its name and value.
+
+    Of anything else return only the name, marked as foreign.
+    """
     kind = type(value)
     if kind.__name__ != DECLARED and not is_registered(kind):
         return {"kind": name_of(kind), "foreign": True}
     names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
     stored = {name: _stored(getattr(value, name)) for name in names}
     name = DECLARED if kind.__name__ == DECLARED else name_of(kind)
-    own = {"code": fingerprint(kind)} if ":" in name else {}
-    return {"kind": name, **stored, **own}
+    code = {"code": fingerprint(kind)} if ":" in name else {}
+    return {"kind": name, **stored, **code}
 
 
 def _stored(setting: Any) -> Any:
-    """A setting as JSON holds it, tuples as lists; of a function, or of what is not savable, that
-    it was one: a class of one's own that is also a number, text or tuple is no plain one."""
+    """Return a setting as JSON holds it.
+
+    A tuple becomes a list. A function or an object that is not savable becomes its kind, marked as
+    foreign. So does an object of a user's subclass of a plain type, as int.
+    """
     if isinstance(setting, np.generic):
         setting = setting.item()
     kind = type(setting)
     if setting is None or kind in (bool, int, float, str):
         return setting
     if kind is tuple:
-        return [_stored(one) for one in setting]
+        return [_stored(item) for item in setting]
     if kind is list:
-        return {"kind": "list", "values": [_stored(one) for one in setting]}
+        return {"kind": "list", "values": [_stored(item) for item in setting]}
     if kind is dict:
-        pairs = [[_stored(key), _stored(one)] for key, one in setting.items()]
+        pairs = [[_stored(key), _stored(value)] for key, value in setting.items()]
         return {"kind": "dict", "pairs": pairs}
     if kind is np.ndarray and setting.dtype.kind in NUMBERS:
         values, shape = setting.ravel().tolist(), list(setting.shape)
@@ -84,49 +89,52 @@ def _stored(setting: Any) -> Any:
 
 
 def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
-    """What `encode` stored as this part of a bandit, its model, policy or balance; `given` again,
-    where a file does not hold it."""
+    """Return the object that `encode` stored as a bandit's `part`: model, policy or balance.
+
+    given: the object itself, needed if the file does not hold it. Raise ValueError if it differs
+    from what the file holds.
+    """
     kind = encoded["kind"]
     if given is not None:
         same, now = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
         if not (same and _agree(now, encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
-        _unchanged(encoded, now, part)
+        _warn_of_change(encoded, now, part)
         return given
     if encoded.get("foreign"):
         raise ValueError(
             f"the file does not hold the {part}, a {kind} of your own: give it again, "
             f"load(path, {part}=…); @bb.savable before its class lets files hold it"
         )
-    own = kind_of(kind)
-    if own is None:
+    cls = kind_of(kind)
+    if cls is None:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
     if "code" in encoded:
-        _unchanged(encoded, {"code": fingerprint(own)}, part)
-    lost = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
-    for name, setting in lost.items():
+        _warn_of_change(encoded, {"code": fingerprint(cls)}, part)
+    foreign = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
+    for name, setting in foreign.items():
         raise ValueError(
             f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
             f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); @bb.savable "
             "before a dataclass or an Enum lets files hold it"
         )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
-    return made(own, settings)
+    return made(cls, settings)
 
 
 def made(kind: type[Any], settings: dict[str, Any]) -> Any:
-    """A dataclass, or an Enum's member, of these settings."""
+    """Return a dataclass or an Enum's member with these settings; raise if one is unknown."""
     known = {"value"} if issubclass(kind, Enum) else {f.name for f in fields(kind) if f.init}
     if unknown := settings.keys() - known:
         raise ValueError(f"a {kind.__name__} has no setting {min(unknown)!r}")
     return kind(**settings)
 
 
-def _unchanged(saved: object, now: object, part: str) -> None:
-    """Warns where a class of one's own does something else than when its settings were saved."""
+def _warn_of_change(saved: object, now: object, part: str) -> None:
+    """Warn if the code of a user's class has changed since its settings were saved."""
     if isinstance(saved, list) and isinstance(now, list):
-        for one, other in zip(saved, now, strict=True):
-            _unchanged(one, other, part)
+        for then, new in zip(saved, now, strict=True):
+            _warn_of_change(then, new, part)
     if not (isinstance(saved, dict) and isinstance(now, dict)):
         return
     if saved.get("code", now.get("code")) != now.get("code"):
@@ -136,18 +144,18 @@ def _unchanged(saved: object, now: object, part: str) -> None:
             stacklevel=4,
         )
     for name in saved.keys() & now.keys():
-        _unchanged(saved[name], now[name], part)
+        _warn_of_change(saved[name], now[name], part)
 
 
 def _restored(stored: object, part: str) -> object:
-    """The setting of `_stored`."""
+    """Return the setting that `_stored` encoded."""
     if isinstance(stored, list):
-        return tuple(_restored(one, part) for one in stored)
+        return tuple(_restored(item, part) for item in stored)
     if not isinstance(stored, dict):
         return stored
     kind = stored["kind"]
     if kind == "list":
-        return [_restored(one, part) for one in stored["values"]]
+        return [_restored(item, part) for item in stored["values"]]
     if kind == "dict":
         return {_restored(k, part): _restored(v, part) for k, v in stored["pairs"]}
     if kind == "array":
@@ -156,30 +164,30 @@ def _restored(stored: object, part: str) -> object:
 
 
 def _array(stored: dict[str, Any], part: str) -> np.ndarray:
-    values, dtype = stored["values"], stored["dtype"]
-    if not re.fullmatch(r"[<>|][biufU]\d{1,9}", dtype):
-        raise ValueError(f"the {part} has an array of {brief(dtype)}")
-    if (own := np.dtype(dtype)).kind == "U" and own.itemsize * len(values) > LARGEST_ARRAY:
+    values, name = stored["values"], stored["dtype"]
+    if not re.fullmatch(r"[<>|][biufU]\d{1,9}", name):
+        raise ValueError(f"the {part} has an array of {brief(name)}")
+    if (dtype := np.dtype(name)).kind == "U" and dtype.itemsize * len(values) > LARGEST_ARRAY:
         raise ValueError(f"the {part} has an array of {len(values)} texts that is too large")
     try:
-        return np.array(values, dtype=own).reshape(stored["shape"])
+        return np.array(values, dtype=dtype).reshape(stored["shape"])
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"the {part} has an array that is none: {error}") from error
 
 
 def _is_foreign(stored: dict[str, Any]) -> bool:
-    """Whether a file holds but the name of this, or of something in it."""
+    """Return whether a file holds only the name of this setting, or of one inside it."""
     inner = [v for v in stored.values() if isinstance(v, dict)]
     return bool(stored.get("foreign")) or any(map(_is_foreign, inner))
 
 
-def _agree(one: object, other: object) -> bool:
-    """Whether two encoded settings are the same, where a file holds them."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        if one.get("foreign") or other.get("foreign"):
-            return one.get("kind") == other.get("kind")
-        names = one.keys() - {"code"}
-        return names == other.keys() - {"code"} and all(_agree(one[k], other[k]) for k in names)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_agree, one, other))
-    return bool(one == other or (one != one and other != other))
+def _agree(a: object, b: object) -> bool:
+    """Return whether two encoded settings are equal; foreign ones need only the same kind."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.get("foreign") or b.get("foreign"):
+            return a.get("kind") == b.get("kind")
+        names = a.keys() - {"code"}
+        return names == b.keys() - {"code"} and all(_agree(a[k], b[k]) for k in names)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_agree, a, b))
+    return bool(a == b or (a != a and b != b))

@@ -1,7 +1,7 @@
-"""Whether a saved bandit is whole: no file that is loaded may run code or crash the process.
+"""Checks of a saved bandit, so that no loaded file can run code or crash the process.
 
-First, `check` holds all of a file against one schema, `HEADER` and `ARRAYS`, which says plain types
-and sizes. Then it checks what the numbers mean, before a kernel takes one for an index.
+First, `check` compares a file with one schema of plain types and sizes, `HEADER` and `ARRAYS`. Then
+it checks the values, before a kernel uses one as an index.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.weighting.reweighting import Reweighting
 
-FAR = 1e75  # a and b between 1/FAR and FAR: products of rewards, weights and rounds; kernels end
-ROOM, TIMES = 2**25, 16  # bytes that a model may need, and how many for each byte of its arrays
-PARTS = ("belief", "reweighting")  # which have a state of their own
+FAR = 1e75  # a and b lie between 1/FAR and FAR, so that kernels end
+ROOM, TIMES = 2**25, 16  # bytes that a model may need, and more for each byte of the file's arrays
+PARTS = ("belief", "reweighting")  # parts with a state
 SEED = Whole(0, LONGEST)
 HEADER = {
     "format": str,
@@ -61,7 +61,7 @@ ARRAYS = {"stream": Array("<f8", 1), "history": Array("<f8", 2), ...: np.ndarray
 
 
 def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """All of a file, by its form alone."""
+    """Raise `Broken` if the types, sizes or names in a file are wrong."""
     schema.check_plain(meta)
     schema.check(meta, HEADER)
     schema.check(arrays, ARRAYS)
@@ -72,7 +72,7 @@ def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """All of a file, before anything is made of it."""
+    """Raise `Broken` if anything in a file is wrong, before a bandit is made from it."""
     check_form(meta, arrays)
     demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
     stream = arrays["stream"]
@@ -84,7 +84,7 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
-    """Every number that a kernel may take for an index or a scale."""
+    """Raise `Broken` if a row has a number that a kernel cannot use, as an index or a scale."""
     K, total, limit = len(meta["names"]), meta["total"], meta["limit"]
     kept = total if limit is None else min(total, limit)
     demand(rows.ndim == 2 and rows.dtype == np.float64, "history is not a table")
@@ -108,24 +108,24 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand((np.isnan(p) | (p == UNLOGGED) | chance).all(), "its propensities are no chances")
     demand(not np.isnan(mean).any() and (mean < np.inf).all(), "its moments are not numbers")
     demand((scale >= 0).all() and not np.isnan(last).any(), "its moments are not numbers")
-    there, drawn = mean > -np.inf, np.isin(kind, (THOMPSON, UCB))[:, None]
-    demand((last[there & drawn] != 0).all(), "its moments have no degrees of freedom")
-    chances = last[there & (kind == TABULATED)[:, None]]
-    demand(((chances >= 0) & (chances <= 1 + 1e-9)).all(), "its probabilities are none")
-    drawn = there & np.isin(kind, DRAWN)[:, None]
+    available, normal = mean > -np.inf, np.isin(kind, (THOMPSON, UCB))[:, None]
+    demand((last[available & normal] != 0).all(), "its moments have no degrees of freedom")
+    tabulated = last[available & (kind == TABULATED)[:, None]]
+    demand(((tabulated >= 0) & (tabulated <= 1 + 1e-9)).all(), "its probabilities are none")
+    drawn = available & np.isin(kind, DRAWN)[:, None]
     for part in (np.abs(last[drawn]), scale[drawn]):
         demand(((part >= 1 / FAR) & (part <= FAR)).all(), "its arms have no parameters")
-    count = np.maximum(there.sum(axis=1), 1)  # none: arms have changed since
+    count = np.maximum(available.sum(axis=1), 1)  # 0 available: arms have changed since
     floor = log["min_probability"] * count
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
-    lost = np.isnan(p) & ~((arm >= 0) & there.any(axis=1))
-    demand(not lost.any(), "its history has rounds of which no propensity can be known")
+    unknown = np.isnan(p) & ~((arm >= 0) & available.any(axis=1))
+    demand(not unknown.any(), "its history has rounds of which no propensity can be known")
 
 
 def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
-    """That a state has the types that a new belief's state has, or a new balance's."""
+    """Raise `Broken` if a state's types differ from those of `own`, a new object's."""
     if not _is_ours(own):
-        return  # what a class of the user's consists of is its own affair
+        return  # a user's class checks its own state
     for name, value in own.state().items():
         array = isinstance(value, np.ndarray)
         form = Array(value.dtype.str, value.ndim) if array else type(value)
@@ -134,7 +134,7 @@ def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
 
 
 def check_names(own: Belief | Reweighting, state: dict[str, Any]) -> None:
-    """That all of a state has been taken up."""
+    """Raise `Broken` if a state has a name that `own`, the restored object, does not use."""
     if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
         raise Broken(f"it has {min(unknown)!r}, which is unknown")
 
@@ -144,19 +144,19 @@ def _is_ours(part: object) -> bool:
 
 
 def held(arrays: dict[str, np.ndarray]) -> int:
-    """The bytes of a file's arrays."""
+    """Return the bytes of a file's arrays."""
     return sum(array.nbytes for array in arrays.values())
 
 
 def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """That the belief of a model is not out of all proportion to its file."""
+    """Raise `Broken` if the model's belief would need far more memory than its file."""
     needed = nbytes(model, len(meta["names"]), meta["n_features"])
     most = ROOM + TIMES * held(arrays)
     demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 
 
 def check_whole(bandit: Bandit) -> None:
-    """That belief and weights are those of the bandit that was made."""
+    """Raise `Broken` if belief and weights do not fit the bandit made from a file."""
     belief, K = bandit.belief, len(bandit.arms)
     n = np.asarray(belief.n)
     demand(n.shape == (K,) and np.isfinite(n).all(), "its belief has other arms")

@@ -1,4 +1,4 @@
-"""The exact belief of a declared probability or rate of each arm, whatever the context."""
+"""The exact belief of a declared probability or rate for each arm, which ignores contexts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = np.ndarray
 class ConjugateBelief(Belief, Kernel):
     """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
 
-    `arms` (K, …) holds one row of numbers an arm, updated in place by the kernels
+    `arms` (K, …) has one row of numbers for each arm, which the kernels update in place
     (`kernels/conjugate/arms.py`).
     """
 
@@ -56,7 +56,7 @@ class ConjugateBelief(Belief, Kernel):
         return self
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
-        """Thompson sampling where a draw is as far from its mean as it is; any other rule."""
+        """Return the KIND of rows; None for Thompson sampling with α ≠ 1, which Python decides."""
         if rule != THOMPSON:
             return rule
         return self.family if param is not None and param[0] == 1.0 else None
@@ -69,7 +69,7 @@ class ConjugateBelief(Belief, Kernel):
     # ---- learning --------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm indices (n,), rewards (n,), weights (n,; None: 1)."""
+        """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1)."""
         self.check_rewards(x, reward)
         weight = np.ones(len(x)) if weight is None else weight
         x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
@@ -80,11 +80,11 @@ class ConjugateBelief(Belief, Kernel):
         return x, np.ascontiguousarray(reward)
 
     def check_rewards(self, x: Array, reward: Array) -> None:
-        """Refuses rewards (n,) at contexts x (n, d) that have likelihood 0."""
+        """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
         door = self.plan.method.door
-        broken = np.flatnonzero(door.broken(np.asarray(reward)))
-        if len(broken):
-            i = int(broken[0])
+        impossible = np.flatnonzero(door.broken(np.asarray(reward)))
+        if len(impossible):
+            i = int(impossible[0])
             raise ValueError(
                 f"{self.plan.model.name} gives a reward of {reward[i]:g} the likelihood 0, "
                 f"whatever its variables are: row {i}, the context "
@@ -94,7 +94,7 @@ class ConjugateBelief(Belief, Kernel):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """The arms that are due afresh, from all rows: see `update`."""
+        """Refit the arms that are due, from all rounds: see `update`."""
         for k in due:
             mine = arm == k
             self.arms[k] = 0.0
@@ -103,12 +103,12 @@ class ConjugateBelief(Belief, Kernel):
     # ---- what is known ---------------------------------------------------------------------------
 
     def known(self, k: int) -> Any:
-        """The distribution of arm k's mean reward."""
+        """Return the posterior distribution of arm k's mean reward."""
         method: Conjugate = self.plan.method
         return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Posterior:
-        """What is known of arm k. rows: what `History` keeps of it, by role."""
+        """Return the posterior of arm k. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
     def fork(self) -> Self:
@@ -117,11 +117,11 @@ class ConjugateBelief(Belief, Kernel):
         return twin
 
     def state(self) -> dict[str, Any]:
-        """All that is known, as arrays."""
+        """Return the whole state as arrays, for `restore`."""
         return {"sums": self.arms[:, kernel.N : kernel.REST + 1].copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned; raise ValueError if the sums are not valid."""
         sums = state["sums"]
         if sums.shape != (len(self.arms), 3) or not (np.isfinite(sums).all() and (sums >= 0).all()):
             raise ValueError(f"sums must be {(len(self.arms), 3)}, ≥ 0; got {sums.shape}")
@@ -130,13 +130,13 @@ class ConjugateBelief(Belief, Kernel):
         kernel.renew_all(self.arms, self.settings)
 
     def add_arm(self) -> None:
-        """One more arm, about which nothing is known."""
-        self._rearrange(np.vstack([self.arms, np.zeros((1, kernel.WIDTH))]))
+        """Add an arm about which nothing is known."""
+        self._set_arms(np.vstack([self.arms, np.zeros((1, kernel.WIDTH))]))
 
     def remove_arm(self, k: int) -> None:
-        """Forget arm k; those behind it move up."""
-        self._rearrange(np.delete(self.arms, k, axis=0))
+        """Remove arm k; later arms move up by one."""
+        self._set_arms(np.delete(self.arms, k, axis=0))
 
-    def _rearrange(self, arms: Array) -> None:
+    def _set_arms(self, arms: Array) -> None:
         kernel.renew_all(arms, self.settings)
         self.arms = arms

@@ -1,9 +1,9 @@
-"""The belief of a declared generalised linear model by Laplace's approximation, streamed.
+"""The belief of a declared generalised linear model, by Laplace's approximation.
 
-The log posterior of θ is taken for quadratic about its mode. A reward adds the curvature that its
-own likelihood has at the mode of the two together, so that the mode moves there: Newton's method
-online. On a schedule the mode of all rows is found, and with it the approximation that `bb.fit`
-gives.
+The log posterior of θ is approximated by a quadratic at its mode. A reward moves the mode to that
+of the quadratic plus the reward's log likelihood, and adds the likelihood's curvature there: this
+is Newton's method online. On a schedule the mode is computed again from all rows, which gives the
+approximation of `bb.fit`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Array = np.ndarray
 
 
 class Increasing(Prediction):
-    """Mean rewards that increase with η, which is predicted: arms are ordered as their η are."""
+    """The prediction of mean rewards that increase with η; η gives the order of the arms."""
 
     def __init__(self, eta: Prediction, family: Family) -> None:
         self.eta, self.family = eta, family
 
     @cached_property
     def moments(self) -> tuple[Array, Array]:
-        """Means and standard deviations (n, K), η being normal."""
+        """Means and standard deviations (n, K), if η is normal."""
         return self.family.moments(self.eta.mean, self.eta.sd)
 
     @property
@@ -56,7 +56,7 @@ class Increasing(Prediction):
         return self.family.mean(self.eta.draw(size, rng))
 
     def best(self, alpha: Alpha = 1.0) -> Array:
-        """Of η, α times as far from its mean."""
+        """Return `best` of η: the order of the arms is the same."""
         return self.eta.best(alpha)
 
     def among(self, arms: Array) -> Increasing:
@@ -67,11 +67,12 @@ class Increasing(Prediction):
 
 
 class LinearizedBelief(Belief):
-    """K arms of a generalised linear model, or one that they share.
+    """K arms with a generalised linear model each, or one that they share.
 
-    `inner` is the belief about the linear predictor η, in which rows are observations of η. Each
-    group g has a posterior: an arm, or all arms together. total (G, 2): the weights and rows of a
-    group; due (G,): the number of rows at which its mode is settled next.
+    `inner` is the belief about the linear predictor η; its rows are observations of η. A group g is
+    an arm, or all arms if they share the model; each group has a posterior. total (G, 2): a group's
+    sum of weights and number of rows. due (G,): the number of rows at which its mode is next
+    computed from all rows.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class LinearizedBelief(Belief):
         self._begin()
 
     def _begin(self) -> None:
-        """The prior, and nothing learned."""
+        """Set the prior, without any data."""
         working = replace(self.plan, method=self.glm.block)
         kind = JointBelief if self.joint else AffineBelief
         self.inner: AffineBelief = kind(working, len(self.n))
@@ -104,8 +105,10 @@ class LinearizedBelief(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), powers of their likelihoods (n,; None:
-        1); nothing of them where a reward has likelihood 0, whatever the variables are."""
+        """Learn rounds x (n, d), arm numbers, rewards, powers of likelihoods (n,; None: 1).
+
+        Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
+        """
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
         data = x, reward, weight, arm
         try:
@@ -131,7 +134,7 @@ class LinearizedBelief(Belief):
                 self._settle([g])
 
     def _settle(self, groups: Iterable[int]) -> None:
-        """The modes of these groups, from all of their rows."""
+        """Compute the modes of these groups from all of their rows."""
         inner = self.inner.inner
         for g in groups:
             rows = self.rounds.of(None if self.joint else g)
@@ -157,7 +160,7 @@ class LinearizedBelief(Belief):
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
         if self.joint:
-            self._anew()
+            self._refit()
         else:
             self.inner.add_arm()
             self.total = np.vstack([self.total, [0.0, 0.0]])
@@ -167,52 +170,52 @@ class LinearizedBelief(Belief):
         self.n = np.delete(self.n, k)
         self.rounds.drop(k)
         if self.joint:
-            self._anew()
+            self._refit()
         else:
             self.inner.remove_arm(k)
             self.total = np.delete(self.total, k, axis=0)
             self.due = np.delete(self.due, k)
 
-    def _anew(self) -> None:
-        """The model of so many arms, from the rounds."""
+    def _refit(self) -> None:
+        """Plan the shared model for the current number of arms, and fit it to all rounds."""
         self.plan = self.plan.of_arms(len(self.n))
         self.glm = self.plan.functions.regression
         self._begin()
         self._settle([0] if len(self.rounds) else [])
 
     def fork(self) -> Self:
-        """What is known now, to be gone on with while this stays as it is."""
+        """Return a copy that may change while this belief stays as it is."""
         twin = object.__new__(type(self))
-        own = {"total": self.total.copy(), "due": self.due.copy()}
-        vars(twin).update(vars(self), inner=self.inner.fork(), rounds=self.rounds.fork(), **own)
+        counts = {"total": self.total.copy(), "due": self.due.copy()}
+        vars(twin).update(vars(self), inner=self.inner.fork(), rounds=self.rounds.fork(), **counts)
         return twin
 
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
-        """Draws of arm k's variables; of arms that share the model, of all of them."""
+        """Return draws of arm k's variables, or of all arms' variables if they share the model."""
         g, rng = 0 if self.joint else k, np.random.default_rng(0)
         _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
-        drawn = SampledDraws({name: v[None] for name, v in values.items()}, independent=True)
-        return Posterior(self.plan, self.rounds.of(None if self.joint else k), drawn, 0)
+        draws = SampledDraws({name: v[None] for name, v in values.items()}, independent=True)
+        return Posterior(self.plan, self.rounds.of(None if self.joint else k), draws, 0)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         return {
             "arms": self.inner.inner.arms, "rounds": self.rounds.state(),
             "total": self.total, "due": self.due,
         }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Restore what `state` returned; raise ValueError if counts are not valid."""
         self.inner.inner.restore({"arms": state["arms"]})
         self.rounds.restore(state["rounds"], len(self.n))
         self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        for name, own in {"total": self.total, "due": self.due}.items():
-            found = state[name]
-            if found.shape != own.shape or not (np.isfinite(found) & (found >= 0.0)).all():
-                raise ValueError(f"{name} must be {own.shape}, ≥ 0; got {found}")
-            own[:] = found
+        for name, counts in {"total": self.total, "due": self.due}.items():
+            saved = state[name]
+            if saved.shape != counts.shape or not (np.isfinite(saved) & (saved >= 0.0)).all():
+                raise ValueError(f"{name} must be {counts.shape}, ≥ 0; got {saved}")
+            counts[:] = saved
 
     def verify(self, total: int) -> None:
         self.inner.verify(total)

@@ -1,7 +1,7 @@
-"""The belief of any declared model: posterior draws, computed anew on a schedule.
+"""The belief of any declared model: posterior draws that are renewed on a schedule.
 
-They are renewed when an arm's rounds have grown by enough, and when they have served as many
-decisions as there are draws: a draw that is used for ever is not Thompson sampling.
+Draws are renewed when an arm's rounds have grown enough, or after as many decisions as there are
+draws. Using the same draws for ever would not be Thompson sampling.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Array = np.ndarray
 
 
 class SampledBelief(ByDraws):
-    """K arms of a declared model by posterior draws.
+    """K arms of a declared model, with posterior draws.
 
-    `chains` has one posterior for each arm, or a single one where the arms share the model.
+    `chains` has one posterior for each arm, or a single one if the arms share the model.
     """
 
-    computes_when_asked = True  # a question may renew the draws
+    computes_when_asked = True  # a prediction may renew the draws
 
     def __init__(
         self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
@@ -51,14 +51,14 @@ class SampledBelief(ByDraws):
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)
-        self.refused: tuple[Refusal, ...] = ()  # by engines that were in the plan, of our rows
+        self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
 
     def _planned(self, n_arms: int) -> Plan:
         spec = self.spec
-        found = plan(spec.declared, self.n_features, n_arms if self.joint else None, spec.engine)
-        found.prepare()  # not when the first decision waits for it
-        return found
+        chosen = plan(spec.declared, self.n_features, n_arms if self.joint else None, spec.engine)
+        chosen.prepare()  # compile now, so that the first decision need not wait
+        return chosen
 
     def __repr__(self) -> str:
         return (
@@ -68,15 +68,15 @@ class SampledBelief(ByDraws):
     # ---- draws -----------------------------------------------------------------------------------
 
     def current(self, g: int) -> Draws:
-        """The draws of posterior g, renewed if that is due."""
+        """Return the draws of posterior g, renewed if they are due."""
         chain = self.chains[g]
         n = int(self.n.sum() if self.joint else self.n[g])
-        worn = chain.served >= self.spec.draws and not self.spec.frozen
+        used_up = chain.served >= self.spec.draws and not self.spec.frozen
         if (
             chain.fitted < 0
             or n >= self.spec.schedule.next_due(chain.fitted)
             or n < chain.fitted
-            or worn
+            or used_up
         ):
             self._run(g, n)
         return self.chains[g].values
@@ -86,7 +86,7 @@ class SampledBelief(ByDraws):
             chain.served += n
 
     def _run(self, g: int, n: int) -> None:
-        """Draw again from all rounds, by the next engine where one refuses these."""
+        """Draw again from all rounds; if the engine refuses these rounds, use the next one."""
         with one_thread():
             self.plan.answered(lambda _: self._sample(g, n), self._without)
 
@@ -117,29 +117,34 @@ class SampledBelief(ByDraws):
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
                 self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
-        except Improper:  # until there are more rounds
+        except Improper:  # no draws until there are more rounds
             state = None
-        if spec.frozen and values:  # one draw, at random, from which the sampler goes on
+        if spec.frozen and values:  # keep one random draw; the sampler continues from it
             i = rng.integers(spec.draws)
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         self.chains[g] = Chain(values, state, n, 0, chain.runs + 1)
 
     def _rows(self, g: int) -> dict[str, Array]:
-        """Posterior g's rounds by role."""
+        """Return posterior g's rounds by role."""
         return self.rows(None if self.joint else g)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     @property
     def new(self) -> Array:
-        """Arms of which there is no reward, or no proper posterior (K,); a frozen draw needs
-        none."""
-        without = np.array([not self.current(g) for g in range(len(self.chains))])
-        return without | ((self.n == 0) & (not self.spec.frozen))
+        """A mask (K,) of the arms without a reward, or without a proper posterior.
+
+        With frozen draws an arm needs no reward.
+        """
+        no_draws = np.array([not self.current(g) for g in range(len(self.chains))])
+        return no_draws | ((self.n == 0) & (not self.spec.frozen))
 
     def values(self, x: Array) -> Array:
-        """Of arms that share the model, the s-th draws of each arm belong together."""
+        """Return mean rewards (n, K, S) at x (n, d) under S draws.
+
+        If the arms share the model, the s-th draws of all arms form one joint draw.
+        """
         n, K, S = len(x), len(self.n), 1 if self.spec.frozen else self.spec.draws
         if self.joint:
             draws = self.current(0)
@@ -153,15 +158,15 @@ class SampledBelief(ByDraws):
         return out
 
     def _rewards(self, draws: Draws, x: Array) -> Array:
-        """Mean rewards at x (n, d) under draws, (S, n) or (S, n, K), checked."""
-        found = self.plan.mean_reward(draws, x)
-        if not np.isfinite(found).all():
-            odd, far = found[~np.isfinite(found)][0], np.abs(x).max(initial=0.0)
+        """Return mean rewards (S, n) or (S, n, K) at x (n, d); raise ValueError if not finite."""
+        mean = self.plan.mean_reward(draws, x)
+        if not np.isfinite(mean).all():
+            wrong, largest = mean[~np.isfinite(mean)][0], np.abs(x).max(initial=0.0)
             raise ValueError(
-                f"{self.spec.declared.name} gives a mean reward of {odd:g} under a posterior draw, "
-                f"at contexts as large as {far:g}"
+                f"{self.spec.declared.name} gives a mean reward of {wrong:g} under a posterior "
+                f"draw, at contexts as large as {largest:g}"
             )
-        return found
+        return mean
 
     def at_once(self, x: Array) -> int:
         return AT_ONCE // (self.spec.draws * len(self.n))
@@ -169,18 +174,20 @@ class SampledBelief(ByDraws):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), weights (n,; None: 1); nothing of them
-        where a reward has likelihood 0, whatever the variables are."""
+        """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1).
+
+        Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
+        """
         self.admit(x, arm, reward)
         super().update(x, arm, reward, weight)
 
     def admit(self, x: Array, arm: Array, reward: Array) -> None:
-        """Refuse rewards that are impossible under the model: there would be no posterior."""
+        """Raise ValueError if a reward is impossible under the model: no posterior would exist."""
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
         self.plan.check_possible(rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
-        """Nothing yet: draws are renewed when they are asked for."""
+        """Do nothing: draws are renewed when they are next used."""
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -191,8 +198,8 @@ class SampledBelief(ByDraws):
 
     def fork(self) -> Self:
         twin = object.__new__(type(self))
-        own = {"rounds": self.rounds.fork(), "n": self.n.copy()}
-        vars(twin).update(vars(self), chains=[replace(c) for c in self.chains], **own)
+        copies = {"rounds": self.rounds.fork(), "n": self.n.copy()}
+        vars(twin).update(vars(self), chains=[replace(c) for c in self.chains], **copies)
         return twin
 
     def add_arm(self) -> None:
@@ -208,16 +215,17 @@ class SampledBelief(ByDraws):
     def _change(self, n_arms: int) -> None:
         super()._change(n_arms)
         self.plan, self.refused = self._planned(n_arms), ()
-        if self.joint:  # other variables: the sampler begins anew
+        if self.joint:  # the variables have other shapes: the sampler starts again
             self.chains = [Chain(runs=self.chains[0].runs)]
 
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
-        """Arm k's variables, of all rounds so far; of arms that share the model, all of them.
+        """Return the posterior of arm k's variables from all rounds so far.
 
-        Decisions go on from their own draws, which may be of older rounds: those that are computed
-        here are kept until the rounds change, and take nothing from the random numbers.
+        If the arms share the model, it is that of all arms. It is kept until the rounds change.
+        Decisions still use their own draws, which may not know the latest rounds, and their random
+        numbers do not change.
         """
         g = 0 if self.joint else k
         if g not in self.refitted:
@@ -225,32 +233,33 @@ class SampledBelief(ByDraws):
         return self.refitted[g]
 
     def _refitted(self, g: int) -> Posterior:
-        """Posterior g of all rounds, on a fork."""
+        """Return posterior g of all rounds, computed on a fork."""
         twin, chain = self.fork(), self.chains[g]
         n = int(self.n.sum() if self.joint else self.n[g])
-        if chain.fitted != n or self.spec.frozen:  # a frozen draw is one, and no posterior
+        if chain.fitted != n or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)
             twin._run(g, n)
         if not (draws := twin.chains[g].values):
             raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
         values = {name: v[None] for name, v in draws.items()}
-        known = SampledDraws(values, independent=twin.plan.closed_form)
-        return Posterior(twin.plan, twin._rows(g), known, 0)
+        sampled = SampledDraws(values, independent=twin.plan.closed_form)
+        return Posterior(twin.plan, twin._rows(g), sampled, 0)
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, as arrays and plain values."""
+        """Return the whole state as arrays and plain values, for `restore`."""
         refused = [[refusal.engine, refusal.reason] for refusal in self.refused]
         return super().state() | stored(self.chains) | {"refused": refused}
 
     def drawn(self) -> dict[str, tuple[int | None, ...]]:
-        """The shape of each variable's draws (S, *shape); None for the number of rows."""
+        """Return the shape (S, *shape) of each variable's draws; None stands for the rows."""
         return shapes(self.plan, 1 if self.spec.frozen else self.spec.draws)
 
     def held(self, state: Mapping[str, Any]) -> dict[str, tuple[int | None, ...]]:
-        """The shape of each value of such a sampler's state; None for the number of rows."""
-        own = getattr(self.plan.method, "all_shapes", None)
-        own = {name: shape[1:] for name, shape in self.drawn().items()} if own is None else own
-        return own | ({TESTED: ()} if TESTED in state else {})
+        """Return the shape of each value of a sampler's state; None stands for the rows."""
+        shapes = getattr(self.plan.method, "all_shapes", None)
+        if shapes is None:
+            shapes = {name: shape[1:] for name, shape in self.drawn().items()}
+        return shapes | ({TESTED: ()} if TESTED in state else {})
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rounds.restore(state["rounds"], len(self.n))

@@ -1,4 +1,4 @@
-"""Posterior draws that a bandit decides from, and how they are kept."""
+"""Chains: the posterior draws behind a bandit's decisions, and how files hold them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from bayesbandit.inference.plan import Plan
 from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import Row, Whole
 
-COUNTS = Row(Whole(-1), Whole(), Whole())  # rounds (−1: none), decisions, and runs
-Shapes = Mapping[str, tuple[int | None, ...]]  # by name, None for the number of rows
+COUNTS = Row(Whole(-1), Whole(), Whole())  # fitted (−1: no draws), served and runs of a chain
+Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 
 
 @dataclass
 class Chain:
-    """Draws of one posterior, and where its sampler stands.
+    """Draws of one posterior, and the state of its sampler.
 
-    fitted: rounds that the draws know of (−1: there are none). served: decisions made from them.
-    runs: how often they have been computed.
+    fitted: the number of rounds behind the draws (−1: no draws). served: decisions made from them.
+    runs: how often draws have been computed.
     """
 
     values: Draws = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Chain:
 
 
 def shapes(plan: Plan, size: int) -> dict[str, tuple[int | None, ...]]:
-    """The shape of `size` draws of each free variable, (S, *shape); None for the number of rows."""
+    """Return the shape (size, *shape) of each free variable's draws; None stands for the rows."""
     built, row = plan.built, row_dimension(plan.built)
     fixed = lengths(built, but=row)
 
@@ -48,39 +48,39 @@ def shapes(plan: Plan, size: int) -> dict[str, tuple[int | None, ...]]:
 
 
 def stored(chains: Sequence[Chain]) -> dict[str, Any]:
-    """Chains as arrays and plain values."""
-    found: dict[str, Any] = {"chains": [[c.fitted, c.served, c.runs] for c in chains]}
+    """Return chains as arrays and plain values."""
+    state: dict[str, Any] = {"chains": [[c.fitted, c.served, c.runs] for c in chains]}
     for g, chain in enumerate(chains):
-        found |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
+        state |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
         if isinstance(chain.state, np.ndarray):
-            found[f"{g}.state"] = chain.state
+            state[f"{g}.state"] = chain.state
         elif chain.state:
-            found |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
-    return found
+            state |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
+    return state
 
 
 def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
-    """Raise ValueError where draws have not these shapes, or are not finite; nor a state."""
+    """Raise ValueError if draws or sampler state are not finite or do not have these shapes."""
     schema.check([chain.fitted, chain.served, chain.runs], COUNTS, "its chains' counts")
     states = chain.state if isinstance(chain.state, list) else []
-    drawings = [(chain.values, drawn)] if chain.values else []
-    for values, shapes in (*drawings, *((one, state) for one in states)):
+    draws = [(chain.values, drawn)] if chain.values else []
+    for values, shapes in (*draws, *((values, state) for values in states)):
         schema.demand(values.keys() == shapes.keys(), "its draws' variables")
         for name, shape in shapes.items():
-            found = np.asarray(values[name])
-            fits = len(found.shape) == len(shape) and all(
-                n in (m, None) for n, m in zip(shape, found.shape, strict=True)
+            array = np.asarray(values[name])
+            fits = len(array.shape) == len(shape) and all(
+                n in (m, None) for n, m in zip(shape, array.shape, strict=True)
             )
-            schema.demand(fits, f"its draws of {name!r} have the shape {found.shape}")
-            numbers = found.dtype.kind in "iuf" and np.isfinite(found).all()
-            schema.demand(numbers, f"its draws of {name!r} are not finite")
+            schema.demand(fits, f"its draws of {name!r} have the shape {array.shape}")
+            is_finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
+            schema.demand(is_finite, f"its draws of {name!r} are not finite")
     if isinstance(chain.state, np.ndarray):
         whole = chain.state.ndim == 2 and np.isfinite(chain.state).all()
         schema.demand(whole, "its sampler's state")
 
 
 def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
-    """The n chains that `stored` wrote."""
+    """Return the n chains that `stored` wrote; raise ValueError if there are not n."""
     chains, counts = [], lists(state["chains"], 3, "chains")
     if len(counts) != n:
         raise ValueError(f"there must be {n} chains; got {len(counts)}")
@@ -92,7 +92,7 @@ def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
 
 
 def lists(values: Any, length: int, what: str) -> list[Any]:
-    """A list of lists of this length, checked."""
+    """Return a list of lists of this length; raise ValueError if it is none."""
     whole = isinstance(values, list) and all(isinstance(v, list) for v in values)
     if not (whole and all(len(v) == length for v in values)):
         raise ValueError(f"{what} must be lists of {length} values; got {values!r}")

@@ -1,4 +1,4 @@
-"""Diagnostics of the draws from which a bandit decides, which no user sees: warnings if bad."""
+"""Diagnostics of a bandit's posterior draws, which users do not see: it warns if they are poor."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan
 
-FROM, LATEST = 16, 4  # rounds from which draws are looked at, and at how many contexts
-FEW = 0.01  # of trajectories that may diverge
+FROM, LATEST = 16, 4  # draws are checked from 16 rounds on, at the latest 4 contexts
+FEW = 0.01  # the share of trajectories that may diverge
 
 
 class Watch:
-    """Looks at a posterior's draws when its rounds have doubled, and warns once of poor ones."""
+    """A check of a posterior's draws each time its rounds have doubled; it warns only once."""
 
     def __init__(self) -> None:
         self.warned = False
-        self._order: dict[int, int] = {}  # by posterior, the binary order of its rounds
+        self._order: dict[int, int] = {}  # by posterior: the bit length of its number of rounds
 
     def __call__(self, plan: Plan, sampled: SampledDraws, g: int, x: np.ndarray) -> None:
-        """New draws, of one chain, of posterior g, given rounds at contexts x (n, d)."""
+        """Check new draws of one chain of posterior g, whose rounds have contexts x (n, d)."""
         n = len(x)
         if self.warned or n < FROM or self._order.get(g) == n.bit_length():
             return

@@ -1,4 +1,4 @@
-"""How often a declared model is sampled, and by what."""
+"""The settings of a declared model's sampling: the engine, the schedule and the draws."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from bayesbandit.checks import MANY, integer, one_of
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
-GROWTH = 0.1  # by which an arm's rounds grow between two refits, unless told otherwise
+GROWTH = 0.1  # the default share by which an arm's rounds grow between two refits
 DRAWS = 400
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A declared reward model, `declared`, and how its posterior is had.
+    """A declared reward model, `declared`, and settings of its posterior.
 
-    engine: as of `bb.fit`. For models whose posterior does not stream row by row: refit_every, when
-    it is computed anew, every m rounds of an arm (an int) or each time they have grown by a share
-    (a float); draws, how many stand for it; tune, sweeps before them, the engine's choice if None;
-    frozen, whether one draw, picked at random, stands for an arm until its next reward, as in the
-    paper's Appendix C (only for Gibbs).
+    engine: as in `bb.fit`. The other settings are for models that are not updated row by row.
+    refit_every: an arm is refitted every m of its rounds (an int), or each time they have grown by
+    a share (a float).
+    draws: the number of posterior draws. tune: sweeps before them; None: the engine's choice.
+    frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
+    (only for Gibbs).
     """
 
     declared: RewardModel
@@ -41,5 +42,5 @@ class Sampling:
 
     @property
     def schedule(self) -> Schedule:
-        """When draws are computed anew."""
+        """When draws are renewed."""
         return Schedule(self.refit_every)

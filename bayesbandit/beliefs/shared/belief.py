@@ -1,4 +1,4 @@
-"""`Shared`: one model for all arms, whose features tell them apart; and its belief."""
+"""`Shared`, one model for all arms, which differ by their features; and its belief."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Array = np.ndarray
 class Shared:
     """One model for all arms: a context has a row of features for each arm, (K, d).
 
-    What is learned of one arm is learned of all (Li et al. 2010, section 3, with one θ; Agrawal &
-    Goyal 2013), so that thousands of arms, and arms that come and go, can be told apart by what
-    they are. Thompson sampling draws one θ for all arms.
+    A reward of one arm is learned for all arms (Li et al. 2010, section 3, with one θ; Agrawal &
+    Goyal 2013). So there may be thousands of arms, and arms may be added and removed. Thompson
+    sampling draws one θ for all arms.
 
-    model: of the reward of a row: `Ridge()`, a declared `RewardModel` that does not take `arm`, or
-        one's own with a method `belief`. One that `compares_arms` is refused.
+    model: the model of a row's reward: `Ridge()`, a declared `RewardModel` that does not take
+        `arm`, or your own class with a method `belief`. A model that `compares_arms` is refused.
     """
 
     model: Any
@@ -57,11 +57,11 @@ class Shared:
             )
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
-        """Why observations of the model cannot be weighted; "" if they can."""
+        """Return why observations of the model cannot be weighted; "" if they can."""
         return refuses_weights(self.model, 1, n_features)
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """What tells its declaration, where it has one, from another of the same name."""
+        """Return a text that tells its declaration from another of the same name; "": none."""
         return self.model.fingerprint(1, n_features) if isinstance(self.model, Declaring) else ""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
@@ -71,7 +71,7 @@ class Shared:
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
     ) -> SharedBelief:
-        """The belief before any data."""
+        """Return the belief before any data."""
         integer(n_features, "n_features, of each arm,", least=1)
         why = self.model.refuses_sharing(n_features) if isinstance(self.model, Declaring) else ""
         if why:
@@ -80,10 +80,11 @@ class Shared:
 
 
 class SharedBelief(Belief):
-    """What is known of all arms by what is known of any row: `common` is the belief of one arm.
+    """A belief about all arms from the common belief about any row of features.
 
-    Contexts are (n, K, d); rounds have the features (n, d) of the arms that were chosen. n (K,):
-    rounds of each arm. No arm is new as soon as anything has been learned.
+    `common` is the belief of one arm, which learns all rounds. Contexts are (n, K, d), and rounds
+    have the features (n, d) of the chosen arms. n (K,): rounds of each arm. After the first reward
+    no arm is new.
     """
 
     of_arms = True
@@ -100,21 +101,21 @@ class SharedBelief(Belief):
 
     @property
     def computes_when_asked(self) -> bool:
-        """Whether it changes as it is asked."""
+        """Whether a prediction may change the belief."""
         return self.common.computes_when_asked
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> Prediction:
-        """At contexts (n, K, d), or (n, m, d) of any m rows of features."""
+        """Return the prediction at contexts x (n, K, d), or at (n, m, d) for any m rows."""
         if x.ndim != 3 or x.shape[2] != self.n_features:
             d = self.n_features
             raise ValueError(
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
-        tells = declares(self.common, "predict_together", ("predict",)) is not None
-        if tells and not self.new.any():
+        is_joint = declares(self.common, "predict_together", ("predict",)) is not None
+        if is_joint and not self.new.any():
             return self.common.predict_together(x)
         return Belief.predict_together(self.common, x)
 
@@ -127,12 +128,12 @@ class SharedBelief(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds by the features x (n, d) of the chosen arms: see `Belief.update`."""
-        known = np.array(self.common.n)
+        """Learn rounds with the features x (n, d) of the chosen arms: see `Belief.update`."""
+        before = np.array(self.common.n)
         self.common.update(x, np.zeros_like(arm), reward, weight)
-        if not np.array_equal(self.common.n, known + len(arm)):
+        if not np.array_equal(self.common.n, before + len(arm)):
             raise ValueError(
-                f"{type(self.common).__name__}.update must leave n = {known + len(arm)}, its "
+                f"{type(self.common).__name__}.update must leave n = {before + len(arm)}, its "
                 f"rounds; got {self.common.n}"
             )
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
@@ -140,18 +141,18 @@ class SharedBelief(Belief):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """All of them: those of arms that are gone are of the common posterior, too."""
+        """Refit the common posterior from all rounds, including those of removed arms."""
         self.common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
 
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
 
     def remove_arm(self, k: int) -> None:
-        """Forget arm k; what its rounds said of all arms stays."""
+        """Remove arm k; the common posterior keeps what its rounds taught."""
         self.n = np.delete(self.n, k)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        """What is known of all arms. rows: all that the history keeps."""
+        """Return the posterior of all arms. rows: all rounds in the history, by role."""
         return self.common.posterior(0, rows)
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
@@ -172,6 +173,6 @@ class SharedBelief(Belief):
         self.common.restore(below(state, "common."))
 
     def verify(self, total: int) -> None:
-        known = np.asarray(self.common.n)
-        demand(known.tolist() == [total], f"its posterior has {known} of {total} rounds")
+        n = np.asarray(self.common.n)
+        demand(n.tolist() == [total], f"its posterior has {n} of {total} rounds")
         self.common.verify(total)
