@@ -19,19 +19,18 @@ from pytensor.graph.basic import Variable
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
-from bayesbandit.inference.base import Compiled, NotThisEngine, improper, matching, refuse
+from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
 from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge, tried
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, Natural, Quadratic
+from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import (
     Form,
     close,
     differs,
-    level_slope,
-    part,
+    level_power,
     recognise,
 )
 from bayesbandit.inference.graph_analysis.transforms import transform_name
@@ -92,13 +91,8 @@ def unit_powers(engine: NormalInverseGamma, s: Variable) -> bool:
     a row adds ½ log q, whatever its weight."""
     if not engine.row_wise or not engine.form.by_weight:
         return False
-    slope = level_slope(engine.quadratic, s)
-    if slope is None:
-        return False
-    density = engine.quadratic.density
-    rows = density.arguments(part(engine.form.trial, slice(0, 1)))
-    [a] = Compiled([s, *density.inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
-    return close(np.array([float(a)]), np.array([0.5 * engine.exponent]))
+    power = level_power(engine.quadratic, s)
+    return power is not None and close(np.array(power), np.array(0.5 * engine.exponent))
 
 
 def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:

@@ -122,6 +122,14 @@ class Reading:
         *sums, mean = sums
         return sums, *self._affine(mean, n, D, P)
 
+    def prior(self, data: Data) -> Layout:
+        """Return the log density without the likelihood of the rewards, laid out."""
+        sums, A, b = self(data)
+        terms = zip(self.density.terms, sums, self.names[:-1], strict=True)
+        kept = [(total, name) for term, total, name in terms if not term.on_data]
+        _, _, P = self.places(len(data[0]))
+        return layout([s for s, _ in kept], A[:0], b[:0], P, [name for _, name in kept])
+
     def _affine(self, mean: Sum, n: int, D: int, P: int) -> tuple[np.ndarray, np.ndarray]:
         A, b = np.zeros((n, D)), np.zeros(n)
         row = np.arange(n)

@@ -1,32 +1,31 @@
-"""Recognises a diagonal scale mixture with scalar noise, by numbers, for the compiled Gibbs kernel.
+"""Recognises a diagonal scale mixture with scalar noise, for the compiled Gibbs kernel.
 
-σ² and the prior's precisions are monomials of the declared positive variables if they are at random
-points. The log density of these variables, in their logarithms, is then regressed on the functions
-that the kernel's prior is made of. The functions are analytic: where nothing is left over at random
-points, the model is the kernel's, however it was declared.
+The algebra has the log density of the prior (`generic.Reading`): squares of single coordinates of θ
+with monomials of the positive variables before them, logarithms of these variables, and monomials.
+The squares are the prior's precisions. The rest is compared, coefficient by coefficient, with the
+functions that the kernel's prior is made of: the model is the kernel's, however it was declared.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from bayesbandit.inference.gibbs.layout import Block, Layout
 from bayesbandit.inference.gibbs.shrinkage import HalfCauchy, Monomial, Shrinkage
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import close, part
+from bayesbandit.inference.graph_analysis.quadratic import Quadratic
 from bayesbandit.kernels.gibbs import mixture as gibbs
 
-POINTS = 24  # at which a model is compared with the kernel's prior; it has at most 11 functions
-LEFT_OVER = 1e-8  # what a regression may leave, relative to the largest number
-ROUNDING = 1e-13  # what has a smaller part, relative to the largest number, is 0
-FAR, FAR_OFF = 100.0, 1e-6  # how far logarithms go where the prior is tried, and its error there
+LEFT_OVER = 1e-8  # what a comparison may leave, relative to the largest coefficient
+ROUNDING = 1e-13  # what is smaller, relative to the largest coefficient, is 0
 
-Values = dict[str, np.ndarray]
+Powers = dict[int, float]  # the exponent of each element of the positive variables
+Key = int | frozenset[tuple[int, float]]  # log v_i by i, a monomial by its powers
+Coefficients = dict[Key, float]
 
 
 @dataclass(frozen=True)
@@ -46,96 +45,134 @@ class Roles:
 
 
 def recognised(
-    quadratic: Quadratic, sigma2: Monomial, rows: Data, rng: np.random.Generator
+    quadratic: Quadratic, sigma2: Monomial, prior: Layout, places: Mapping[str, np.ndarray]
 ) -> Shrinkage | None:
-    """Return the kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None."""
-    search = Search(quadratic, sigma2, rows)
-    if not search.monomial():
+    """Return the kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None.
+
+    prior: all of its log density but that of the rewards. places: of the variables' elements.
+    """
+    shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
+    if any(shapes[name] for name in sigma2.powers):
         return None
-    widths = [1.0] * POINTS + [FAR] * POINTS
-    points = [{k: np.exp(rng.uniform(-w, w, s)) for k, s in search.shapes.items()} for w in widths]
-    logs = [search.log_density(point) for point in points]
-    if any(log is None for log in logs):
-        return None
-    for roles in search.roles():
-        if (found := search.fitted(roles, points, np.array(logs, dtype=np.float64))) is not None:
-            return found
-    return None
+    search = Search.of(quadratic, sigma2, prior, {k: places[k].ravel() for k in shapes}, shapes)
+    found = () if search is None else map(search.fitted, search.roles())
+    return next((one for one in found if one is not None), None)
 
 
+def powers_of(block: Block) -> list[Powers]:
+    """Return the powers of each term of a block."""
+    return [
+        {int(i): float(e) for i, e in zip(elements, exponents, strict=True) if e}
+        for elements, exponents in zip(block.element.T, block.exponent.T, strict=True)
+    ]
+
+
+def product(*factors: Powers) -> Powers:
+    """Return the powers of a product."""
+    total: Powers = {}
+    for i, e in itertools.chain(*(one.items() for one in factors)):
+        total[i] = total.get(i, 0.0) + e
+    return {i: e for i, e in total.items() if e}
+
+
+def logarithm(powers: Powers, c: float = 1.0) -> Coefficients:
+    """Return c log of a monomial."""
+    return {i: c * e for i, e in powers.items()}
+
+
+def monomial(powers: Powers, c: float) -> Coefficients:
+    """Return c times a monomial, {} of a constant."""
+    return {frozenset(powers.items()): c} if powers else {}
+
+
+def power(powers: Powers, e: float) -> Powers:
+    return {i: e * f for i, f in powers.items()}
+
+
+def added(parts: Iterator[Coefficients]) -> Coefficients:
+    """Return the sum of some functions."""
+    total: Counter[Key] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)
+
+
+@dataclass(frozen=True)
 class Search:
-    """A model's σ² and prior precisions as monomials, and its prior by regression."""
+    """A model's σ² and prior precisions as monomials, and the rest of its prior.
 
-    def __init__(self, quadratic: Quadratic, sigma2: Monomial, rows: Data) -> None:
-        self.quadratic, self.sigma2 = quadratic, sigma2
-        self.shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
-        self.row = part(rows, slice(0, 1))
-        self.location: np.ndarray | None = None
+    at: elements of each variable. precisions: the powers of each coordinate's precision (D,).
+    location: the prior's mean (D,). rest: the log density of the variables' logarithms.
+    """
 
-    def diagonal(self, values: Mapping[str, np.ndarray]) -> tuple[np.ndarray, float] | None:
-        """Return prior precisions (D,), and the log density at the prior's mean, `location`, which
-        the first call finds; None where they are not diagonal, or the mean is another."""
-        given: Any = tuple(values[k] for k in self.shapes)
-        prior = self.quadratic.natural(self.row, given)[0]
-        P, shift = np.diag(prior.precision), prior.shift
-        if np.any(prior.precision - np.diag(P)) or (P < 0.0).any() or shift[P == 0.0].any():
+    quadratic: Quadratic
+    sigma2: Monomial
+    at: Mapping[str, np.ndarray]
+    shapes: Mapping[str, tuple[int, ...]]
+    precision: Monomial
+    precisions: list[Powers]
+    moving: np.ndarray
+    location: np.ndarray
+    rest: Coefficients
+
+    @classmethod
+    def of(
+        cls,
+        quadratic: Quadratic,
+        sigma2: Monomial,
+        prior: Layout,
+        at: Mapping[str, np.ndarray],
+        shapes: Mapping[str, tuple[int, ...]],
+    ) -> Search | None:
+        """Return a model's monomials; None where a square is of several coordinates, or a
+        coordinate has several."""
+        terms, D, (*_, squares, pure) = prior.terms, prior.dim, prior.powers
+        j = terms.form
+        alone = (np.diff(terms.form_at) == 1).all() and len(np.unique(j)) == len(j)
+        if len(prior.dense.offsets) or not alone or terms.square.any():
             return None
-        if self.location is None:
-            self.location = np.divide(shift, P, out=np.zeros_like(P), where=P > 0.0)
-        if not close(P * self.location, shift):
-            return None
-        return P, prior.constant + 0.5 * float(shift @ self.location)
+        factor, location = np.zeros(D), np.zeros(D)
+        factor[j], location[j] = (
+            -2.0 * squares.coef * terms.form_coef**2,
+            terms.offset / terms.form_coef,
+        )
+        location += prior.centre
+        precisions: list[Powers] = [{} for _ in range(D)]
+        for coordinate, powers in zip(j.tolist(), powers_of(squares), strict=True):
+            precisions[coordinate] = powers
+        follows = {
+            k: np.array([sum(e for i, e in one.items() if i in at[k]) for one in precisions])
+            for k in shapes
+        }
+        follows = {k: e for k, e in follows.items() if e.any()}
+        noise = next(iter(sigma2.powers), "")
+        moves = [e != 0.0 for k, e in follows.items() if k != noise]
+        moving = np.any(moves, axis=0) if moves else np.zeros(D, bool)
+        own = [precisions[k] for k in np.flatnonzero(moving)]
+        for elements in (at[k] for k, shape in shapes.items() if shape):
+            if len(elements) != len(own):
+                return None
+            pairs = zip(own, elements.tolist(), strict=True)
+            if any({i for i in one if i in elements} - {mine} for one, mine in pairs):
+                return None
+        logs = (logarithm({i: a}) for i, a in enumerate(terms.linear.tolist()))
+        roots = (logarithm(powers, -0.5) for powers in precisions)
+        monomials = map(monomial, powers_of(pure), pure.coef.tolist())
+        rest = added(itertools.chain(logs, roots, monomials))
+        precision = Monomial(factor, follows)
+        return cls(quadratic, sigma2, at, shapes, precision, precisions, moving, location, rest)
 
-    def monomial(self) -> bool:
-        """Find how the precisions depend on each variable, and which coordinates move."""
-        base = {k: np.ones(s) for k, s in self.shapes.items()}
-        at = self.diagonal(base)
-        if at is None:
-            return False
-        of_sigma2, of_precision = self.sigma2.powers, {}
-        for k in self.shapes:
-            doubled = base | {k: 2.0 * base[k]}
-            p = self.diagonal(doubled)
-            if p is None or not np.array_equal(p[0] == 0.0, at[0] == 0.0):
-                return False
-            ratio = np.divide(p[0], at[0], out=np.ones_like(at[0]), where=at[0] > 0.0)
-            f = np.round(np.log2(ratio), 9)
-            if f.any():
-                of_precision[k] = f
-        self.precision = Monomial(at[0], of_precision)
-        self.noise = next(iter(of_sigma2), "")
-        moves = [f != 0.0 for k, f in of_precision.items() if k != self.noise]
-        self.moving = np.any(moves, axis=0) if moves else np.zeros(self.quadratic.dim, bool)
-        self.vectors = [k for k, s in self.shapes.items() if s]
-        sizes = {math.prod(self.shapes[k]) for k in self.vectors}
-        scalar = not (self.noise and self.shapes[self.noise])
-        return len(of_sigma2) < 2 and scalar and sizes <= {int(self.moving.sum())}
+    @property
+    def noise(self) -> str:
+        return next(iter(self.sigma2.powers), "")
 
-    def wide(self, values: Mapping[str, np.ndarray]) -> Values:
-        """Return values in which a vector is spread over the moving coordinates, (D,)."""
-        out = {}
-        for k, v in values.items():
-            out[k] = v
-            if self.shapes[k]:
-                out[k] = np.ones(self.quadratic.dim)
-                out[k][self.moving] = v.ravel()
-        return out
+    @property
+    def vectors(self) -> list[str]:
+        return [k for k, shape in self.shapes.items() if shape]
 
-    def log_density(self, point: Values) -> float | None:
-        """Return that of the variables' logarithms; None where the monomials do not hold."""
-        at = self.diagonal(point)
-        if at is None:
-            return None
-        P, constant = at
-        if not close(self.precision(self.wide(point)), P):
-            return None
-        jacobian = sum(float(np.log(v).sum()) for v in point.values())
-        return constant - 0.5 * float(np.log(P[P > 0.0]).sum()) + jacobian
-
-    def cancelled(self, point: Values) -> float:
-        """Return what cancels in the log density where the prior's mean is not 0."""
-        assert self.location is not None
-        return float(self.precision(self.wide(point)) @ self.location**2)
+    def element(self, name: str, e: float) -> Powers:
+        """Return a power of a scalar variable; 1 of none."""
+        return {int(self.at[name][0]): e} if name else {}
 
     def roles(self) -> Iterator[Roles]:
         """Yield all assignments of roles to the variables that the precisions allow."""
@@ -167,55 +204,58 @@ class Search:
             for rest in itertools.product(choices, sorted(powers), of_local, of_common):
                 yield Roles(*names, *rest)
 
-    def fitted(self, roles: Roles, points: list[Values], logs: np.ndarray) -> Shrinkage | None:
-        """Return the kernel's prior for these roles, or None where the regression on the first
-        points leaves something, or is wrong about the others: those find numbers that are too large
-        or too small next to the rest to be read off."""
-        rows = [self.functions(roles, point) for point in points]
-        both = np.array([list(row.values()) for row in rows])
-        X, y, far, there = both[:POINTS], logs[:POINTS], both[POINTS:], logs[POINTS:]
-        scale, largest = np.abs(X).max(axis=0), max(1.0, np.abs(y).max())
-        c, *_ = np.linalg.lstsq(X / scale, y)
-        if not np.abs(X / scale @ c - y).max() <= LEFT_OVER * largest:
+    def fitted(self, roles: Roles) -> Shrinkage | None:
+        """Return the kernel's prior for these roles, or None where the comparison leaves
+        something."""
+        functions = self.functions(roles)
+        keys = list(dict.fromkeys(itertools.chain(self.rest, *functions.values())))
+        X = np.array([[f.get(key, 0.0) for f in functions.values()] for key in keys])
+        y = np.array([self.rest.get(key, 0.0) for key in keys])
+        X, y = X.reshape(len(keys), len(functions)), y
+        scale, largest = np.abs(X).max(axis=0, initial=1e-300), max(1.0, np.abs(y).max(initial=0.0))
+        c = np.linalg.lstsq(X / scale, y)[0]
+        if not (np.abs(X / scale @ c - y) <= LEFT_OVER * largest).all():
             return None
         c = np.where(np.abs(c) < ROUNDING * largest, 0.0, c) / scale
-        most = np.maximum(1.0, np.abs(far * c).max(axis=1))
-        cancelled = np.array([self.cancelled(point) for point in points[POINTS:]])
-        if not (np.abs(far @ c - there) <= FAR_OFF * most + ROUNDING * cancelled).all():
-            return None
-        return self.prior(roles, dict(zip(rows[0], c, strict=True)))
+        return self.prior(roles, dict(zip(functions, c.tolist(), strict=True)))
 
-    def levels(self, roles: Roles, point: Values) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return P_j s_j and l_j of the moving coordinates, and ℓ."""
-        wide, sigma2 = self.wide(point), float(self.sigma2(point))
-        P = (self.precision(wide) * np.where(roles.scaled, sigma2, 1.0))[self.moving]
-        level = np.ones(0)
-        if roles.local:
-            e = self.precision.powers[roles.local][self.moving]
-            level = point[roles.local].ravel() ** e
-        return P, level, float(point[roles.common]) ** roles.power if roles.common else 1.0
-
-    def functions(self, roles: Roles, point: Values) -> dict[str, float]:
-        """Return what the log density is a sum of, at a point."""
-        f, sigma2 = {"1": 1.0}, float(self.sigma2(point))
+    def functions(self, roles: Roles) -> dict[str, Coefficients]:
+        """Return what the log density is a sum of."""
+        kappa, f = float(self.sigma2.factor), dict[str, Coefficients]()
+        sigma2 = self.element(roles.noise, self.sigma2.powers.get(roles.noise, 0.0))
         if roles.noise:
-            f |= {"shape": -math.log(sigma2), "scale": -1.0 / sigma2}
-        P, level, common = self.levels(roles, point)
+            f["shape"] = logarithm(sigma2, -1.0)
+            f["scale"] = monomial(power(sigma2, -1.0), -1.0 / kappa)
+        where = np.flatnonzero(self.moving)
+        common = self.element(roles.common, roles.power)
+        if roles.local:
+            e = self.precision.powers[roles.local][where].tolist()
+            level = [{i: k} for i, k in zip(self.at[roles.local].tolist(), e, strict=True)]
         if roles.local_mixing:
-            o, e = roles.local_signs
-            n = point[roles.local_mixing].ravel() ** e
-            f |= {"log l": np.log(level**o).sum(), "log n": np.log(n).sum()}
-            f |= {"ln": -(level**o @ n), "n": -n.sum()}
+            o, sign = roles.local_signs
+            n: list[Powers] = [{i: float(sign)} for i in self.at[roles.local_mixing].tolist()]
+            f["log l"] = added(logarithm(one, o) for one in level)
+            f["log n"] = added(map(logarithm, n))
+            pairs = zip(level, n, strict=True)
+            f["ln"] = added(monomial(product(power(a, o), b), -1.0) for a, b in pairs)
+            f["n"] = added(monomial(one, -1.0) for one in n)
         elif roles.local:
-            f |= {"log T": -np.log(P).sum(), "T": -0.5 * common * (1.0 / P).sum()}
+            s = [sigma2 if scaled else {} for scaled in roles.scaled[where]]
+            P = [product(self.precisions[j], one) for j, one in zip(where, s, strict=True)]
+            size = self.precision.factor[where] * np.where(roles.scaled[where], kappa, 1.0)
+            tau2 = (product(common, power(one, -1.0)) for one in P)
+            f["log T"] = added(logarithm(one, -1.0) for one in P)
+            f["T"] = added(map(monomial, tau2, (-0.5 / size).tolist()))
         if roles.common:
-            f["log common"] = math.log(common)
+            f["log common"] = logarithm(common)
             if roles.common_mixing:
-                o, e = roles.common_signs
-                m = float(point[roles.common_mixing]) ** e
-                f |= {"log m": math.log(m), "lm": -(common**o) * m, "m": -m}
+                o, sign = roles.common_signs
+                m = self.element(roles.common_mixing, float(sign))
+                f["log m"] = logarithm(m)
+                f["lm"] = monomial(product(power(common, o), m), -1.0)
+                f["m"] = monomial(m, -1.0)
             else:
-                f["common"] = -common
+                f["common"] = monomial(common, -1.0)
         return f
 
     def prior(self, roles: Roles, c: dict[str, float]) -> Shrinkage | None:
@@ -271,7 +311,6 @@ class Search:
             half_cauchy=half_cauchy,
             noise=inverse_gamma,
         )
-        assert self.location is not None
         return Shrinkage(
             self.quadratic,
             made,

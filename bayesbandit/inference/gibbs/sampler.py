@@ -22,10 +22,15 @@ from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import ENGINE, blocks
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.gibbs.match_kernel import recognised
-from bayesbandit.inference.gibbs.scalar_noise import scalar_noise
-from bayesbandit.inference.gibbs.shrinkage import Shrinkage
+from bayesbandit.inference.gibbs.shrinkage import Monomial, Shrinkage
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, close, features, trial
+from bayesbandit.inference.graph_analysis.recognise import (
+    Form,
+    close,
+    features,
+    monomial_noise,
+    trial,
+)
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -233,7 +238,7 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 @matching
 def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
-    apart, rng = blocks(model), np.random.default_rng(0)
+    apart = blocks(model)
     density = apart.density
     quadratic = Quadratic(density, ENGINE, given=apart.rest)
     if quadratic.not_affine:
@@ -249,7 +254,8 @@ def match(model: pm.Model) -> Gibbs:
     form = Form(why, False, features(quadratic), None, trial(density, ROWS))
     kernel, sigma2 = None, None
     if not (apart.by_row or whole.layout.walled):
-        sigma2 = scalar_noise(reading)
+        sigma2 = monomial_noise(quadratic)
     if sigma2 is not None:
-        kernel = recognised(quadratic, sigma2, form.trial, rng)
+        prior = reading.prior(whole.data)
+        kernel = recognised(quadratic, Monomial(*sigma2), prior, whole.places)
     return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel)

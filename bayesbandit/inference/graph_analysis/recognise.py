@@ -14,10 +14,17 @@ import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 
+from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.dependence import Influence
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic, gradient
+from bayesbandit.inference.graph_analysis.quadratic import (
+    PYTHON,
+    Data,
+    Given,
+    Quadratic,
+    gradient,
+)
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
 from bayesbandit.inference.graph_analysis.scaling import Scaling
@@ -180,35 +187,63 @@ class RowNoise:
         taken at weight 1. None where it is another."""
         if not (self.linear and self.by_weight) or self.depends_on - {"weight"}:
             return None
-        own = self.quadratic.density.own["x"]
-        x = own[:1] if len(own) else np.ones((1, self.quadratic.density.n_features))
-        one = x.astype(float), np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64)
+        one = one_row(self.quadratic.density)
         slope, curvature, _ = self.quadratic.curvature(np.zeros(1), one, given)
         if not (np.isfinite(curvature[0]) and curvature[0] < 0.0 and close(slope, -curvature)):
             return None
         return float(-1.0 / curvature[0])
 
 
-def level_slope(quadratic: Quadratic, s: Variable) -> Variable | None:
-    """Return s ∂/∂s of the log density of rows that each have a mean reward of their own, where it
-    is the reward: if that is as many times one number as there are rows, whatever these are; else
-    None."""
+def one_row(density: Density) -> Data:
+    """Return a row of the model's own contexts, or of ones, with reward 1 and weight 1."""
+    x = density.own["x"][:1] if len(density.own["x"]) else np.ones((1, density.n_features))
+    return x.astype(float), np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64)
+
+
+def level_power(quadratic: Quadratic, s: Variable) -> float | None:
+    """Return e where a row whose mean reward is its reward has log density e log s, but for what s
+    does not enter, whatever its context, reward, weight and arm are. None where it has another."""
     inputs, through = quadratic.density.inputs, quadratic.through_mean
     assert through is not None
     [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
     [slope] = simplified(s * gradient(cut, s))
-    names = {v: (role,) for role, v in inputs.items()} | {s: ("s",)}
-    depends_on = Influence([slope], names).of(slope)
-    free = inputs | {"s": s}
-    if depends_on - {"weight", "s"}:
+    depends_on = Influence([slope], {v: (role,) for role, v in inputs.items()} | {s: ("s",)})
+    free = {role: v for role, v in (inputs | {"s": s}).items() if role in depends_on.of(slope)}
+    homogeneous = (Scaling([slope], {v: 1.0}).degree(slope) == 0.0 for v in free.values())
+    if free.keys() - {"weight", "s"} or not all(homogeneous):
         return None
-    scalings = [Scaling([slope], {free[name]: 1.0}).degree(slope) for name in depends_on]
-    return slope if all(e == 0.0 for e in scalings) else None
+    rows = quadratic.density.arguments(one_row(quadratic.density))
+    [power] = Compiled([s, *inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
+    return float(power)
+
+
+def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | None:
+    """Return κ and {v: e} where every row is N(mean reward, κ v^e / weight), v one of the variables
+    that the log density is given; {} where the noise is known. None of rows that are not proved to
+    be such, whatever they are."""
+    density, cut = quadratic.density, quadratic.through_mean
+    if cut is None or _mixed([term.given_mean for term in density.terms if term.on_data], density):
+        return None
+    entering = Influence([cut], {v: (str(v.name),) for v in quadratic.given}).of(cut)
+    rows = RowNoise(quadratic)
+    variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
+    if variance is None or len(entering) > 1:
+        return None
+    if not entering:
+        return variance, {}
+    [v] = [v for v in quadratic.given if v.name in entering]
+    graphs = [rows.curvature, rows.of_rewards]
+    scaling = Scaling(graphs, {v: 1.0})
+    degree, same = (scaling.degree(graph) for graph in graphs)
+    level = None if v.type.ndim or degree != same else level_power(quadratic, v)
+    if degree is None or level is None or not close(np.array(level), np.array(0.5 * degree)):
+        return None
+    return variance, {str(v.name): -degree}
 
 
 def simplified(*graphs: Variable) -> list[Variable]:
     """Return equal graphs, without what cancels."""
-    return rewritten(graphs, "canonicalize")
+    return rewritten(clone_replace(graphs, {}), "canonicalize")
 
 
 def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
