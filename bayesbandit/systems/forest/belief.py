@@ -62,7 +62,7 @@ class Forest:
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
         if integer(self.trees, "trees", least=2 * self.bag, most=MANY) % self.bag:
-            raise ValueError(f"trees must be a multiple of bag = {self.bag}; got {self.trees}")
+            raise ValueError(f"trees must be in whole bags of {self.bag}; got {self.trees}")
         if number(self.share, "share", above=0) > 0.5:
             raise ValueError(f"share must be at most ½; got {self.share}")
         integer(self.min_node, "min_node", least=1)

@@ -57,7 +57,7 @@ class SuperUCB:
     intercept: whether to add a constant column, penalised like the rest.
     """
 
-    compares_arms: ClassVar[bool] = True  # an arm's score depends on the other arms
+    compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
     horizon: int = 10_000
     alpha: float | None = None
