@@ -29,14 +29,16 @@ Array = np.ndarray
 class Bootstrap:
     """A model: each arm's LASSO or ridge regression on `replicates` resamples of its rounds.
 
-    penalty: "lasso" or "ridge". lam: λ of ½ mean squared error + λ‖θ‖₁, or + ½λ‖θ‖², of features
-    and rewards in their standard deviations; "cv": by cross-validation over `n_lams` of them and
-    so many folds, anew at each refit, on the rounds as they are. Constants are not penalised.
-    draw: what Thompson sampling draws: a "replicate", or from N(mean, sd²) of the replicates, with
-    "normal" (the paper has both).
+    penalty: "lasso" minimises ½ mean squared error + λ‖θ‖₁, "ridge" + ½λ‖θ‖². Features and rewards
+    are first divided by their standard deviations. Constants are not penalised.
+    lam: λ. With "cv", each refit chooses λ by cross-validation on the rounds without resampling.
+    n_lams, folds: how many values of λ, and how many folds, the cross-validation has.
+    draw: with "replicate" Thompson sampling draws one of the replicates. With "normal" it draws
+    from N(mean, sd²) of the replicates. The paper has both.
     degree: 2 adds squares and products of the features.
-    refit_every: when an arm's replicates are drawn anew: each time its rounds have grown by a share
-    (a float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
+    refit_every: when an arm's replicates are drawn again. A float is a share by which its rounds
+    must grow (.1 = 10 %), an int a number of its rounds.
+    least: the rounds that an arm needs before its first replicates.
     """
 
     penalty: Penalty = "lasso"
@@ -73,17 +75,21 @@ class Bootstrap:
         self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> BootstrapBelief:  # fmt: skip
-        """The belief before any rounds; `normalize` changes nothing, as replicates are of shares of
-        an arm's whole weight."""
+        """Return the belief before any rounds.
+
+        `normalize` changes nothing: a replicate depends on the relative weights of an arm's rows.
+        """
         kind = NormalBootstrap if self.draw == "normal" else BootstrapBelief
         return kind(self, n_arms, n_features, seed)
 
 
 class BootstrapBelief(ByDraws):
-    """Replicates' coefficients (K, B, p + 1) by arm, the constant last; NaN before the first.
+    """A belief given by each arm's B replicates.
 
-    lam (K,): each arm's λ, of standardised rows. fitted (K,): the rounds that its replicates are
-    of. Arrays are replaced and not changed, so that forks share them.
+    coef (K, B, p + 1): coefficients, the constant last; NaN before the first fit.
+    lam (K,): each arm's λ, on the standardised scale.
+    fitted (K,): how many rounds each arm's replicates were fitted to.
+    Arrays are replaced and never changed in place, so forks can share them.
     """
 
     def __init__(
@@ -98,7 +104,7 @@ class BootstrapBelief(ByDraws):
         return np.full((K, self.spec.replicates, self.p + 1), np.nan), np.zeros(K), np.zeros(K)
 
     def features(self, x: Array) -> Array:
-        """The regressors (n, p) of contexts x (n, d)."""
+        """Return the regressors (n, p) of contexts x (n, d)."""
         if self.spec.degree == 1:
             return x
         first, second = np.triu_indices(self.n_features)
@@ -110,7 +116,7 @@ class BootstrapBelief(ByDraws):
 
     @property
     def new(self) -> Array:
-        """Arms without replicates (K,)."""
+        """Return which arms have no replicates yet, booleans (K,)."""
         return np.isnan(self.coef[:, 0, -1])
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -124,21 +130,21 @@ class BootstrapBelief(ByDraws):
                 self._refit(k, due)
 
     def _refit(self, k: int, n: int) -> None:
-        """An arm's replicates, drawn anew from its first n rounds."""
+        """Draw arm k's replicates again, from its first n rounds."""
         rounds = {role: v[:n] for role, v in self.rows(k).items()}
         coef, lam = np.full(self.coef.shape[1:], np.nan), 0.0
         if n >= self.spec.least:
             with one_thread():
                 coef, lam = self._replicates(rounds, self.rng(k, n))
-        fresh = [array.copy() for array in self._held()]
-        for array, value in zip(fresh, (coef, lam, n), strict=True):
+        arrays = [array.copy() for array in self._held()]
+        for array, value in zip(arrays, (coef, lam, n), strict=True):
             array[k] = value
-        self._arrays(fresh)
+        self._replace(arrays)
 
     def _replicates(
         self, rounds: dict[str, Array], rng: np.random.Generator
     ) -> tuple[Array, float]:
-        """Coefficients (B, p + 1) of resampled rounds, and λ."""
+        """Return coefficients (B, p + 1) fitted to resampled rounds, and λ."""
         spec, n = self.spec, len(rounds["reward"])
         rows = standardised(self.features(rounds["x"]), rounds["reward"], rounds["weight"])
         lam = spec.lam
@@ -159,22 +165,22 @@ class BootstrapBelief(ByDraws):
             self._refit(k, int(self.n[k]))
 
     def add_arm(self) -> None:
-        self._arrays(
+        self._replace(
             [np.concatenate(pair) for pair in zip(self._held(), self._blank(1), strict=True)]
         )
         super().add_arm()
 
     def remove_arm(self, k: int) -> None:
-        self._arrays([np.delete(array, k, axis=0) for array in self._held()])
+        self._replace([np.delete(array, k, axis=0) for array in self._held()])
         super().remove_arm(k)
 
     def _held(self) -> tuple[Array, Array, Array]:
         return self.coef, self.lam, self.fitted
 
-    def _arrays(self, held: Iterable[Array]) -> None:
-        self.coef, self.lam, self.fitted = held
+    def _replace(self, arrays: Iterable[Array]) -> None:
+        self.coef, self.lam, self.fitted = arrays
 
-    # ---- all that is known -----------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
@@ -191,18 +197,18 @@ class BootstrapBelief(ByDraws):
         return super().state() | {"coef": self.coef, "lam": self.lam, "fitted": self.fitted}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, own in zip(("coef", "lam", "fitted"), self._held(), strict=True):
-            if state[name].shape != own.shape:
-                raise ValueError(f"{name} must be {own.shape}; got {state[name].shape}")
+        for name, current in zip(("coef", "lam", "fitted"), self._held(), strict=True):
+            if state[name].shape != current.shape:
+                raise ValueError(f"{name} must be {current.shape}; got {state[name].shape}")
         fitted, sizes = state["fitted"], np.append(state["coef"].ravel(), state["lam"])
         if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= COUNT)).all():
             raise ValueError(f"fitted must be counts of rounds; got {fitted}")
         if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
             raise ValueError("coef and lam must be finite, or NaN")
-        self._arrays([state[name] for name in ("coef", "lam", "fitted")])
+        self._replace([state[name] for name in ("coef", "lam", "fitted")])
         self.rounds.restore(state["rounds"], len(self.n))
         self._count(len(self.n))
 
 
 class NormalBootstrap(ByNormal, BootstrapBelief):
-    """Of which Thompson sampling draws N(mean, sd²) of the replicates."""
+    """A bootstrap from which Thompson sampling draws N(mean, sd²) of the replicates."""

@@ -2,8 +2,9 @@
 
     min_θ ½ θ'Gθ − q'θ + λ‖θ‖₁,    G = Z'VZ / Σv, q = Z'Vr / Σv,
 
-so that a problem costs nothing of its rows. Friedman, Hastie and Tibshirani (2010), Regularization
-paths for generalized linear models via coordinate descent, section 2.2 (covariance updates).
+so that the cost of a solution does not depend on the number of rows. Friedman, Hastie and
+Tibshirani (2010), Regularization paths for generalized linear models via coordinate descent,
+section 2.2 (covariance updates).
 """
 
 import numpy as np
@@ -12,14 +13,16 @@ from bayesbandit.kernels import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-SWEEPS = 10_000  # over the coordinates, at most
-FEW = 9  # sweeps, the first over all coordinates and the others over those that are not 0
+SWEEPS = 10_000  # the most sweeps over the coordinates
+FEW = 9  # one sweep over all coordinates, then eight over those that are not 0
 
 
 @kernel
 def violation(g, theta, lam):
-    """By how much the subgradient misses 0: |g_j − λ sign θ_j| where θ_j ≠ 0, else |g_j| − λ, with
-    g (p,) = q − Gθ."""
+    """Return how far the subgradient is from 0, at its worst coordinate.
+
+    It is |g_j − λ sign θ_j| where θ_j ≠ 0, else |g_j| − λ, with g (p,) = q − Gθ.
+    """
     worst = 0.0
     for j in range(g.size):
         sign = np.sign(theta[j])
@@ -29,7 +32,7 @@ def violation(g, theta, lam):
 
 @kernel
 def sweep(G, g, theta, lam, active_only):
-    """Each coordinate at its best given the others."""
+    """Minimise over each coordinate in turn, given the others."""
     p = theta.size
     for j in range(p):
         old, curvature = theta[j], G[j, j]
@@ -50,8 +53,10 @@ def sweep(G, g, theta, lam, active_only):
 
 @kernel
 def descend(G, q, theta, lam, tolerance, g):
-    """θ (p,), improved until its subgradient is within `tolerance` of 0; what it misses 0 by. g
-    (p,) is scratch."""
+    """Improve θ (p,) until its subgradient is within `tolerance` of 0; return its distance from 0.
+
+    g (p,) is scratch space.
+    """
     for i in range(q.size):
         g[i] = q[i]
     for j in range(q.size):
@@ -70,8 +75,11 @@ def descend(G, q, theta, lam, tolerance, g):
 
 @kernel
 def paths(G, q, lams, tolerance, out):
-    """Of problems G (m, p, p), q (m, p), the solutions along penalties (L,), largest first: out
-    (m, L, p); each begins at the one before, the first of each at out[:, 0]."""
+    """Solve problems G (m, p, p), q (m, p) along penalties lams (L,), largest first.
+
+    Writes the solutions to out (m, L, p). Each starts at the previous one, the first at out[:, 0].
+    Returns the largest distance of a subgradient from 0.
+    """
     worst, g = 0.0, np.empty(q.shape[1])
     for b in range(G.shape[0]):
         for i in range(lams.size):
@@ -83,8 +91,11 @@ def paths(G, q, lams, tolerance, out):
 
 @kernel
 def moments(Z, r, v, G, q):
-    """Weighted second moments about weighted means of rows Z (n, p), r (n,) under weights v (m, n):
-    fills G (m, p, p) and q (m, p); means (m, p + 1), of Z and, last, of r."""
+    """Compute weighted second moments of rows Z (n, p), r (n,) about their weighted means.
+
+    v (m, n): m sets of weights. Fills G (m, p, p) and q (m, p). Returns the means (m, p + 1), of Z
+    and, last, of r.
+    """
     m, n = v.shape
     p = Z.shape[1]
     centre = np.zeros((m, p + 1))

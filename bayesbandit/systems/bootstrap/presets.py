@@ -14,8 +14,9 @@ def BootstrapLassoTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1): one of the replicates, or
-    from N(mean, α² sd²) of them with draw="normal".
+    """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1).
+
+    It draws one of the replicates, or from their N(mean, α² sd²) with draw="normal".
 
     settings: of `Bootstrap` (replicates, lam, draw, degree, …) and `Bandit` (history, encoder,
     min_probability).
@@ -28,7 +29,10 @@ def BootstrapLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap LASSO UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
+    """Bootstrap LASSO UCB, which chooses the arm of the largest mean + α sd.
+
+    The mean and sd are those of the replicates. See `BootstrapLassoTS`.
+    """
     return Bootstrap("lasso", **settings), bb.UCB(alpha), balance
 
 
@@ -46,5 +50,8 @@ def BootstrapRidgeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap ridge UCB: the largest mean + α sd of the replicates. See `BootstrapLassoTS`."""
+    """Bootstrap ridge UCB, which chooses the arm of the largest mean + α sd.
+
+    The mean and sd are those of the replicates. See `BootstrapLassoTS`.
+    """
     return Bootstrap("ridge", **settings), bb.UCB(alpha), balance

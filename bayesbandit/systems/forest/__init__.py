@@ -1,1 +1,1 @@
-"""Honest forests: trees that are grown by some rows and filled by others."""
+"""Honest forests: some rows choose a tree's splits, other rows give its leaves their values."""

@@ -1,4 +1,4 @@
-"""The forest of one arm, asked for means and variances."""
+"""The forest of one arm, with its predicted means and variances."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest.trees import Trees
 
 Array = np.ndarray
-AT_ONCE = 4_000_000  # numbers in one step's intermediate results
+AT_ONCE = 4_000_000  # the most numbers in the intermediate results of one step
 
 
 @dataclass(frozen=True, eq=False)
 class ArmForest:
-    """Trees of an arm's first n rounds, in bags of `bag`; level, sd: the rewards' mean and standard
-    deviation, in which the trees have them. Before the first n = 0, there are no trees, and the
-    level is the mean of what rewards there are.
+    """Trees fitted to an arm's first n rounds, in bags of `bag` trees.
+
+    level, sd: the rewards' mean and standard deviation; the trees predict standardised rewards.
+    Before the first fit n is 0, there are no trees, and level is the mean of the rewards so far.
     """
 
     bag: int
@@ -27,7 +28,7 @@ class ArmForest:
     trees: Trees | None = None
 
     def moments(self, x: Array) -> tuple[Array, Array]:
-        """Means and variances at contexts x (n, d): (n,) each."""
+        """Return means and variances at contexts x (n, d): (n,) each."""
         mean, variance = np.full(len(x), self.level), np.full(len(x), np.inf)
         if (trees := self.trees) is not None:
             step = max(1, AT_ONCE // (2 * len(trees.roots)))
@@ -38,7 +39,7 @@ class ArmForest:
         return mean, variance
 
     def bags(self, x: Array) -> Array:
-        """Means of the bags (n, S) at contexts x (n, d)."""
+        """Return the means of the S bags at contexts x (n, d): (n, S)."""
         assert self.trees is not None
         sums = self.trees.ask(x).reshape(-1, self.bag, len(x), 2).sum(axis=1)
         return np.asarray(self.level + self.sd * (sums[:, :, 1] / sums[:, :, 0]).T)

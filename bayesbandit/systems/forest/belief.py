@@ -22,28 +22,30 @@ NODES = tuple(f.name for f in fields(Trees))
 @savable
 @dataclass(frozen=True)
 class Forest:
-    """A model: each arm's generalized random forest, of regression, on its own rounds.
+    """A model: a generalized random regression forest for each arm, fitted to the arm's rounds.
 
-    trees: how many, in little bags of `bag`. A bag shares a half-sample of the arm's rounds, a tree
-    has a subsample of it, `share` of all rounds (½ at most): one half of that grows the tree and
-    the other fills its leaves. min_node: a node of so many growing rounds is not split further.
-    min_leaf: growing rounds on either side of a split at least; a leaf that fewer fill has the
-    average of the nearest node above with as many. tried: features at each split; None:
-    min(d, ⌈√d + 20⌉), as grf has it.
-    weights: what a balance's weights w do. "sample_weight": they weigh rounds where trees grow and
-    where they are filled. "replicate": each round counts [w] times in its half (paper, section
-    2.3), so that no copy is on both sides. "covariate": 1/w, the propensity, is one more feature,
-    and trees are averaged over it.
-    floor: a context has at most one in so many of the arm's rounds near it, so that the variance is
-    at least floor s² / n, s² the variance of the arm's rewards or of all arms', whichever is
-    larger. Else an arm whose first rewards are alike were locked out, as one whose first few trees
-    cannot tell contexts apart.
-    refit_every: when an arm's forest is grown anew: each time its rounds have grown by a share (a
-    float, .1 = 10 %), or every m of its rounds (an int). least: rounds before the first.
+    trees, bag: the number of trees, and how many of them are in a bag. The trees of a bag share a
+    random half of the arm's rounds.
+    share: a tree's subsample of its bag's half, as a share of all the arm's rounds; ½ at most. One
+    half of the subsample grows the tree, the other half fills its leaves.
+    min_node: a node with at most this many growing rounds is not split.
+    min_leaf: the fewest growing rounds on each side of a split. A leaf filled by fewer rounds takes
+    the average of the nearest node above it that has enough.
+    tried: how many features are tried at each split; None: min(d, ⌈√d + 20⌉), as in grf.
+    weights: what a balance's weights w do. "sample_weight": they weight rounds when trees are
+    grown and filled. "replicate": a round counts w times, rounded, in its half (paper, section
+    2.3), so its copies never grow and fill the same tree. "covariate": 1/w, the propensity, is one
+    more feature, and predictions average over it.
+    floor: the variance is at least floor s² / n: about one in `floor` of the arm's n rounds is near
+    a context. s² is the variance of the arm's rewards or of all rewards, the larger. Without a
+    floor, an arm whose first rewards are equal, or whose first trees have no splits, is locked out.
+    refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
+    grow (.1 = 10 %), an int a number of its rounds.
+    least: the rounds that an arm needs before its first forest.
 
-    The paper has 200 trees and grf's defaults. Other than there, trees are fully grown (grf:
-    min_node=5, with which no tree has a split before 24 rounds), the variance has a floor, no child
-    need have a share of its parent (grf: 5 %), and bags are of 4 (grf: 2).
+    The paper has 200 trees and grf's defaults. We differ in four points. Trees are fully grown
+    (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
+    have any share of its parent's rounds (grf: at least 5 %), and bags have 4 trees (grf: 2).
     """
 
     trees: int = 200
@@ -60,9 +62,9 @@ class Forest:
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
         if integer(self.trees, "trees", least=2 * self.bag, most=MANY) % self.bag:
-            raise ValueError(f"trees must come in bags of {self.bag}; got {self.trees}")
+            raise ValueError(f"trees must be in whole bags of {self.bag}; got {self.trees}")
         if number(self.share, "share", above=0) > 0.5:
-            raise ValueError(f"share must be ½ at most; got {self.share}")
+            raise ValueError(f"share must be at most ½; got {self.share}")
         integer(self.min_node, "min_node", least=1)
         integer(self.min_leaf, "min_leaf", least=1)
         if self.tried is not None:
@@ -76,18 +78,18 @@ class Forest:
         self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> ForestBelief:  # fmt: skip
-        """The belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
+        """Return the belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
         return ForestBelief(self, n_arms, n_features, normalize, seed)
 
     def grown(self, x: Array, reward: Array, weight: Array, rng: np.random.Generator) -> ArmForest:
-        """The forest of rounds x (n, d), rewards and weights (n,)."""
+        """Return the forest fitted to rounds x (n, d), rewards and weights (n,)."""
         from sklearn import config_context  # takes a second to load
 
         n, level = len(x), float(np.average(reward, weights=weight))
         sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
-        sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # of rewards that are alike
+        sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # all rewards are equal
         columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
-        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn wants one
+        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn needs a column
         p = columns.shape[1]
         growth = Growth(
             columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,
@@ -105,35 +107,36 @@ class Forest:
 
 @dataclass(frozen=True, eq=False)
 class ForestPosterior:
-    """What a belief knows of arm k: N(mean, sd²) of its mean reward at a context."""
+    """The posterior of arm k's mean reward at a context: N(mean, sd²)."""
 
     belief: ForestBelief
     k: int
     encoder: Encoder | None = None
 
     def mean(self, x: object) -> Array:
-        """(n,) at contexts x (n, d)."""
+        """Return means (n,) at contexts x (n, d)."""
         return self._moments(x)[0]
 
     def sd(self, x: object) -> Array:
-        """(n,) at contexts x (n, d)."""
+        """Return standard deviations (n,) at contexts x (n, d)."""
         return self._moments(x)[1]
 
     def draw(self, x: object, size: int, rng: np.random.Generator) -> Array:
-        """(size, n); one draw spans all contexts."""
+        """Return draws (size, n). One draw has the same normal deviate at all contexts."""
         mean, sd = self._moments(x)
         return np.asarray(mean + sd * rng.standard_normal((size, 1)))
 
     def _moments(self, x: object) -> tuple[Array, Array]:
         rows = x if self.encoder is None else self.encoder.transform(x)
-        found = self.belief.predict(contexts(rows, self.belief.n_features))
-        return found.mean[:, self.k], found.sd[:, self.k]
+        prediction = self.belief.predict(contexts(rows, self.belief.n_features))
+        return prediction.mean[:, self.k], prediction.sd[:, self.k]
 
 
 class ForestBelief(ByNormal):
-    """Each arm's forest, of which Thompson sampling draws N(mean, variance by little bags).
+    """A forest for each arm. Thompson sampling draws from N(mean, variance by little bags).
 
-    forests: one for each arm; replaced and not changed, so that forks share them.
+    forests: one for each arm. They are replaced and never changed in place, so forks can share
+    them.
     """
 
     def __init__(
@@ -146,30 +149,30 @@ class ForestBelief(ByNormal):
 
     @property
     def fitted(self) -> Array:
-        """How many rounds each arm's forest is of (K,); 0 before the first."""
+        """Return how many rounds each arm's forest was fitted to (K,); 0 before the first."""
         return np.array([forest.n for forest in self.forests], np.float64)
 
     @property
     def new(self) -> Array:
-        """Arms without a forest (K,)."""
+        """Return which arms have no forest yet, booleans (K,)."""
         return self.fitted == 0
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> LocationScale:
-        found = [forest.moments(x) for forest in self.forests]
-        mean, variance = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
+        moments = [forest.moments(x) for forest in self.forests]
+        mean, variance = (np.stack(columns, axis=1) for columns in zip(*moments, strict=True))
         return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
 
     def _least_variance(self) -> Array:
-        """The floor under each arm's variance (K,)."""
+        """Return the least variance of each arm's prediction (K,)."""
         n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
         share = n / max(n.sum(), 1.0)
         spread = share @ (sd**2 + (level - share @ level) ** 2)
         return np.asarray(self.spec.floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
 
     def values(self, x: Array) -> Array:
-        """Means of the bags (n, K, S): what the variance is computed of."""
+        """Return the bags' means (n, K, S), from which the variance is computed."""
         out = np.full((len(x), len(self.n), self.spec.trees // self.spec.bag), np.nan)
         for k in np.flatnonzero(~self.new):
             out[:, k] = self.forests[k].bags(x)
@@ -186,7 +189,7 @@ class ForestBelief(ByNormal):
                 self._refit(k, due)
 
     def _refit(self, k: int, n: int) -> None:
-        """The forest of an arm's first n rounds; where these are too few, the mean of all."""
+        """Fit arm k's forest to its first n rounds; if n is too small, keep only the mean."""
         rounds = self.rounds.of(k)
         x, reward, weight = rounds["x"], rounds["reward"], rounds["weight"]
         if n >= self.spec.least:
@@ -214,8 +217,10 @@ class ForestBelief(ByNormal):
         super().remove_arm(k)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
-        """Arm k's forest of all rounds so far. The one that decisions are made from stays as it
-        is; this one is kept until the rounds change."""
+        """Return arm k's forest fitted to all rounds so far.
+
+        The forest used for decisions does not change. This one is kept until the rounds change.
+        """
         if k not in self.refitted:
             twin, n = self.fork(), int(self.n[k])
             if self.forests[k].n != n >= self.spec.least:
@@ -231,7 +236,7 @@ class ForestBelief(ByNormal):
         return twin
 
     def state(self) -> dict[str, Any]:
-        """Rounds and trees, as arrays; those of arm k are named `k.…`."""
+        """Return rounds and trees as arrays. The names of arm k's trees begin with `k.`."""
         level, sd = np.array([(forest.level, forest.sd) for forest in self.forests]).T
         state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
         for k, forest in enumerate(self.forests):

@@ -1,9 +1,9 @@
-"""Honest trees: filled by the rows that did not grow them, and asked at contexts.
+"""Honest trees: fill them with the rows that did not grow them, and predict at contexts.
 
-Node i of a tree sends a row to left[i] where its number feature[i] is ≤ threshold[i], else to
-right[i]; feature −1 ends there. Children stand behind their parents. A split on the propensity,
-which no context has, is one on feature d = the number of columns: there threshold[i] is the share
-of the left side, and what comes is an average over both.
+Node i of a tree sends a row to left[i] if its feature number feature[i] is ≤ threshold[i], else to
+right[i]. A leaf has feature −1. Children come after their parents. A split on the propensity has
+feature d = the number of columns. A context has no propensity, so threshold[i] is the left side's
+share there, and a prediction averages both sides.
 """
 
 import math
@@ -12,13 +12,16 @@ import numpy as np
 
 from bayesbandit.kernels import njit
 
-SURE = -30.0  # below it φ/Φ is its asymptote
+SURE = -30.0  # below this z, φ(z)/Φ(z) is replaced by its asymptote
 
 
 @njit(cache=True, error_model="numpy")
 def halfway(codes, x, feature, code, left, right, out):
-    """The thresholds of a tree that was grown by rows of ranks codes (n, d), as values out (N,):
-    half-way between the two nearest of x (n, d) on either side."""
+    """Write a tree's thresholds to out (N,) as values of the features x (n, d).
+
+    The tree was grown on their ranks codes (n, d). A threshold is half-way between the nearest
+    values on its two sides.
+    """
     N = feature.size
     low, high = np.full(N, -np.inf), np.full(N, np.inf)
     for r in range(codes.shape[0]):
@@ -38,9 +41,11 @@ def halfway(codes, x, feature, code, left, right, out):
 
 @njit(cache=True, error_model="numpy")
 def fill(x, sums, feature, threshold, left, right, least, out):
-    """Averages out (N, m − 1), in a tree's nodes, of rows x (n, d) with numbers sums (n, m), the
-    first of which is how many rows a row stands for; a node with fewer than `least` of them has its
-    parent's. Returns the sums (N, m)."""
+    """Average rows x (n, d) in the nodes of a tree: write the averages to out (N, m − 1).
+
+    sums (n, m): each row's count, then the numbers to be averaged. A node with a count below
+    `least` takes its parent's averages. Returns the sums in each node (N, m).
+    """
     N, m = feature.size, sums.shape[1]
     total = np.zeros((N, m))
     for r in range(x.shape[0]):
@@ -63,7 +68,7 @@ def fill(x, sums, feature, threshold, left, right, least, out):
 
 @njit(cache=True, error_model="numpy")
 def ask(x, feature, threshold, left, right, value, roots, out):
-    """The values (N, 2) of trees at contexts x (n, d): out (T, n, 2)."""
+    """Write the values of T trees at contexts x (n, d) to out (T, n, 2). value (N, 2): a node's."""
     n, d = x.shape
     deepest = 0
     for t in range(roots.size - 1):
@@ -92,12 +97,13 @@ def ask(x, feature, threshold, left, right, value, roots, out):
 
 @njit(cache=True, error_model="numpy")
 def little_bags(asked, size, mean, variance):
-    """Means and variances (n,) of a forest whose trees say asked (T, n, 2), weights W and totals Y.
+    """Compute a forest's means and variances (n,) from its trees' weights W and totals Y.
 
-    The mean is μ = ΣY / ΣW. Bags of `size` trees share a half-sample. With ψ = (Y − μW) / W̄ of a
-    tree, the variance of μ is that between bags' means of ψ, less what comes of the bags being
-    small: the trees' variance within a bag by its size. As it is known to be > 0, the part above 0
-    of N(estimate, its error²) is averaged (grf's `ObjectiveBayesDebiaser`).
+    asked (T, n, 2): W and Y of each tree. The mean is μ = ΣY / ΣW. Bags of `size` trees share a
+    half-sample. With ψ = (Y − μW) / W̄ for each tree, the variance of μ is estimated by the variance
+    of ψ's means between bags. The variance of ψ within a bag, over `size`, is subtracted. As the
+    true variance is > 0, the result is the mean of N(estimate, its error²) truncated to positive
+    values (grf's `ObjectiveBayesDebiaser`).
     """
     T, n = asked.shape[0], asked.shape[1]
     bags = T // size
@@ -123,7 +129,7 @@ def little_bags(asked, size, mean, variance):
 
 @njit(cache=True, error_model="numpy")
 def positive(estimate, size, bags):
-    """The mean of N(estimate, (size √(2/bags))²) above 0."""
+    """Return the mean of N(estimate, (size √(2/bags))²) truncated to positive values."""
     error = size * math.sqrt(2.0 / bags)
     if not error > 0.0:
         return 0.0

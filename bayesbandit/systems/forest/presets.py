@@ -14,8 +14,9 @@ def ForestTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Generalized random forest Thompson sampling (paper, sections 2.2 and 4.2): from N(mean, α²
-    variance), the variance by little bags.
+    """Generalized random forest Thompson sampling (paper, sections 2.2 and 4.2).
+
+    It draws from N(mean, α² variance), with the variance by little bags.
 
     settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, floor, refit_every, least)
     and `Bandit` (history, encoder, min_probability).
@@ -28,5 +29,5 @@ def ForestUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Generalized random forest UCB: the largest mean + α sd. See `ForestTS`."""
+    """Generalized random forest UCB, which chooses the largest mean + α sd. See `ForestTS`."""
     return Forest(**settings), bb.UCB(alpha), balance

@@ -1,4 +1,4 @@
-"""Honest trees on scikit-learn's: grown by one half of a subsample, filled by the other half."""
+"""Honest trees: scikit-learn grows them on half a subsample, and the other half fills them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """T trees, their N nodes one after the other: what `kernels.py` says of them.
+    """T trees whose N nodes are stored one tree after another; `kernels.py` explains the format.
 
-    feature, left, right (N,), roots (T + 1,): int64; threshold (N,); value (N, 2): average weight
-    and average weighted reward of the honest rows.
+    feature, left, right (N,): int64.
+    threshold (N,).
+    value (N, 2): average weight and average weighted reward of the rows that fill a node.
+    roots (T + 1,): int64, where each tree begins, and N.
     """
 
     feature: Array
@@ -31,7 +33,7 @@ class Trees:
     roots: Array
 
     def ask(self, x: Array) -> Array:
-        """Each tree's two values at contexts x (n, d): (T, n, 2)."""
+        """Return each tree's two values at contexts x (n, d): (T, n, 2)."""
         out = np.empty((len(self.roots) - 1, len(x), 2))
         honest.ask(
             np.ascontiguousarray(x), self.feature, self.threshold, self.left, self.right,
@@ -40,7 +42,7 @@ class Trees:
         return out
 
     def check(self, n_trees: int, n_features: int) -> None:
-        """That no question leads astray: every way goes on, and ends."""
+        """Raise ValueError unless the arrays are trees in which every path ends in a leaf."""
         N = len(self.feature)
         shapes = {"threshold": (N,), "left": (N,), "right": (N,), "value": (N, 2)}
         for name, shape in (shapes | {"feature": (N,), "roots": (n_trees + 1,)}).items():
@@ -58,8 +60,8 @@ class Trees:
         if not ((self.feature >= -1) & (self.feature <= n_features)).all():
             raise ValueError(f"trees must split on features 0 to {n_features}; got {self.feature}")
         weight, reward = self.value.T
-        lean = (weight >= 1 / LARGEST) & (weight <= LARGEST)
-        if not (lean & (np.abs(reward) <= LARGEST * weight)).all():
+        in_range = (weight >= 1 / LARGEST) & (weight <= LARGEST)
+        if not (in_range & (np.abs(reward) <= LARGEST * weight)).all():
             raise ValueError(f"trees' values must be of weights > 0, at most {LARGEST:g} a weight")
         share = self.threshold[self.feature == n_features]
         if not np.isfinite(self.threshold).all() or not ((share >= 0) & (share <= 1)).all():
@@ -67,26 +69,32 @@ class Trees:
 
 
 def joined(trees: list[Trees]) -> Trees:
-    """All of these as one."""
-    nodes = np.cumsum([0, *(len(one.feature) for one in trees)])
-    ends = [one.roots[1:] + at for one, at in zip(trees, nodes, strict=False)]
+    """Return all these trees as one `Trees`."""
+    nodes = np.cumsum([0, *(len(tree.feature) for tree in trees)])
+    ends = [tree.roots[1:] + start for tree, start in zip(trees, nodes, strict=False)]
     names = [f.name for f in fields(Trees)]
-    arrays = {name: np.concatenate([vars(one)[name] for one in trees]) for name in names}
+    arrays = {name: np.concatenate([vars(tree)[name] for tree in trees]) for name in names}
     for name in ("left", "right"):
         arrays[name] = arrays[name] + np.repeat(nodes[:-1], np.diff(nodes))
     return Trees(**arrays | {"roots": np.concatenate([np.zeros(1, np.int64), *ends])})
 
 
 def ranks(x: Array) -> Array:
-    """Columns x (n, p) by the ranks of their values, float32: as trees see nothing else, neither
-    units nor float32, in which scikit-learn compares, change anything."""
+    """Return the ranks of the values in each column of x (n, p), as float32.
+
+    Trees depend on the order of values only. With ranks, units do not matter, and scikit-learn's
+    float32 comparisons are exact.
+    """
     codes = [np.unique(column, return_inverse=True)[1] for column in x.T]
     return np.ascontiguousarray(np.column_stack(codes), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """What one arm's trees are grown of: columns x (n, p), rewards and weights (n,), and how."""
+    """The data and settings from which one arm's trees are grown.
+
+    x (n, p): columns. reward, weight (n,). how, min_node, min_leaf, tried: settings of `Forest`.
+    """
 
     x: Array
     reward: Array
@@ -94,16 +102,16 @@ class Growth:
     how: Weighing
     min_node: int
     min_leaf: int
-    tried: int  # features at each split
+    tried: int
 
     def tree(self, grow: Array, fill: Array, seed: int) -> Trees:
-        """One tree, grown by some rows and filled by others."""
+        """Return one tree, grown on the rows `grow` and filled by the rows `fill`."""
         from sklearn.tree import DecisionTreeRegressor  # takes a second to load
 
         if self.how == "replicate":
             grow = np.repeat(grow, self.copies[grow])
-        alike = self.how != "sample_weight" or np.ptp(self.weight) == 0.0
-        weight = None if alike else self.weight[grow]
+        unweighted = self.how != "sample_weight" or np.ptp(self.weight) == 0.0
+        weight = None if unweighted else self.weight[grow]
         tree = DecisionTreeRegressor(
             min_samples_split=max(2, self.min_node + 1), min_samples_leaf=self.min_leaf,
             max_features=self.tried, random_state=seed,
@@ -127,26 +135,31 @@ class Growth:
     def _share(
         self, feature: Array, threshold: Array, left: Array, right: Array, mass: Array
     ) -> None:
-        """Where a tree splits on the propensity, the left side's share of the population instead:
-        of inverse propensities, `mass` (N,)."""
-        [at] = np.nonzero(feature == self.x.shape[1] - 1)
-        both = mass[left[at]] + mass[right[at]]
-        threshold[at] = np.where(both > 0.0, mass[left[at]] / np.where(both > 0.0, both, 1.0), 0.5)
+        """Replace thresholds on the propensity by the left side's share of the population.
+
+        mass (N,): the sum of inverse propensities in each node.
+        """
+        [split] = np.nonzero(feature == self.x.shape[1] - 1)
+        both = mass[left[split]] + mass[right[split]]
+        share = mass[left[split]] / np.where(both > 0.0, both, 1.0)
+        threshold[split] = np.where(both > 0.0, share, 0.5)
 
     @cached_property
     def codes(self) -> Array:
-        """Ranks (n, p)."""
+        """Return the ranks of x (n, p)."""
         return ranks(self.x)
 
     @cached_property
     def copies(self) -> Array:
-        """How often a row is replicated (n,), [w], at least once."""
+        """Return how often each row is replicated (n,): w rounded, at least 1."""
         return np.maximum(np.rint(self.weight), 1.0).astype(np.int64)
 
     @cached_property
     def sums(self) -> Array:
-        """Rows (n, 4) to be summed in the nodes: how many a row stands for, weight, weighted
-        reward, inverse propensity."""
+        """Return the numbers (n, 4) that are summed in the nodes.
+
+        They are a row's count, weight, weighted reward and inverse propensity.
+        """
         count = self.copies if self.how == "replicate" else np.ones(len(self.weight))
         v = self.weight if self.how == "sample_weight" else np.ones(len(self.weight))
         return np.column_stack([count, count * v, count * v * self.reward, self.weight])

@@ -1,1 +1,1 @@
-"""ILOVETOCONBANDITS: a distribution over policies that an oracle finds."""
+"""ILOVETOCONBANDITS: a distribution over policies, which are found by an oracle."""

@@ -1,4 +1,4 @@
-"""What ILOVETOCONBANDITS believes: which policies are good, as a distribution over them."""
+"""The belief of ILOVETOCONBANDITS: a distribution over policies."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ Array = np.ndarray
 @savable
 @dataclass(frozen=True)
 class PolicyMixture:
-    """A model of ILOVETOCONBANDITS (Agarwal et al. 2014): with Thompson sampling and inverse
-    propensities as weights it is the algorithm, and `best` its probabilities.
+    """A model of ILOVETOCONBANDITS (Agarwal et al. 2014).
 
-    exploration: c of the least probability, with n rounds in all,
+    With the policy `Thompson` and inverse propensities as weights it is the algorithm. The method
+    `best` of its predictions gives the algorithm's probabilities.
+
+    exploration: c in the minimum probability after n rounds,
         μ = min(1/(2K), c √(ln(16 n² |Π| / δ) / (K n))).
-    delta: δ in (0, 1). log_policies: ln |Π|; None: (d + 1) ln K. psi: ψ, by how much less than its
-    estimate a policy's regret counts.
-    gains: of every arm at every past context. "ips": rewards of the arms that were played by the
-        inverse of their propensities, 0 elsewhere, as the theory has it; "dr", doubly robust: the
-        same of what a ridge regression for each arm leaves, beside what it says, which varies less.
-    oracle: finds policies of large gain; `LinearOracle()` or a class of yours.
-    refit_every: the epochs; 1.0 doubles the rounds from one to the next.
-    rewards: least and largest reward that there can be; the theory is of rewards from 0 to 1.
+    delta: δ in (0, 1).
+    log_policies: ln |Π|; None: (d + 1) ln K.
+    psi: ψ, by which a policy's estimated regret is divided. See `optimisation.py`.
+    gains: how the reward of each arm at each past context is estimated. "ips", as in the theory:
+        the reward times the inverse propensity for the arm that was played, 0 for the others.
+        "dr", doubly robust: a ridge regression's prediction for each arm, plus the "ips" estimate
+        of its residual. It has a smaller variance.
+    oracle: an algorithm that finds policies of large gain; `LinearOracle()` or your own class.
+    refit_every: the length of the epochs; with 1.0 the rounds double from one to the next.
+    rewards: the smallest and the largest possible reward; the theory assumes 0 and 1.
     """
 
-    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
+    compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
     exploration: float = 0.1
     delta: float = 0.05
@@ -62,15 +66,15 @@ class PolicyMixture:
             raise ValueError(f"rewards must be (least, largest); got {self.rewards!r}")
 
     def least_probability(self, n: int, n_arms: int, n_features: int) -> float:
-        """μ after n rounds."""
-        K, most = n_arms, 0.5 / n_arms
+        """Return the minimum probability μ after n rounds."""
+        K, largest = n_arms, 0.5 / n_arms
         if n == 0 or K == 1:
-            return most
+            return largest
         log_policies = self.log_policies
         if log_policies is None:
             log_policies = (n_features + 1) * math.log(K)
         log = math.log(16.0 * n**2 / self.delta) + log_policies
-        return min(most, self.exploration * math.sqrt(log / (K * n)))
+        return min(largest, self.exploration * math.sqrt(log / (K * n)))
 
     def belief(
         self,
@@ -79,40 +83,47 @@ class PolicyMixture:
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> PolicyBelief:
-        """The belief before any rounds. It has no use for a seed."""
+        """Return the belief before any rounds. The seed is not used.
+
+        Raise ValueError with `normalize`.
+        """
         if normalize:
-            raise ValueError("gains are weighed by inverse propensities, not of mean 1")
+            raise ValueError("gains are weighted by inverse propensities, not of mean 1")
         return PolicyBelief(self, n_arms, n_features)
 
 
 def estimated_gains(
     x: Array, arm: Array, reward: Array, weight: Array, n_arms: int, how: str
 ) -> Array:
-    """Gains (n, K) of all arms at contexts x (n, d), of which the arms (n,) had these rewards and
-    inverse propensities (n,)."""
+    """Return estimated gains (n, K) of all arms at contexts x (n, d).
+
+    arm, reward, weight (n,): the arms that were played, their rewards and inverse propensities.
+    how: "ips" or "dr", as in `PolicyMixture`.
+    """
     n, gains = len(x), np.zeros((len(x), n_arms))
     if how == "dr":
         z = np.column_stack([x, np.ones(n)])
         for k in np.unique(arm):
-            mine, w = z[arm == k], weight[arm == k]
-            G = penalised((mine.T * w) @ mine, 1.0)
-            gains[:, k] = z @ np.linalg.solve(G, mine.T @ (w * reward[arm == k]))
+            rows, w = z[arm == k], weight[arm == k]
+            G = penalised((rows.T * w) @ rows, 1.0)
+            gains[:, k] = z @ np.linalg.solve(G, rows.T @ (w * reward[arm == k]))
     row = np.arange(n)
     gains[row, arm] += weight * (reward - gains[row, arm])
     return gains
 
 
 class PolicyBelief(Belief):
-    """Policies and their weights, found anew at the beginning of each epoch.
+    """Policies and their weights, which are fitted again at the end of each epoch.
 
-    mixture: the policies and their weights; None before the first epoch. mu: μ of the epoch.
+    mixture: the policies and their weights; None before the first fit.
+    mu: the minimum probability μ of the epoch.
     """
 
     def __init__(self, spec: PolicyMixture, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.rounds = Rounds(n_features)
         self.mixture: Mixture | None = None
-        self.fitted = 0  # rounds that the mixture is of
+        self.fitted = 0  # how many rounds the mixture was fitted to
         self.mu = spec.least_probability(0, n_arms, n_features)
 
     def __repr__(self) -> str:
@@ -120,13 +131,16 @@ class PolicyBelief(Belief):
         return f"PolicyBelief({policies} policies, least probability {self.mu:.3g})"
 
     def predict(self, x: Array) -> Votes:
-        every = np.ones(len(self.n), np.bool_)
-        return Votes(self.mixture, self.mu, self.spec.rewards, x, every)
+        all_arms = np.ones(len(self.n), np.bool_)
+        return Votes(self.mixture, self.mu, self.spec.rewards, x, all_arms)
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1)."""
+        """Learn from rounds: contexts x (n, d), and arm numbers, rewards and weights (n,).
+
+        weight: inverse propensities; None: 1. Raise ValueError for a reward out of range.
+        """
         low, high = self.spec.rewards
         if not ((reward >= low) & (reward <= high)).all():
             wrong = reward[(reward < low) | (reward > high)][0]
@@ -134,18 +148,18 @@ class PolicyBelief(Belief):
                 f"rewards must be from {low:g} to {high:g}; got {wrong:g}: PolicyMixture(rewards=…)"
             )
         due = Schedule(self.spec.refit_every).next_due(self.fitted)
-        for i in range(len(x)):  # epochs end where they would if rounds came one by one
-            one = slice(i, i + 1)
+        for i in range(len(x)):  # a batch ends epochs at the same rounds as single rewards do
+            row = slice(i, i + 1)
             self.rounds.append(
-                x[one], arm[one], reward[one], None if weight is None else weight[one]
+                x[row], arm[row], reward[row], None if weight is None else weight[row]
             )
-            self.n = self.n + np.bincount(arm[one], minlength=len(self.n))
+            self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
             if len(self.rounds) >= due:
-                self._settle()
+                self._refit()
                 due = Schedule(self.spec.refit_every).next_due(self.fitted)
 
-    def _settle(self) -> None:
-        """The mixture of all rounds."""
+    def _refit(self) -> None:
+        """Fit the mixture to all rounds."""
         rounds, K = self.rounds.of(), len(self.n)
         n, (low, high) = len(rounds["arm"]), self.spec.rewards
         self.fitted, self.mu = n, self.spec.least_probability(n, K, self.n_features)
@@ -166,25 +180,28 @@ class PolicyBelief(Belief):
 
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
-        self._settle()
+        self._refit()
 
     def remove_arm(self, k: int) -> None:
         self.rounds.drop(k)
         self.n = np.delete(self.n, k)
-        self._settle()
+        self._refit()
 
     def fork(self) -> Self:
         twin = copy(self)
         twin.rounds = self.rounds.fork()
         return twin
 
-    # ---- all that is known -----------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError("ILOVETOCONBANDITS has no posterior; its policies are in belief.mixture")
 
     def state(self) -> dict[str, Any]:
-        """Rounds, policies and weights, of the `LinearOracle` alone."""
+        """Return rounds, policies and weights.
+
+        Raise TypeError for policies that are not from the `LinearOracle`.
+        """
         state: dict[str, Any] = {
             "rounds": self.rounds.state(),
             "fitted": self.fitted,
@@ -210,7 +227,7 @@ class PolicyBelief(Belief):
                 raise ValueError(f"policies must be finite, {wanted}; got {coef.shape}")
             if not ((weights >= 0.0).all() and weights.sum() <= 1.0 + 1e-9):
                 raise ValueError(f"weights must be ≥ 0 with a sum ≤ 1; got {weights}")
-            *policies, leader = (Linear(one) for one in coef)
+            *policies, leader = (Linear(c) for c in coef)
             self.mixture = Mixture(leader, list(policies), weights)
 
     def verify(self, total: int) -> None:
@@ -218,10 +235,11 @@ class PolicyBelief(Belief):
 
 
 class Votes(Prediction):
-    """What the policies say at contexts x (n, d) of the arms that are `among` all (K,).
+    """The policies' votes at contexts x (n, d) for some of the arms.
 
-    mean: the leader's scores, which are rewards by least squares with the `LinearOracle`; nothing
-    is known of how uncertain they are.
+    which: booleans (K,), the arms in question.
+    mean: the leader's scores. With the `LinearOracle` they are least-squares estimates of rewards.
+    sd: 0, because the uncertainty of the scores is not known.
     """
 
     def __init__(
@@ -245,7 +263,7 @@ class Votes(Prediction):
         return np.stack([self.mean] * size)
 
     def best(self, alpha: float | Array = 1.0) -> Array:
-        """Q^μ: the policies' votes among these arms, none of which gets less than μ."""
+        """Return Q^μ: each arm's share of the policies' votes, with minimum probability μ."""
         K = int(self.which.sum())
         if self.mixture is None:
             return np.full((len(self.x), K), 1.0 / K)

@@ -1,8 +1,8 @@
-"""Who finds the best policy for given gains: the oracle of cost-sensitive classification.
+"""Oracles, which find the best policy for given gains by cost-sensitive classification.
 
-An oracle is asked `on(x)` for contexts (n, d), and answers with a function from gains (n, K), one
-for each context and arm, to a policy whose gains are (nearly) largest: something with
-`scores(x) -> (n, K)`, which chooses the arm of the largest score.
+For contexts x (n, d), `oracle.on(x)` returns a function. It takes gains (n, K), one for each
+context and arm, and returns a policy whose total gain is (nearly) the largest. A policy has
+`scores(x) -> (n, K)` and chooses the arm of the largest score.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from bayesbandit import savable
 from bayesbandit.checks import number
 
 Array = np.ndarray
-ROUNDING = 1e-11  # of a column's square, more than sums of a million rows lose
+ROUNDING = 1e-11  # share of a column's sum of squares; rounding over a million rows is smaller
 
 
 class Scorer(Protocol):
-    """A policy: the arm of the largest score."""
+    """A policy that chooses the arm of the largest score."""
 
     def scores(self, x: Array) -> Array:
-        """At contexts x (n, d): (n, K)."""
+        """Return scores (n, K) at contexts x (n, d)."""
         ...
 
 
 class Oracle(Protocol):
-    """Finds policies of large gain."""
+    """An algorithm that finds policies of large gain."""
 
     def on(self, x: Array) -> Callable[[Array], Scorer]:
-        """For contexts x (n, d): from gains (n, K) to a policy."""
+        """Return a function from gains (n, K) to a policy, for contexts x (n, d)."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Scores x'θ_a + c_a; coef (d + 1, K), the constants last."""
+    """A policy with scores x'θ_a + c_a; coef (d + 1, K), the constants last."""
 
     coef: Array
 
@@ -49,7 +49,7 @@ class Linear:
 @savable
 @dataclass(frozen=True)
 class LinearOracle:
-    """Each arm's gains by least squares on the contexts, penalised by λ = penalty."""
+    """An oracle that regresses each arm's gains on the contexts, with ridge penalty λ = penalty."""
 
     penalty: float = 1.0
 
@@ -65,14 +65,16 @@ class LinearOracle:
 
 
 def penalised(G: Array, penalty: float) -> Array:
-    """Moments G (D, D) with a penalty, of each column's own size besides: what rounding leaves of
-    columns that are equal, however large, is positive."""
+    """Return moments G (D, D) plus a penalty and a tiny share of G's diagonal.
+
+    The result is positive definite despite rounding, also with equal columns of any size.
+    """
     return G + np.diag(penalty + ROUNDING * np.diag(G))
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Scores by a fitted regressor of K outputs."""
+    """A policy whose scores come from a fitted regressor with K outputs."""
 
     estimator: Any
     n_arms: int
@@ -83,7 +85,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class RegressorOracle:
-    """Gains by a scikit-learn regressor of several outputs, which is cloned for each policy."""
+    """An oracle that clones and fits a multi-output scikit-learn regressor for each policy."""
 
     estimator: Any
 

@@ -1,1 +1,1 @@
-"""Policy-tree smoothing: one rule for each of few regions of contexts."""
+"""Policy-tree smoothing: a shallow tree splits the contexts, and each leaf has one rule."""

@@ -1,4 +1,4 @@
-"""Policy-tree smoothing (paper, section 4.3): one rule for each of few regions of contexts."""
+"""Policy-tree smoothing (paper, section 4.3): a shallow tree with one rule in each leaf."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
 Array = np.ndarray
-TREE, INNER = "tree.", "inner."  # begin the names of their arrays in a file
+TREE, INNER = "tree.", "inner."  # prefixes of array names in a saved state
 DEEPEST = 16
 
 
 @savable
 @dataclass(frozen=True)
 class PolicyTree:
-    """A model of policy-tree smoothing: with inverse propensities as weights, and Thompson sampling
-    or UCB, it is the paper's system.
+    """A model of policy-tree smoothing.
 
-    Round i, of arm a_i and weight w_i = 1/p̂, gives every arm an efficient score
-    Γ_i(a) = μ̂_a(x_i) + 1{a = a_i} w_i (r_i − μ̂_a(x_i)). A tree parts the contexts; in a leaf, an
-    arm's mean reward is N(mean of its scores, their variance / n), which is what a policy is asked
-    with (`Leaves.moments`). Scores go to their leaves round by round, the tree is grown anew on a
-    schedule, on all rounds. One leaf is all there is at first.
+    With inverse propensities as weights, and the policy `Thompson` or `UCB`, it is the paper's
+    system. Round i, with arm a_i and weight w_i = 1/p̂, gives every arm an efficient score
+    Γ_i(a) = μ̂_a(x_i) + 1{a = a_i} w_i (r_i − μ̂_a(x_i)). A tree splits the contexts. In a leaf, an
+    arm's mean reward is N(mean of its scores, their variance / n); see `Leaves.moments`. Each
+    round's scores go to its leaf at once. The tree is grown again from all rounds on a schedule. At
+    first it has one leaf.
 
-    base: the outcome model μ̂: `Ridge()`, or another that has `belief`. A round's μ̂ is that of the
-        rounds before it, and stays, so that scores have no bias from a model that knew the reward;
-        an arm that came later has no score there.
-    depth: levels of splits. by: "value", the tree whose best arms have the largest sum of scores,
-        exactly so up to depth 2 (`tree.grown`); "classification", the paper's words: a
-        classification tree of the arms that were played, weighed by |Γ_i(a_i)|, which takes an arm
-        that does badly for one that is wanted. Leaves are filled alike.
-    cuts: quantiles of each feature at which it may be split, at most; None: between all values.
-    least: rounds of a leaf, at least.
-    refit_every: when the tree is grown anew: each time rounds have grown by a share (a float, .25 =
-        25 %), or every m rounds (an int).
-    prior_rows: ν, how many rounds' noise the variance of an arm that a leaf has not played is worth
-        at first; 0: the plain variance of the scores, by which such an arm may be certain.
-    balanced: whether the outcome model, too, learns by the weights.
+    base: the outcome model μ̂: `Ridge()`, or another model with a method `belief`. A round's μ̂ is
+        predicted from earlier rounds and then kept, so its own reward does not bias its scores. An
+        arm that was added later has no score in that round.
+    depth: levels of splits.
+    by: "value" finds the tree whose leaves' best arms have the largest sum of scores. It is exact
+        up to depth 2 (see `tree.grown`). "classification" is the paper's wording: a classification
+        tree of the arms that were played, weighted by |Γ_i(a_i)|. It can mistake an arm with bad
+        rewards for a good one. The leaves' values are computed in the same way for both.
+    cuts: the most quantiles of each feature at which it may be split; None: between all values.
+    least: the fewest rounds in a leaf.
+    refit_every: when the tree is grown again. A float is a share by which the rounds must grow
+        (.25 = 25 %), an int a number of rounds.
+    prior_rows: ν in `Leaves.moments`, which adds the noise variance of ν rounds where a leaf has
+        not played an arm. With 0 the variance of such an arm's scores can be 0.
+    balanced: whether the outcome model also uses the weights.
 
-    Where the paper is silent: a leaf's moments are those of all its rounds' scores, not of the
-    rounds that played the arm; the same rounds grow the tree and fill its leaves, so that the best
-    arm's mean is a little too large just after; the propensity is that of the decision, exact, and
-    clipped by the balance. Weights of a balance that are no inverse propensities are taken as if
-    they were. When it pays: docs/policy_tree.md.
+    Our choices where the paper does not say: a leaf's moments use the scores of all its rounds, not
+    only of those that played the arm. The same rounds grow the tree and fill its leaves, so the
+    best arm's mean is slightly too large after growing. The propensity is exact, from the moment of
+    decision, and clipped by the balance. All weights are treated as inverse propensities, also
+    those of other balances. docs/policy_tree.md shows when it pays.
     """
 
-    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
+    compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
     base: BeliefModel = field(default_factory=Ridge)
     depth: int = 2
@@ -82,14 +83,14 @@ class PolicyTree:
         one_of(self.balanced, "balanced", (True, False))
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
-        """Why the outcome model cannot learn by weights, where it has to."""
+        """Return why the outcome model cannot use weights, if `balanced`; "" if it can."""
         refuses = getattr(self.base, "refuses_weights", None) if self.balanced else None
         return str(refuses(n_arms, n_features)) if refuses else ""
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the outcome model takes before any data."""
-        told = getattr(self.base, "nbytes", None)
-        return int(told(n_arms, n_features)) if told else 0
+        nbytes = getattr(self.base, "nbytes", None)
+        return int(nbytes(n_arms, n_features)) if nbytes else 0
 
     def belief(
         self,
@@ -98,9 +99,12 @@ class PolicyTree:
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> TreeBelief:
-        """The belief before any rounds. seed: of the outcome model."""
+        """Return the belief before any rounds. seed: for the outcome model.
+
+        Raise ValueError with `normalize`.
+        """
         if normalize:
-            raise ValueError("scores are weighed by inverse propensities, not of mean 1")
+            raise ValueError("scores are weighted by inverse propensities, not of mean 1")
         seed = np.random.SeedSequence(0) if seed is None else seed
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
@@ -111,9 +115,10 @@ class PolicyTree:
 class TreeBelief(Belief):
     """A tree, its leaves, and the outcome model `inner`.
 
-    log: rounds as they were learned, contexts and, behind them, the means of then (d + K columns),
-    NaN of arms that came later; arm −1 of arms that are gone, whose rounds still show the others'
-    scores. fitted: rounds that the tree was grown on.
+    log: the rounds. A row has the context and then the outcome model's means at that time (d + K
+        columns), NaN for arms added later. A removed arm is −1; its rounds still give the other
+        arms' scores.
+    fitted: how many rounds the tree was grown on.
     """
 
     def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
@@ -131,8 +136,10 @@ class TreeBelief(Belief):
         return self.text()
 
     def text(self, arms: Sequence[Any] | None = None, features: Sequence[Any] | None = None) -> str:
-        """The tree, one line a node, with each leaf's arms from the best down: mean ± sd (plays).
-        arms, features: their names."""
+        """Return the tree as text, one line for each node.
+
+        A leaf lists its arms, the best first: mean ± sd (plays). arms, features: their names.
+        """
         names = range(len(self.n)) if arms is None else arms
         mean, sd = self.of_leaves()
         plays, lines = self.leaves.plays, []
@@ -147,7 +154,7 @@ class TreeBelief(Belief):
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def of_leaves(self) -> tuple[Array, Array]:
-        """Means and standard deviations by leaf and arm (L, K); ∞ of a new arm."""
+        """Return means and standard deviations by leaf and arm (L, K); a new arm's sd is ∞."""
         mean, variance = self.leaves.moments(self.spec.prior_rows)
         return mean, np.where(self.new, np.inf, np.sqrt(variance))
 
@@ -158,46 +165,50 @@ class TreeBelief(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds x (n, d), arm numbers (n,), rewards (n,), inverse propensities (n,; None: 1), one
-        by one."""
+        """Learn from rounds one by one: contexts x (n, d), and arm numbers and rewards (n,).
+
+        weight: inverse propensities (n,); None: 1.
+        """
         weight = np.ones(len(x)) if weight is None else weight
-        own = weight if self.spec.balanced else np.ones(len(x))
+        inner_weight = weight if self.spec.balanced else np.ones(len(x))
         schedule = Schedule(self.spec.refit_every)
         leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
         for i in range(len(x)):
-            one = slice(i, i + 1)
-            means = finite(self.inner.predict(x[one]).mean, "the outcome model's means")
-            self.log.append(np.hstack([x[one], means]), arm[one], reward[one], weight[one])
-            self.leaves.learn(leaf[one], means, arm[one], reward[one], weight[one])
-            self.inner.update(x[one], arm[one], reward[one], own[one])
-            self.n = self.n + np.bincount(arm[one], minlength=len(self.n))
+            row = slice(i, i + 1)
+            means = finite(self.inner.predict(x[row]).mean, "the outcome model's means")
+            self.log.append(np.hstack([x[row], means]), arm[row], reward[row], weight[row])
+            self.leaves.learn(leaf[row], means, arm[row], reward[row], weight[row])
+            self.inner.update(x[row], arm[row], reward[row], inner_weight[row])
+            self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
             if len(self.log) >= due:
                 self._grow()
                 leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
 
     def _rounds(self) -> tuple[Array, Array, Array, Array, Array]:
-        """What the log has: x (n, d), means (n, K), and arm, reward, weight (n,)."""
+        """Return the log: x (n, d), means (n, K), and arm, reward, weight (n,)."""
         rows = self.log.of()
         x, means = np.split(rows["x"], [self.n_features], axis=1)
         x, means = np.ascontiguousarray(x), np.ascontiguousarray(means)
         return x, means, rows["arm"], rows["reward"], rows["weight"]
 
     def _grow(self) -> None:
-        """The tree of all rounds. An arm's score in a round before it came is what is now its
-        mean."""
+        """Grow the tree on all rounds.
+
+        In a round from before an arm was added, the arm's score is its current predicted mean.
+        """
         x, means, arm, reward, weight = self._rounds()
         score = means.copy()
         if np.isnan(score).any():
             score = np.where(np.isnan(score), self.inner.predict(x).mean, score)
         played = np.flatnonzero(arm >= 0)
-        at = played, arm[played]
-        score[at] += weight[played] * (reward[played] - score[at])
+        cell = played, arm[played]
+        score[cell] += weight[played] * (reward[played] - score[cell])
         spec, self.fitted = self.spec, len(x)
         self.tree = grown(x, score, arm, spec.depth, spec.least, spec.cuts, spec.by)
         self._fill()
 
     def _fill(self) -> None:
-        """The leaves, from all rounds."""
+        """Compute the leaves' moments from all rounds."""
         x, means, arm, reward, weight = self._rounds()
         self.leaves = Leaves(self.tree.n_leaves, len(self.n))
         self.leaves.learn(self.tree.leaf(x), means, arm, reward, weight)
@@ -205,15 +216,15 @@ class TreeBelief(Belief):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """The tree stays until it is due."""
-        due, known = list(due), self.log.of()["x"]
-        self._relog(known, np.maximum(arm, -1), reward, weight)
+        """Reweight the rounds. The tree does not change until its next refit."""
+        due, logged = list(due), self.log.of()["x"]
+        self._relog(logged, np.maximum(arm, -1), reward, weight)
         if self.spec.balanced:
             self.inner.reweigh(due, x, arm, reward, weight)
         self._fill()
 
     def _relog(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
-        """Rounds, with contexts and means x (n, d + K), in the place of those that there were."""
+        """Replace all rounds; x (n, d + K) has contexts and means."""
         self.log = Rounds(x.shape[1])
         self.log.append(x, arm, reward, weight)
         self.n = np.bincount(arm[arm >= 0], minlength=x.shape[1] - self.n_features).astype(float)
@@ -231,7 +242,7 @@ class TreeBelief(Belief):
         self._relog(np.column_stack([x, np.delete(means, k, axis=1)]), arm, reward, weight)
         self._fill()
 
-    # ---- all that is known -----------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
@@ -248,22 +259,22 @@ class TreeBelief(Belief):
         return twin
 
     def state(self) -> dict[str, Any]:
-        """The rounds, the tree and the outcome model; leaves are filled anew."""
+        """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
         tree = {TREE + name: array for name, array in self.tree.state().items()}
         inner = {INNER + name: value for name, value in self.inner.state().items()}
         return {"log": self.log.state(), "fitted": self.fitted, **tree, **inner}
 
     def restore(self, state: dict[str, Any]) -> None:
         rows, d, K = state["log"], self.n_features, len(self.n)
-        x, means, arm, told = np.split(rows, [d, d + K, d + K + 1], axis=1)
-        whole = rows.shape[1] == d + K + 3 and not np.isinf(means).any()
-        whole = whole and bool((np.abs(np.hstack([x, told])) <= LARGEST).all())
-        if not (whole and np.isin(arm, np.arange(-1, K)).all() and (told[:, 1] > 0.0).all()):
+        x, means, arm, outcome = np.split(rows, [d, d + K, d + K + 1], axis=1)  # reward, weight
+        valid = rows.shape[1] == d + K + 3 and not np.isinf(means).any()
+        valid = valid and bool((np.abs(np.hstack([x, outcome])) <= LARGEST).all())
+        if not (valid and np.isin(arm, np.arange(-1, K)).all() and (outcome[:, 1] > 0.0).all()):
             raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
         fitted = integer(state["fitted"], "fitted", most=len(rows))
         self.inner.restore(below(state, INNER))
         self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
-        self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), told[:, 0], told[:, 1])
+        self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), outcome[:, 0], outcome[:, 1])
         if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
@@ -273,5 +284,5 @@ class TreeBelief(Belief):
 
 
 def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the entries whose keys begin so, by the rest of the key."""
+    """Return the entries whose keys begin with the prefix, under keys without it."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

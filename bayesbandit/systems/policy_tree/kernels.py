@@ -1,12 +1,11 @@
-"""The policy tree of largest value, one split at a time; rows down a tree, and what its leaves
-learn of each arm.
+"""Kernels of policy trees: find the best split, send rows to leaves, and learn each arm's scores.
 
-Rows have scores (n, K), one for each arm: the value of a tree is the sum over rows of the score of
-the arm that is best in the row's leaf. Features are given as codes, the number of cut points below
-a value, so that a split "code ≤ c" is one of few. A first split is swept along each feature, with
-the sums of scores by feature, code and arm of both sides kept up to date, from which the best
-second splits are read: O(d² K (n + C²)) for n rows, d features and C codes, where the search of
-Athey and Wager's `policytree` (C = n) is the exact case.
+Rows have scores (n, K), one for each arm. The value of a tree is the sum over rows of the score of
+the best arm in the row's leaf. A feature is given as a code, the number of cut points below its
+value, so there are few splits "code ≤ c". To find a first split, move the cut along each feature
+and keep, for both sides, the sums of scores by feature, code and arm. The best second splits follow
+from these sums. The cost is O(d² K (n + C²)) for n rows, d features and C codes. The search of
+Athey and Wager's `policytree` is the exact case C = n.
 """
 
 import numpy as np
@@ -16,7 +15,7 @@ from bayesbandit.kernels import njit
 
 @njit(cache=True, nogil=True)
 def largest(sums):
-    """The largest of sums (K,), at least one."""
+    """Return the largest of sums (K,), K ≥ 1."""
     best = sums[0]
     for k in range(1, sums.size):
         best = max(best, sums[k])
@@ -25,8 +24,11 @@ def largest(sums):
 
 @njit(cache=True, nogil=True)
 def stump(sums, count, total, n, least, slack):
-    """The best tree of one split, from sums of scores (d, C, K) and counts (d, C) by code; total
-    (K,) and n of all: value, feature and code, −1 where no split is worth more than `slack`."""
+    """Return the value, feature and code of the best tree with one split.
+
+    sums (d, C, K), count (d, C): scores and rows by code. total (K,), n: of all rows.
+    The feature is −1 where no split improves the value by more than `slack`.
+    """
     d, C, K = sums.shape
     value, feature, cut = largest(total), -1, -1
     left, right = np.empty(K), np.empty(K)
@@ -51,7 +53,7 @@ def stump(sums, count, total, n, least, slack):
 
 @njit(cache=True, nogil=True)
 def put(sums, count, total, code, score, sign):
-    """One row's codes (d,) and scores (K,), added (sign 1) or taken away (−1)."""
+    """Add one row's codes (d,) and scores (K,) to the sums (sign 1), or subtract them (−1)."""
     for k in range(score.size):
         total[k] += sign * score[k]
     for j in range(code.size):
@@ -62,8 +64,11 @@ def put(sums, count, total, code, score, sign):
 
 @njit(cache=True, nogil=True)
 def first_split(code, score, C, two, least, slack):
-    """The first split of the best tree of one split, or of `two` levels of them, for rows with
-    codes (n, d) in [0, C) and scores (n, K): value, feature and code, −1 where a leaf is best."""
+    """Return the value, and the first split's feature and code, of the best tree of one level.
+
+    With `two`, the tree has two levels of splits. The feature is −1 where a leaf is best.
+    code (n, d): in [0, C). score (n, K). least: the fewest rows in a leaf.
+    """
     n, d = code.shape
     K = score.shape[1]
     sums, count, total = np.zeros((d, C, K)), np.zeros((d, C), np.int64), np.zeros(K)
@@ -98,8 +103,10 @@ def first_split(code, score, C, two, least, slack):
 
 @njit(cache=True, nogil=True)
 def descend(x, feature, threshold, left, right):
-    """The nodes (n,) where contexts x (n, d) end: left where a feature is at most the threshold, a
-    node without a feature (−1) is a leaf."""
+    """Return the leaves' node numbers (n,) of contexts x (n, d).
+
+    A row goes left where its feature is at most the threshold. A leaf has feature −1.
+    """
     out = np.zeros(x.shape[0], np.int64)
     for i in range(x.shape[0]):
         node = 0
@@ -111,12 +118,15 @@ def descend(x, feature, threshold, left, right):
 
 @njit(cache=True, nogil=True)
 def tally(leaf, mean, arm, reward, weight, seen, plays, centre, spread, noise):
-    """Rows one by one into leaves, by Welford's recurrence.
+    """Add rows one by one to the leaves' moments, by Welford's recurrence.
 
-    leaf (n,); mean (n, K): an outcome model's, NaN of an arm that was not there; arm (n,), −1 of
-    one that is gone; reward, weight (n,): an inverse propensity. Of each leaf and arm (L, K): rows
-    that were seen and plays, the mean of the scores and their sum of squares about it. noise:
-    rounds, and the sum of their squared residuals.
+    leaf (n,): the rows' leaves.
+    mean (n, K): the outcome model's means, NaN for an arm that did not exist yet.
+    arm (n,): −1 for an arm that was removed.
+    reward, weight (n,): weights are inverse propensities.
+    seen, plays (L, K): by leaf and arm, the rows with a score and the rows that played the arm.
+    centre, spread (L, K): the mean of the scores, and the sum of squares about it.
+    noise (2,): the number of rounds, and the sum of their squared residuals.
     """
     for i in range(leaf.size):
         node = leaf[i]

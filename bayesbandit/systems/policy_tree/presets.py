@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 
-UCB_ROWS = 16.0  # of `PolicyTree.prior_rows`, as of `LinUCB`: it looks one sd up, never further
+UCB_ROWS = 16.0  # `PolicyTree.prior_rows` for UCB, as in `LinUCB`: α = 1 looks only one sd up
 
 Propensity = Literal["decision", "estimated"]
 
@@ -18,13 +18,14 @@ def PolicyTreeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
 ) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
-    """Policy-tree Thompson sampling (paper, section 4.3): in each leaf of a shallow tree, from
-    N(mean, α² variance) of each arm's efficient scores.
+    """Policy-tree Thompson sampling (paper, section 4.3).
 
-    clip, propensity: of the balance, whose weights 1 / max(γ, p) are in the scores.
+    In each leaf of a shallow tree it draws from N(mean, α² variance) of each arm's efficient
+    scores.
+
+    clip, propensity: settings of the balance, whose weights 1 / max(γ, p) are used in the scores.
     settings: of `PolicyTree` (base, depth, by, cuts, least, refit_every, prior_rows, balanced) and
-    `Bandit` (history, encoder, min_probability). by="classification" is the paper's text to the
-    letter.
+    `Bandit` (history, encoder, min_probability). by="classification" follows the paper's text.
     `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
     it.
     """
@@ -36,12 +37,11 @@ def PolicyTreeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
 ) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
-    """Policy-tree UCB (paper, section 4.3): in each leaf, the largest mean + α sd of an arm's
-    efficient scores.
+    """Policy-tree UCB (paper, section 4.3).
 
-    Its decisions say nothing of propensities, which are therefore estimated, as those of `BLUCB`;
-    and as with those of `LinUCB`, an arm's first variance has to be larger (`prior_rows`). See
-    `PolicyTreeTS`.
+    In each leaf it chooses the arm with the largest mean + α sd of its efficient scores. UCB's
+    decisions are not random, so propensities are estimated, as in `BLUCB`. As in `LinUCB`, an arm's
+    first variance has to be larger (`prior_rows`). See `PolicyTreeTS`.
     """
     settings.setdefault("prior_rows", UCB_ROWS)
     return PolicyTree(**settings), bb.UCB(alpha), bb.InversePropensity(clip, propensity)

@@ -1,4 +1,4 @@
-"""A tree that parts the contexts, as arrays; and how it is grown on scores."""
+"""A tree that splits the contexts, stored as arrays, and the functions that grow it on scores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
-ROUNDING = 1e-12  # of the sum of all scores' sizes: a split is worth more than this
+ROUNDING = 1e-12  # share of the scores' absolute sum by which a split must improve the value
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Nodes, each before those below it: `feature` and `threshold` of its split, feature −1 in a
-    leaf; `left`, where the feature is at most the threshold, and `right`: (M,) each.
+    """A tree as arrays (M,), one element for each node. A node comes before its children.
 
+    feature, threshold: the node's split; feature −1 is a leaf.
+    left, right: the children. A row goes left where its feature is at most the threshold.
     Leaves are numbered from left to right.
     """
 
@@ -29,13 +30,13 @@ class Tree:
 
     @classmethod
     def root(cls) -> Self:
-        """One leaf."""
+        """Return a tree with one leaf."""
         none = np.full(1, -1)
         return cls(none, np.zeros(1), none, none)
 
     @property
     def number(self) -> Array:
-        """Numbers of the leaves, by node (M,); −1 of a split."""
+        """Return each node's number among the leaves (M,); −1 for a split."""
         is_leaf = self.feature < 0
         return np.where(is_leaf, np.cumsum(is_leaf) - 1, -1)
 
@@ -44,21 +45,24 @@ class Tree:
         return int((self.feature < 0).sum())
 
     def leaf(self, x: Array) -> Array:
-        """Numbers of the leaves of contexts x (n, d): (n,)."""
+        """Return the leaf numbers (n,) of contexts x (n, d)."""
         nodes = descend(x, self.feature, self.threshold, self.left, self.right)
         return self.number[nodes]
 
     def text(
         self, leaves: Sequence[str] | None = None, features: Sequence[Any] | None = None
     ) -> str:
-        """One line a node. leaves: what to say of each; features: their names."""
+        """Return the tree as text, one line for each node.
+
+        leaves: a text for each leaf. features: their names.
+        """
         lines: list[str] = []
         number = self.number
 
         def down(node: int, indent: str, before: str) -> None:
             if (j := int(self.feature[node])) < 0:
-                said = f"leaf {number[node]}" if leaves is None else leaves[number[node]]
-                lines.append(f"{indent}{before}{said}")
+                text = f"leaf {number[node]}" if leaves is None else leaves[number[node]]
+                lines.append(f"{indent}{before}{text}")
                 return
             name = f"x{j}" if features is None else features[j]
             for sign, child in (("≤", self.left[node]), (">", self.right[node])):
@@ -76,34 +80,34 @@ class Tree:
         return self.text()
 
     def state(self) -> dict[str, Array]:
-        """All of it, as arrays."""
+        """Return the arrays by their names."""
         return dict(vars(self))
 
     @classmethod
     def restored(cls, state: dict[str, Array], n_features: int) -> Self:
-        """The tree of `state`, checked."""
-        found = cls(*(state[name] for name in ("feature", "threshold", "left", "right")))
-        feature, M = found.feature, len(found.feature)
-        shapes = {array.shape for array in vars(found).values()}
-        whole = shapes == {(M,)} and M > 0 and found.threshold.dtype == np.float64
-        whole = whole and all(a.dtype == np.int64 for a in (feature, found.left, found.right))
-        if not (whole and ((feature >= -1) & (feature < n_features)).all()):
+        """Return the tree with these arrays. Raise ValueError unless they are a tree."""
+        tree = cls(*(state[name] for name in ("feature", "threshold", "left", "right")))
+        feature, M = tree.feature, len(tree.feature)
+        shapes = {array.shape for array in vars(tree).values()}
+        valid = shapes == {(M,)} and M > 0 and tree.threshold.dtype == np.float64
+        valid = valid and all(a.dtype == np.int64 for a in (feature, tree.left, tree.right))
+        if not (valid and ((feature >= -1) & (feature < n_features)).all()):
             raise ValueError(f"a tree of {n_features} features must be whole; got {state}")
         splits = feature >= 0
-        below = np.concatenate([found.left[splits], found.right[splits]])
+        children = np.concatenate([tree.left[splits], tree.right[splits]])
         parents = np.tile(np.flatnonzero(splits), 2)
-        once = sorted(below.tolist()) == list(range(1, M))
-        if not (once and (below > parents).all() and np.isfinite(found.threshold).all()):
+        once = sorted(children.tolist()) == list(range(1, M))
+        if not (once and (children > parents).all() and np.isfinite(tree.threshold).all()):
             raise ValueError(f"each node of a tree must be below one before it; got {state}")
-        return found
+        return tree
 
 
 def cut_points(values: Array, most: int | None) -> Array:
-    """Where to split values (n,): between those that differ, or at so many of their quantiles."""
+    """Return the cut points of values (n,): between all distinct values, or at `most` quantiles."""
     distinct = np.unique(values)
     if most is not None and len(distinct) > most + 1:
-        at = np.arange(1, most + 1) / (most + 1)
-        low = np.unique(np.quantile(values, at, method="inverted_cdf"))
+        p = np.arange(1, most + 1) / (most + 1)
+        low = np.unique(np.quantile(values, p, method="inverted_cdf"))
         index = np.searchsorted(distinct, low[low < distinct[-1]])
     else:
         index = np.arange(len(distinct) - 1)
@@ -116,13 +120,14 @@ def grown(
     x: Array, score: Array, arm: Array, depth: int, least: int, cuts: int | None,
     by: Literal["value", "classification"] = "value",
 ) -> Tree:  # fmt: skip
-    """A tree for contexts x (n, d) with scores (n, K), of which the arms (n,) were played, −1 one
-    that is gone.
+    """Return a tree grown on contexts x (n, d) with scores (n, K).
 
-    by: "value", the tree of largest value with leaves of `least` rows, exactly so up to two levels
-    of splits among the cut points; a deeper one takes the first split of the best two levels, and
-    goes on below (the hybrid search of `policytree`). "classification": by the Gini impurity of the
-    arms that were played, weighed by |score|.
+    arm (n,): the arms that were played; −1 for a removed arm.
+    least: the fewest rows in a leaf.
+    by: "value" finds the tree of the largest value. It is exact up to two levels of splits at the
+        cut points. A deeper tree takes the first split of the best two levels and repeats this
+        below it (the hybrid search of `policytree`). "classification" uses the Gini impurity of the
+        arms that were played, weighted by |score|.
     """
     n, d = x.shape
     points = [cut_points(x[:, j], cuts) for j in range(d)]
@@ -151,8 +156,7 @@ def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
         node = len(nodes)
         nodes.append(LEAF)
         if levels > 0 and len(rows) >= 2 * least:
-            found = first_split(code[rows], score[rows], C, levels > 1, least, slack)
-            _, feature, cut = found
+            _, feature, cut = first_split(code[rows], score[rows], C, levels > 1, least, slack)
             if feature >= 0:
                 here = code[rows, feature] <= cut
                 left = down(rows[here], levels - 1)
@@ -167,12 +171,12 @@ def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
 def _classified(code: Array, weight: Array, arm: Array, depth: int, least: int) -> Nodes:
     from sklearn.tree import DecisionTreeClassifier
 
-    told = (weight > 0.0) & (arm >= 0)
-    if told.sum() < 2 * least:
+    used = (weight > 0.0) & (arm >= 0)
+    if used.sum() < 2 * least:
         return [LEAF]
-    fit = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
-    found = fit.fit(code[told], arm[told], sample_weight=weight[told] / weight.max()).tree_
-    columns = found.feature, found.threshold, found.children_left, found.children_right
+    model = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
+    tree = model.fit(code[used], arm[used], sample_weight=weight[used] / weight.max()).tree_
+    columns = tree.feature, tree.threshold, tree.children_left, tree.children_right
     return [
         (int(j), int(c), int(left), int(right)) if j >= 0 else LEAF
         for j, c, left, right in zip(*columns, strict=True)

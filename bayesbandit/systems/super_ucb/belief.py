@@ -1,12 +1,14 @@
 """SuperLinUCB (Chu, Li, Reyzin and Schapire 2011; paper, Appendix A): levels of certainty.
 
-Rounds are shared out among S levels, of which level s learns only where its widths are above 2^−s:
-given the contexts, a level's rewards are then independent, as the √T bound needs. A round goes up
-the levels. Where all arms that are left have widths
+There are S levels, and at most one of them learns from a round. Level s learns only where its
+confidence width is above 2^−s. Given the contexts, the rewards of a level are then independent, as
+the √T bound needs. A round starts at level s = 1 with all arms:
 
-- of 1/√T at most, the largest upper bound is taken, and nothing is learned;
-- of 2^−s at most, those within 2^(1−s) of the largest upper bound are left, and s grows;
-- else an arm that is wider than 2^−s is taken, and level s learns of it.
+- if all remaining widths are at most 1/√T, or if s = S, choose the arm with the largest upper
+  bound, and no level learns;
+- if all are at most 2^−s, keep the arms within 2^(1−s) of the largest upper bound, and go to level
+  s + 1;
+- otherwise choose the arm with the largest width, and level s learns from it.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ Array = np.ndarray
 
 
 def thompson_alpha(delta: float = 0.05, epsilon: float = 0.5) -> float:
-    """α of Theorem 1 for Thompson sampling, √(ln(1/δ)/ε), with δ and ε in (0, 1)."""
+    """Return Theorem 1's α for Thompson sampling, √(ln(1/δ)/ε), with δ and ε in (0, 1)."""
     number(delta, "delta", above=0, below=1)
     number(epsilon, "epsilon", above=0, below=1)
     return math.sqrt(math.log(1.0 / delta) / epsilon)
 
 
 def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
-    """α of Theorem 1 for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
+    """Return Theorem 1's α for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
     integer(horizon, "horizon", least=1)
     integer(n_arms, "n_arms", least=1)
     number(delta, "delta", above=0, below=1)
@@ -43,14 +45,19 @@ def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
 @savable
 @dataclass(frozen=True)
 class SuperUCB:
-    """A model of SuperLinUCB: with Thompson sampling, whose probabilities are then 0 and 1, it is
-    the algorithm; with estimated inverse propensities as weights it is SuperBLUCB.
+    """A model of SuperLinUCB.
 
-    horizon: T, for ln T levels. alpha: α; None: `ucb_alpha`. ridge: λ. intercept: a constant
-    column, penalised like the rest. The theory is of rewards and contexts of size 1 at most.
+    With the policy `Thompson` it is the algorithm: probabilities are 0 or 1, except for ties. With
+    estimated inverse propensities as weights it is SuperBLUCB. The theory assumes that rewards and
+    contexts have size 1 at most.
+
+    horizon: T, which gives ln T levels.
+    alpha: α; None: `ucb_alpha`.
+    ridge: λ.
+    intercept: whether to add a constant column, penalised like the rest.
     """
 
-    compares_arms: ClassVar[bool] = True  # it has nothing to say of a row of features alone
+    compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
     horizon: int = 10_000
     alpha: float | None = None
@@ -80,18 +87,21 @@ class SuperUCB:
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
     ) -> SuperUCBBelief:
-        """The belief before any rounds. It has no use for a seed."""
+        """Return the belief before any rounds. The seed is not used.
+
+        Raise ValueError with `normalize`.
+        """
         if normalize:
             raise ValueError("the levels' weights are not scaled to mean 1")
         return SuperUCBBelief(self, n_arms, n_features)
 
 
 class SuperUCBBelief(Belief):
-    """Each arm's ridge regression at each level; the last is of what all levels have learned.
+    """A ridge regression for each arm at each level, and a last one for all levels together.
 
-    theta (S + 1, K, D): estimates. root (S + 1, K, D, D): W with WW' = B⁻¹, of which contexts that
-    are large cost half as many digits as of B⁻¹ itself. level (n,): where each round was learned,
-    −1 nowhere.
+    theta (S + 1, K, D): estimates.
+    root (S + 1, K, D, D): W with WW' = B⁻¹. With large contexts W loses half as many digits as B⁻¹.
+    level (n,): the level that learned from each round; −1 where none did.
     """
 
     def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
@@ -110,7 +120,7 @@ class SuperUCBBelief(Belief):
 
     @property
     def alpha(self) -> float:
-        """α for the arms of now."""
+        """Return α for the current number of arms."""
         if self.spec.alpha is not None:
             return self.spec.alpha
         return ucb_alpha(self.spec.horizon, len(self.n))
@@ -119,13 +129,16 @@ class SuperUCBBelief(Belief):
         return np.column_stack([x, np.ones(len(x))]) if self.spec.intercept else x
 
     def _bounds(self, z: Array, s: int, arms: Array) -> tuple[Array, Array]:
-        """Estimates and widths of arms at level s, at z (D,)."""
+        """Return estimates and widths of arms at level s, at z (D,)."""
         return self.theta[s, arms] @ z, self.alpha * np.linalg.norm(z @ self.root[s, arms], axis=1)
 
     def climb(self, z: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
-        """The arms that are taken alike at z (D,) among those of these numbers, and the level that
-        learns of it, −1 if none does. taken: an arm that was taken whatever the levels say: it is
-        the first level where it is wide, or none."""
+        """Return the tied best arms at z (D,), and the level that learns from the round.
+
+        arms: the numbers of the available arms. The level is −1 where none learns.
+        taken: an arm that was chosen for another reason. The level is then the first one where its
+        width is large, or −1, and all arms are returned.
+        """
         for s in range(self.S):
             mean, width = self._bounds(z, s, arms)
             upper, wide = mean + width, width > 2.0 ** -(s + 1)
@@ -146,20 +159,25 @@ class SuperUCBBelief(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Rounds one by one: each is learned at the level where its arm is wide, which is the one
-        that took it if the reward comes before the next decision."""
+        """Learn from rounds one by one, each at the level where its arm's width is large.
+
+        If the reward comes before the next decision, this is the level that chose the arm.
+        """
         weight = np.ones(len(x)) if weight is None else weight
-        everyone = np.arange(len(self.n))
+        all_arms = np.arange(len(self.n))
         for z, k, r, w in zip(self._design(x), arm.tolist(), reward, weight, strict=True):
-            taken, s = self.climb(z, everyone)
-            if k not in taken:
-                _, s = self.climb(z, everyone, taken=k)
+            best, s = self.climb(z, all_arms)
+            if k not in best:
+                _, s = self.climb(z, all_arms, taken=k)
             self._learn(z, k, r, w, s)
             self.level = np.append(self.level, float(s))
-            self.n = self.n + (everyone == k)
+            self.n = self.n + (all_arms == k)
 
     def _learn(self, z: Array, k: int, r: float, w: float, s: int) -> None:
-        """By Potter's update of a square root: W − c Wvv' with v = W'z, so that it stays one."""
+        """Update level s and the last one by Potter's square-root formula: W − c Wvv', v = W'z.
+
+        WW' = B⁻¹ holds again afterwards.
+        """
         for level in (s, -1) if s >= 0 else ():
             root, theta = self.root[level, k], self.theta[level, k]
             v = z @ root
@@ -170,7 +188,7 @@ class SuperUCBBelief(Belief):
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
-        """The levels of rounds stay, whatever their weights become."""
+        """Learn again with new weights. Each round keeps its level."""
         z, (root, theta) = self._design(x), self._empty(len(self.n))
         for k in due:
             self.root[:, k], self.theta[:, k] = root[:, k], theta[:, k]
@@ -190,7 +208,7 @@ class SuperUCBBelief(Belief):
     def fork(self) -> Self:
         return deepcopy(self, {id(self.spec): self.spec})
 
-    # ---- all that is known -----------------------------------------------------------------------
+    # ---- state -----------------------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
@@ -201,19 +219,19 @@ class SuperUCBBelief(Belief):
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
-        for name, own in self.state().items():
+        for name, current in self.state().items():
             array = state[name]
-            wanted = own.shape if name != "level" else (int(state["n"].sum()),)
-            lost = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
-            if not (array.shape == wanted or lost) or not (np.abs(array) <= LARGEST**3).all():
+            wanted = current.shape if name != "level" else (int(state["n"].sum()),)
+            removed = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
+            if not (array.shape == wanted or removed) or not (np.abs(array) <= LARGEST**3).all():
                 raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
             setattr(self, name, array)
 
 
 class Climb(Prediction):
-    """What the levels take of arms of these numbers at contexts z (n, D), until they learn more.
+    """The levels' prediction for some arms (their numbers) at contexts z (n, D).
 
-    mean, sd: of all that was learned, levels together: estimates, and √(z'B⁻¹z).
+    It changes when the belief learns. mean, sd: the estimates and √(z'B⁻¹z) of all levels together.
     """
 
     def __init__(self, belief: SuperUCBBelief, z: Array, arms: Array) -> None:
@@ -232,11 +250,11 @@ class Climb(Prediction):
         return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
 
     def best(self, alpha: float | Array = 1.0) -> Array:
-        """1 for the arm that is taken; ties are broken evenly."""
+        """Return probabilities (n, K): 1 for the arm that the levels choose, or shared by ties."""
         p = np.zeros((len(self.z), len(self.arms)))
-        for own, z in zip(p, self.z, strict=True):
-            taken = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
-            own[taken] = 1.0 / taken.sum()
+        for row, z in zip(p, self.z, strict=True):
+            best = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
+            row[best] = 1.0 / best.sum()
         return p
 
     def among(self, arms: Array) -> Climb:
