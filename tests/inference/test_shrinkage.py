@@ -104,3 +104,25 @@ def test_digits_that_cancel_are_no_disagreement(monkeypatch, scale):
         monkeypatch.setattr(type(method.kernel), "natural", lambda *_, answer=answer: answer)
         with pytest.raises(NotThisEngine, match="differs from the kernel's"):
             method._compare(whole, state)
+
+
+@few("known", "learned")
+@pytest.mark.parametrize("noise", ["known", "learned", "of each context", "in another term"])
+def test_the_kernel_takes_what_is_proved_to_be_normal_noise_alone(noise):
+    """Powers of a likelihood are rows of precision w/σ² where σ is known, and not elsewhere."""
+
+    @bb.reward_model(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
+    def declared(x, reward, weight, theta):
+        mu = x @ theta
+        s = 0.7 if noise == "known" else pm.InverseGamma("s", alpha=2, beta=1)
+        variance = s * (1 + x[:, 0] ** 2) if noise == "of each context" else s
+        if noise == "in another term":
+            pm.Potential("more", -0.1 * s * (reward**2).sum())
+            weight = 1.0
+        likelihood = pm.logp(pm.Normal.dist(mu, pm.math.sqrt(variance)), reward)
+        pm.Potential(
+            "likelihood", likelihood if noise == "in another term" else weight * likelihood
+        )
+        return mu
+
+    assert (plan(declared, 3, engine="gibbs").method.kernel is not None) == (noise == "known")

@@ -56,7 +56,7 @@ def recognised(
         return None
     search = Search.of(quadratic, sigma2, prior, {k: places[k].ravel() for k in shapes}, shapes)
     found = () if search is None else map(search.fitted, search.roles())
-    return next((one for one in found if one is not None), None)
+    return next((form for form in found if form is not None), None)
 
 
 def powers_of(block: Block) -> list[Powers]:
@@ -132,10 +132,8 @@ class Search:
         if len(prior.dense.offsets) or not alone or terms.square.any():
             return None
         factor, location = np.zeros(D), np.zeros(D)
-        factor[j], location[j] = (
-            -2.0 * squares.coef * terms.form_coef**2,
-            terms.offset / terms.form_coef,
-        )
+        factor[j] = -2.0 * squares.coef * terms.form_coef**2
+        location[j] = terms.offset / terms.form_coef
         location += prior.centre
         precisions: list[Powers] = [{} for _ in range(D)]
         for coordinate, powers in zip(j.tolist(), powers_of(squares), strict=True):
@@ -166,10 +164,6 @@ class Search:
     def noise(self) -> str:
         return next(iter(self.sigma2.powers), "")
 
-    @property
-    def vectors(self) -> list[str]:
-        return [k for k, shape in self.shapes.items() if shape]
-
     def element(self, name: str, e: float) -> Powers:
         """Return a power of a scalar variable; 1 of none."""
         return {int(self.at[name][0]): e} if name else {}
@@ -177,8 +171,9 @@ class Search:
     def roles(self) -> Iterator[Roles]:
         """Yield all assignments of roles to the variables that the precisions allow."""
         D, follows = self.quadratic.dim, self.precision.powers
-        local = [k for k in self.vectors if k in follows]
-        mixing = [k for k in self.vectors if k not in follows]
+        vectors = [k for k, shape in self.shapes.items() if shape]
+        local = [k for k in vectors if k in follows]
+        mixing = [k for k in vectors if k not in follows]
         scalars = [k for k, s in self.shapes.items() if not s and k != self.noise]
         if len(local) > 1 or len(mixing) > len(local) or len(scalars) > 2:
             return
@@ -209,9 +204,9 @@ class Search:
         something."""
         functions = self.functions(roles)
         keys = list(dict.fromkeys(itertools.chain(self.rest, *functions.values())))
-        X = np.array([[f.get(key, 0.0) for f in functions.values()] for key in keys])
+        X = np.zeros((len(keys), len(functions)))
+        X[:] = [[f.get(key, 0.0) for f in functions.values()] for key in keys]
         y = np.array([self.rest.get(key, 0.0) for key in keys])
-        X, y = X.reshape(len(keys), len(functions)), y
         scale, largest = np.abs(X).max(axis=0, initial=1e-300), max(1.0, np.abs(y).max(initial=0.0))
         c = np.linalg.lstsq(X / scale, y)[0]
         if not (np.abs(X / scale @ c - y) <= LEFT_OVER * largest).all():
