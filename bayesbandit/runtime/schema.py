@@ -58,7 +58,6 @@ class Row(tuple[object, ...]):
 
 
 NAME = OneOf(str, Whole(-LONGEST, LONGEST))  # of an arm
-NUMBER = OneOf(float, Whole(-LONGEST, LONGEST))
 
 
 def check(value: object, form: object, where: str = "it") -> None:

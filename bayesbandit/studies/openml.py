@@ -52,7 +52,6 @@ CLIPS = (0.01, 0.05, 0.1, 0.2)
 MUS = (0.01, 0.1, 1.0)
 DRAWS = 3  # more of each of LinTS's settings, in the selection null
 NULL = "LinTS, 9 draws"
-BESIDE = ("ILTCB", "greedy", "LinTS, α = 0.1", "LinTS, nig")  # whatever the noise scale
 PROTOCOLS = ("best of the grid", "fixed settings")
 
 # Appendix B: data sets of 300 that the row wins from the column.
