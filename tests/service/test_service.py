@@ -481,6 +481,8 @@ def test_another_bandit_needs_another_log(lite):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
+    with pytest.raises(ValueError, match="has a bandit with the policy Thompson"):
+        bb.Service.open(service.log, policy=bb.Greedy())
 
 
 def test_a_closed_log_says_so(lite):
