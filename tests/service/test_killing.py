@@ -9,7 +9,8 @@ import bayesbandit as bb
 
 pytest.importorskip("sqlalchemy")
 
-from tests.service.killing import killed
+from tests.service.killing import FORK, killed
+from tests.store.databases import fresh
 
 
 @pytest.mark.slow
