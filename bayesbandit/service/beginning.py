@@ -7,6 +7,7 @@ from typing import Any
 
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.policies import Policy
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.settings import Settings
 
@@ -51,3 +52,13 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
 
 def _said(name: str, value: Any) -> str:
     return f"{value / 1e6:g} seconds" if name == "wait" and value is not None else repr(value)
+
+
+def check_policy(policy: Policy | None, log: DecisionLog) -> None:
+    """Raise ValueError unless a policy that is given again is the one with which the log began."""
+    known = log.ledger.beginning()["policy"]
+    if policy is not None and checks.shown(policy) != known:
+        raise ValueError(
+            f"{log} has a bandit with the policy {known}, not {checks.shown(policy)}; another "
+            "policy needs another log"
+        )

@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
-from bayesbandit.service.beginning import check_log, check_same, described
+from bayesbandit.service.beginning import check_log, check_policy, check_same, described
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
 from bayesbandit.service.randomness import Streams
 from bayesbandit.store.log import DecisionLog
@@ -125,6 +125,7 @@ class Service:
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
             raise ValueError(f"{log} has no bandit yet: bb.Service(bandit, log) begins one")
+        check_policy(policy, log)
         service.settings = settings
         service._begin(log, Parts(policy, model, balance), fallback, snapshot_every, clock)
         return service
@@ -141,9 +142,8 @@ class Service:
         self._streams = Streams(lambda own: log.ledger.open_stream(own.key, own.entropy))
         self._counting, self._t = RLock(), 0
         self._take_over(self._newest())
-        self.fallback = (
-            None if fallback is None else self._version.bandit.arms[self.number(fallback)]
-        )
+        known = self._version.bandit
+        self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def __repr__(self) -> str:
         return f"Service({self._version.bandit!r}, version {self.version}, {self.log!r})"
@@ -162,10 +162,6 @@ class Service:
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
         return self._version.bandit.arms
-
-    def number(self, arm: Name) -> int:
-        """Return the number of an arm. Raise ValueError of an unknown one."""
-        return self._version.bandit.number(arm)
 
     # ---- decisions -------------------------------------------------------------------------------
 

@@ -128,9 +128,12 @@ class Ledger:
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return those of these decisions that the log has, in this order."""
+        known: dict[str, Stored] = {}
         with self.database.read() as connection:
-            found = connection.execute(select(decisions).where(decisions.c.id.in_(ids)))
-            known = {row.id: stored_of(row) for row in found}
+            for start in range(0, len(ids), AT_ONCE):
+                some = decisions.c.id.in_(ids[start : start + AT_ONCE])
+                found = connection.execute(select(decisions).where(some))
+                known |= {row.id: stored_of(row) for row in found}
         return [known[one] for one in ids if one in known]
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -198,6 +201,9 @@ class Ledger:
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
         """Say that decisions were shown; again changes nothing. Raise ValueError of unknown ids."""
+        for start in range(AT_ONCE, len(ids), AT_ONCE):
+            self.activate(ids[start : start + AT_ONCE], now, how)
+        ids = ids[:AT_ONCE]
         with self.database.write() as connection:
             self._lock(connection, ids)
             known = select(decisions.c.id).where(decisions.c.id.in_(ids))

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.checks import integer
 from bayesbandit.store.rows import Parts
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from bayesbandit.store.ledger import Ledger
     from bayesbandit.weighting.base import Balance
 
+MOST = 2**14 - 1  # decisions in a part of a table: databases take so many ids in a query
 Time = str | float | datetime  # a date as text, seconds since 1970, or a datetime
 
 
@@ -108,6 +110,7 @@ class DecisionLog:
         """Yield the rows of `frame` in tables of at most `size` rows, in bounded memory."""
         from bayesbandit.store.reading import frames
 
+        integer(size, "size", least=1, most=MOST)
         return frames(self.ledger, since, until, size)
 
     def counts(self) -> dict[str, int]:

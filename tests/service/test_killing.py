@@ -2,11 +2,15 @@
 
 import os
 
+import numpy as np
 import pytest
+
+import bayesbandit as bb
 
 pytest.importorskip("sqlalchemy")
 
-from tests.service.killing import killed
+from tests.service.killing import FORK, killed
+from tests.store.databases import fresh
 
 
 @pytest.mark.slow
@@ -18,3 +22,27 @@ def test_nothing_is_lost_and_nothing_counts_twice(database, tmp_path):
     assert counts["told"]["decision"] > 50
     assert counts["told"]["reward"] > 20
     assert counts["versions"] > 3
+
+
+def begin(url, together, said):
+    together.wait()
+    service = bb.Service(bb.LinTS(["a", "b"], 2, seed=0), bb.DecisionLog(url), wait="1d")
+    said.put(service.decide(np.zeros(2)).id)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_processes_that_begin_a_log_at_once(database, tmp_path):
+    url, together, said = fresh(database, tmp_path), FORK.Barrier(5), FORK.Queue()
+    bb.LinTS(["a", "b"], 2).choose(np.zeros(2)).probabilities.sum()  # compiled
+    processes = [FORK.Process(target=begin, args=(url, together, said)) for _ in range(5)]
+    for process in processes:
+        process.start()
+    ids = {said.get(timeout=60) for _ in processes}
+    for process in processes:
+        process.join()
+    with bb.DecisionLog(url) as log:
+        assert set(log.frame()["decision_id"]) == ids
+        assert log.counts()["versions"] == 1
+        assert log.verify().empty

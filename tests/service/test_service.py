@@ -280,6 +280,16 @@ def test_many_rewards_at_once(url):
         said = pool.map(lambda some: service.reward(some, np.ones(1500)), [ids, ids[::-1]])
     assert sum((one.count("timely") for one in said), 0) == 1500
     assert service.learn() == 1500
+    service.activate(ids)
+    assert service.log.frame()["activated"].all()
+
+
+@pytest.mark.slow
+def test_a_batch_with_more_ids_than_a_query_takes(lite):
+    service, _ = begun(lite)
+    ids = [f"order-{i}" for i in range(40_000)]
+    first = service.decide(np.zeros((40_000, 2)), id=ids)
+    assert (service.decide(np.zeros((40_000, 2)), id=ids).arm == first.arm).all()
 
 
 @pytest.mark.parametrize(("aggregate", "value"), [("first", 2.0), ("sum", 5.5), ("last", 3.0)])
@@ -481,6 +491,8 @@ def test_another_bandit_needs_another_log(lite):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
+    with pytest.raises(ValueError, match="has a bandit with the policy Thompson"):
+        bb.Service.open(service.log, policy=bb.Greedy())
 
 
 def test_a_closed_log_says_so(lite):
