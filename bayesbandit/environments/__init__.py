@@ -1,4 +1,4 @@
-"""What bandits are tried on: simulated designs and classification data sets."""
+"""Environments for bandits: simulated designs, classification data, and tables of rewards."""
 
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.environments.classification import Classification

@@ -1,4 +1,4 @@
-"""What a bandit faces: contexts and every arm's potential reward, drawn whole."""
+"""Environments, and samples from them: contexts and every arm's potential reward."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 
-def _nothing(*shape: int) -> np.ndarray:
+def _empty(*shape: int) -> np.ndarray:
     return np.empty(shape)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One environment drawn whole, so that compared bandits face identical data.
+    """A sample of all rounds of an environment, so that compared bandits face identical data.
 
-    x: (T, d) contexts in order of arrival, or (T, K, d) where each arm has features of its own.
-    mean, reward: (T, K) expected and realised rewards of every arm. warm_*: m rounds logged before
-    the first decision: contexts (m, d), or the features of the arms assigned, arm indices (m,),
-    rewards (m,) and the propensities (m,) they were assigned with. test_x, test_mean: (n, d), or
-    (n, K, d), and (n, K), fresh contexts on which a policy is judged on the way; None where there
-    are none.
+    x: contexts (T, d) in order of arrival; (T, K, d) if each arm has its own features.
+    mean, reward: expected and realised rewards (T, K) of every arm.
+    warm_x, warm_arm, warm_reward, warm_propensity: m rounds logged before the first decision. They
+        are contexts (m, d), or the features of the assigned arms; arm indices (m,); rewards (m,);
+        and the propensities (m,) of the assigned arms.
+    test_x, test_mean: test contexts (n, d), or (n, K, d), and their mean rewards (n, K), with which
+        a policy is evaluated at checkpoints; None without test contexts.
     """
 
     x: np.ndarray
     mean: np.ndarray
     reward: np.ndarray
-    warm_x: np.ndarray = field(default_factory=lambda: _nothing(0, 0))
+    warm_x: np.ndarray = field(default_factory=lambda: _empty(0, 0))
     warm_arm: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    warm_reward: np.ndarray = field(default_factory=lambda: _nothing(0))
-    warm_propensity: np.ndarray = field(default_factory=lambda: _nothing(0))
+    warm_reward: np.ndarray = field(default_factory=lambda: _empty(0))
+    warm_propensity: np.ndarray = field(default_factory=lambda: _empty(0))
     test_x: np.ndarray | None = None
     test_mean: np.ndarray | None = None
 
@@ -39,8 +40,8 @@ class Sample:
 class Environment(Protocol):
     """A source of samples: its arms' names, the number of features, and a name for tables.
 
-    One that has test contexts may also have an optimum (`HasOptimum`). One whose `repr` does not
-    say all that decides its numbers has a `fingerprint` (`HasFingerprint`).
+    An environment with test contexts may also define an optimum (`HasOptimum`). It needs a
+    `fingerprint` (`HasFingerprint`) unless its `repr` contains all settings of its data.
     """
 
     @property
@@ -53,23 +54,25 @@ class Environment(Protocol):
     def n_features(self) -> int: ...
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """Draw `horizon` rounds (None: as many as the environment has by itself)."""
+        """Draw `horizon` rounds (None: the environment's own number)."""
         ...
 
 
 @runtime_checkable
 class HasOptimum(Protocol):
-    """An environment that says which policies count as the optimal assignment."""
+    """An environment that defines which policies count as the optimal assignment."""
 
     def solved(self, value: float, agreement: float) -> bool:
-        """Return whether a policy is optimal that has this mean reward, and this agreement with the
-        best arm, on the test contexts."""
+        """Return whether a policy counts as optimal.
+
+        value: its mean reward on the test contexts. agreement: how often its arm is best there.
+        """
         ...
 
 
 @runtime_checkable
 class HasFingerprint(Protocol):
-    """An environment that says in a text what tells it from another of its name."""
+    """An environment with a text that distinguishes it from others of the same name."""
 
     @property
     def fingerprint(self) -> str: ...

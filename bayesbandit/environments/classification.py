@@ -1,4 +1,4 @@
-"""A classification data set played as a bandit: arms are classes, and the right one pays 1."""
+"""Classification data sets as environments: arms are classes, and the true class pays 1."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from bayesbandit.tables.encoder import MAX_FEATURES, Encoder
 
 
 class Classification:
-    """The rows of a data set in random order; a row's own class pays 1, the others 0 (section 3.2).
+    """The rows of a data set in random order; the true class pays 1, the others 0 (section 3.2).
 
-    x: (n, c) array or DataFrame; y: (n,) labels of any type, none missing. `Encoder.fit` says what
-    becomes of the columns, and of those to drop and to keep; `classes` what the arms are called.
-    The data are prepared, and errors raised, at once; `Classification.lazy` puts both off until
+    x: (n, c) array or DataFrame.
+    y: (n,) labels of any type, none missing. `encoding.classes` explains the arms' names.
+    drop, keep: columns, as in `Encoder.fit`, which explains how columns are encoded.
+    max_features: as in `Encoder.fit`.
+    The data are prepared, and errors raised, at once. `Classification.lazy` delays both until the
     first use.
     """
 
@@ -47,8 +49,8 @@ class Classification:
     ) -> Classification:
         """Return the data set that `load()` returns as (x, y), loaded and prepared when first used.
 
-        Of all lazy data sets, a process holds only the one used last. Pickling takes `load`, not
-        the data, so `load` must be hashable and, for several processes, picklable.
+        A process keeps only the lazy data set that it used last. A pickle contains `load`, not the
+        data, so `load` must be hashable and, for several processes, picklable.
         """
         if not callable(load):
             raise TypeError(f"load must be a function returning (x, y); got {load!r}")
@@ -64,8 +66,10 @@ class Classification:
 
     @property
     def fingerprint(self) -> str:
-        """What tells this data set from another of its name: its contents, or for a lazy one what
-        loads it."""
+        """Return a text that distinguishes this data set from others of the same name.
+
+        It has a hash of the data, or a lazy data set's `load`.
+        """
         if self._load is not None:
             return f"{self!r} by {self._load!r}"
         import joblib
@@ -74,19 +78,19 @@ class Classification:
 
     @property
     def data(self) -> Prepared:
-        """The prepared data, loaded if need be."""
+        """Return the prepared data; a lazy data set is loaded first."""
         if self._load is None:
             return self._prepared
         return _last(self._load, self.name, self._max_features)
 
     @property
     def is_lazy(self) -> bool:
-        """Whether the data are loaded when they are first used."""
+        """Return whether the data are loaded when they are first used."""
         return self._load is not None
 
     @property
     def encoder(self) -> Encoder:
-        """What makes contexts of the columns; `encoder.summary()` lists them."""
+        """Return the encoder that makes contexts from the columns; `summary()` lists them."""
         return self.data.encoder
 
     @cached_property
@@ -103,9 +107,9 @@ class Classification:
         return self._shape[1]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """Return the first `horizon` rows of a random order; all n where it is None or more than n.
+        """Return the first `horizon` rows in random order; all n rows if it is None or above n.
 
-        mean and reward are one array, since a row's class is certain.
+        mean and reward are the same array, because a row's class is certain.
         """
         data = self.data
         T = None if horizon is None else integer(horizon, "horizon", least=1)

@@ -1,4 +1,4 @@
-"""Tables from CSV files, as programs of any country write them."""
+"""Reading CSV files with the separators and decimal marks of different countries."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = ",;\t|"
-TRIED = 20  # rows that tell the separator
-SHOWN = 20  # characters at a place that an error shows
-QUOTED = re.compile(r'"(?:[^"]++|"")*+"')  # a value between quotes, which it has twice within
+TRIED = 20  # rows used to recognise the separator
+SHOWN = 20  # characters that an error shows after a position
+QUOTED = re.compile(r'"(?:[^"]++|"")*+"')  # a quoted value; a quote within it is doubled
 DECIMAL_COMMA = r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*"
 
 
 def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
-    """Return a file with a header, its values separated by commas, or else by semicolons, tabs or
-    bars.
+    """Return the table of a CSV file with a header.
 
-    Where they are separated by semicolons, numbers may have decimal commas. A first column without
-    a name that numbers the rows is left out. Of features, what pandas takes for missing is so; of
-    the target, an empty cell alone: "NA" or "None" is a class.
+    Values are separated by commas, semicolons, tabs or bars. With semicolons, numbers may have
+    decimal commas. An unnamed first column that numbers the rows is left out. In features, missing
+    values are recognised as in pandas. In the target only an empty cell is missing, so that "NA" or
+    "None" is a class. Raise FileNotFoundError, or ValueError for a file that cannot be read.
     """
     import pandas as pd
 
@@ -48,11 +48,11 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
         raise ValueError(
             f"{path} cannot be read as comma-separated text: {error}; save it as UTF-8"
         ) from error
-    except ValueError as error:  # as pandas' own errors are
+    except ValueError as error:  # pandas' errors are ValueErrors
         raise ValueError(f"{path} cannot be read as comma-separated text: {error}") from error
     first = df.columns[0]
     if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
-        df = df.drop(columns=first)  # row numbers that a DataFrame wrote along, not a feature
+        df = df.drop(columns=first)  # the index that `DataFrame.to_csv` wrote, not a feature
     if form["sep"] == ";":
         for name in df.columns.drop(target, errors="ignore"):
             df[name] = with_points(df[name])
@@ -60,13 +60,16 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
 
 
 def separator(path: Path) -> str:
-    """Return what cuts the first rows of a file into the most values, as many in each; where
-    nothing cuts them so, what cuts the first one. A comma before others."""
+    """Return the separator of a file, judged by its first rows.
+
+    It splits them into the most values, the same number in each row. Without such a separator, it
+    is the one that splits the first row into the most values. Of equals, the comma comes first.
+    """
     widths = {}
     for sep in SEPARATORS:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = []
-            with suppress(csv.Error):  # as of a value longer than 131,072 characters
+            with suppress(csv.Error):  # for example a value longer than 131,072 characters
                 for row in islice(csv.reader(file, delimiter=sep), TRIED):
                     rows += [len(row)] if row else []
         first = rows[0] if rows else 0
@@ -75,13 +78,16 @@ def separator(path: Path) -> str:
 
 
 def check_text(text: str, sep: str) -> None:
-    """Refuse NUL characters, at which readers end or which they skip, and quotes that take the rows
-    behind them for one value: that are never closed, or are by a quote that opens another one."""
+    """Raise ValueError for a NUL character, or for a quote that would swallow the rows after it.
+
+    Readers stop at NUL characters or skip them. A quote swallows rows if it is never closed, or is
+    closed by the quote that opens another value.
+    """
     if (at := text.find("\0")) >= 0:
         raise ValueError(f"line {_line(text, at)} has a NUL character: {_around(text, at)}")
     opening, end = re.compile(rf'(?:^|(?<=[{re.escape(sep)}\n]))"'), 0
-    while found := opening.search(text, end):
-        start = found.start()
+    while match := opening.search(text, end):
+        start = match.start()
         if (closed := QUOTED.match(text, start)) is None:
             raise ValueError(
                 f"line {_line(text, start)} opens a quote that is never closed: "
@@ -96,19 +102,22 @@ def check_text(text: str, sep: str) -> None:
 
 
 def _line(text: str, at: int) -> int:
-    """Return the number of a place's line, from 1."""
+    """Return the line number of a position in the text, from 1."""
     return text.count("\n", 0, at) + 1
 
 
 def _around(text: str, at: int) -> str:
-    """Return what stands at a place, and before it in its line."""
+    """Return the text around a position, from its line only."""
     line = text[text.rfind("\n", 0, at) + 1 : at + SHOWN].split("\n")[0]
     return repr(line[-2 * SHOWN :])
 
 
 def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any]) -> None:
-    """Raise a ValueError where a value would be read under the name of another column. pandas
-    takes the values that rows have beyond the header for names of the rows, which come first."""
+    """Raise ValueError if rows have more values than the header has names.
+
+    pandas then reads the first values of a row as its index, and shifts the others to wrong
+    columns.
+    """
     import pandas as pd
 
     if isinstance(df.index, pd.RangeIndex) or not len(df):
@@ -130,8 +139,10 @@ def _is_wider(path: Path, width: int, form: dict[str, Any]) -> bool:
 
 
 def with_points(column: pd.Series) -> pd.Series:
-    """Return a column whose numbers all have decimal commas, or none, as numbers; any other as it
-    is, also one whose commas may all separate thousands."""
+    """Return a column of texts with decimal commas as numbers.
+
+    Any other column is returned unchanged, and so is one whose commas may separate thousands.
+    """
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):

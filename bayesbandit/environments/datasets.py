@@ -25,7 +25,7 @@ FOLDER_VARIABLE = "BAYESBANDIT_DATA"
 
 
 def bundled(name: str) -> Classification:
-    """Return one of scikit-learn's data sets, with its own names for the classes."""
+    """Return one of scikit-learn's data sets, with scikit-learn's names for the classes."""
     if name not in BUNDLED:
         raise ValueError(f"bundled data sets are {', '.join(BUNDLED)}; got {name!r}")
     from sklearn import datasets
@@ -42,11 +42,12 @@ def from_frame(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """Return a table whose column `target` is the class; rows without one are dropped with a
-    warning.
+    """Return a data set from a table. Rows without a class are dropped with a warning.
 
-    The name is the target's unless given. drop, keep: columns to leave out, and those to use
-    although they look like dates or identifiers (`Encoder.fit`).
+    target: the column of the class.
+    name: the data set's name; None: the target's.
+    drop, keep: columns to leave out, and columns to use although they look like dates or
+    identifiers (`Encoder.fit`).
     """
     name = str(target) if name is None else name
     return Classification(*split(df, target, name), name, drop=drop, keep=keep)
@@ -60,8 +61,10 @@ def from_csv(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Classification:
-    """Return a CSV file with a header (`csv_files.read`), as `from_frame`; named after the file
-    unless given."""
+    """Return a data set from a CSV file with a header, which `csv_files.read` reads.
+
+    name: None: the file's name. target, drop, keep: as in `from_frame`.
+    """
     name = Path(path).stem if name is None else name
     return from_frame(read(path, target), target, name, drop=drop, keep=keep)
 
@@ -69,11 +72,11 @@ def from_csv(
 def openml(
     name_or_id: str | int, *, drop: Collection[Name] = (), keep: Collection[Name] = ()
 ) -> Classification:
-    """Return a data set of openml.org by name (its newest version) or by id, cached by
-    scikit-learn.
+    """Return a data set of openml.org by name (its newest version) or by id.
 
-    Its class is OpenML's default target. By id, which may be a string of digits, it is called
-    "name (id)", since versions share a name.
+    scikit-learn caches the download. The class is OpenML's default target. A data set found by id
+    (an int, or a string of digits) has the name "name (id)", because versions share a name.
+    drop, keep: as in `from_frame`.
     """
     from sklearn.datasets import fetch_openml
 
@@ -94,12 +97,12 @@ def openml(
 
 
 def folder(directory: str | Path | None = None) -> list[Classification]:
-    """Return the Parquet files of a folder, each loaded when used, sorted by name; class: column
-    `target`.
+    """Return the Parquet files of a folder as lazy data sets, sorted by name.
 
-    `directory` is the environment variable BAYESBANDIT_DATA unless given. A `manifest.csv` with
-    the columns name (or paper_name) and file says which files are meant and what they are called;
-    without one, all *.parquet files are taken under their own names.
+    The class is the column `target`.
+    directory: the folder; None: the environment variable BAYESBANDIT_DATA.
+    A `manifest.csv` with the columns name (or paper_name) and file lists the files and their names.
+    Without it, all *.parquet files are used, with their file names.
     """
     if directory is None and not (directory := os.environ.get(FOLDER_VARIABLE)):
         raise ValueError(f"name a folder, or set the environment variable {FOLDER_VARIABLE}")
@@ -117,8 +120,10 @@ def folder(directory: str | Path | None = None) -> list[Classification]:
 
 
 def _listed(manifest: Path) -> dict[str, Path]:
-    """Return the files that a manifest lists, by name; under the path that it states or beside
-    it."""
+    """Return the files that a manifest lists, by name.
+
+    A file is at the path that the manifest states, or beside the manifest.
+    """
     import pandas as pd
 
     try:
@@ -134,8 +139,8 @@ def _listed(manifest: Path) -> dict[str, Path]:
     for name, file in zip(table[key], table.file, strict=True):
         stated = manifest.parent / file
         files[str(name)] = stated if stated.is_file() else manifest.parent / stated.name
-    if gone := sorted(path.name for path in files.values() if not path.is_file()):
-        raise FileNotFoundError(f"{manifest} lists files that are not there: {', '.join(gone[:5])}")
+    if lost := sorted(path.name for path in files.values() if not path.is_file()):
+        raise FileNotFoundError(f"{manifest} lists files that are not there: {', '.join(lost[:5])}")
     return files
 
 
@@ -143,7 +148,7 @@ def _listed(manifest: Path) -> dict[str, Path]:
 class ParquetFile:
     """A Parquet file whose column `target` is the class, read when called.
 
-    `version` tells a file from one written over it later, so that no cached data outlive it.
+    version: changes when the file is overwritten, so that cached data are not used any more.
     """
 
     path: Path
@@ -167,25 +172,25 @@ class ParquetFile:
 
 
 def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Return a table's features and its labels, the rows without a label dropped with a warning."""
+    """Return a table's features and labels. Rows without a label are dropped with a warning."""
     import pandas as pd
 
     if not isinstance(df, pd.DataFrame):
         raise TypeError(f"{name}: the table must be a pandas DataFrame; got {type(df).__name__}")
-    found = list(df.columns)
-    if found.count(target) != 1:
+    columns = list(df.columns)
+    if columns.count(target) != 1:
         raise ValueError(
             f"{name}: the target must be one of the columns; got {target!r}, and the columns are "
-            + ", ".join(map(repr, found[:50]))
-            + (", …" if len(found) > 50 else "")
+            + ", ".join(map(repr, columns[:50]))
+            + (", …" if len(columns) > 50 else "")
         )
     return labelled(df.drop(columns=target), df[target], name)
 
 
 def labelled[X: (pd.DataFrame, np.ndarray)](x: X, y: pd.Series, name: str) -> tuple[X, pd.Series]:
-    """Return the rows that have a label, the others dropped with a warning.
+    """Return the rows that have a label. The others are dropped with a warning.
 
-    Labels that were floats only for want of a missing whole number are whole numbers again.
+    Whole numbers that pandas stored as floats because of missing labels become integers again.
     """
     known = np.asarray(y.notna())
     if known.all():

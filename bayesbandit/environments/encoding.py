@@ -1,4 +1,4 @@
-"""A table made ready for a bandit: columns of any type as numbers, and labels as arms."""
+"""Preparing a table for a bandit: columns of any type become numbers, and labels become arms."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 type Features = np.ndarray | pd.DataFrame
 type Labels = Sequence[Any] | np.ndarray | pd.Series
 
-MANY_CLASSES = 200  # that are hardly what is meant
-FEW_CLASSES = 20  # that may be more than half as many as the rows
+MANY_CLASSES = 200  # more classes get a warning
+FEW_CLASSES = 20  # more classes must be at most half as many as the rows
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A data set made ready: x (n, d) float64, label (n,) an index into arms (K,), and the encoder
-    that makes x of its columns."""
+    """A prepared data set.
+
+    x: (n, d) float64. label: (n,) indices into arms. arms: the K classes' names.
+    encoder: the encoder that made x from the columns.
+    """
 
     x: np.ndarray
     label: np.ndarray
@@ -42,12 +45,14 @@ def prepare(
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
 ) -> Prepared:
-    """Return columns encoded (`Encoder.fit`) and labels named. All rows are used and no labels are:
-    a bandit is taken to know the scale of its contexts. Errors begin with the name of the data set.
+    """Return the data with encoded columns (`Encoder.fit`) and labels as arms (`classes`).
+
+    The encoder is fitted to all rows, without labels: we assume that a bandit knows the scale of
+    its contexts. Errors begin with the name of the data set.
     """
     try:
         label, arms = classes(y)
-        encoder, features, said = fitted(x, drop=drop, keep=keep, max_features=max_features)
+        encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=max_features)
         if len(features) != len(label):
             raise ValueError(f"x has {len(features)} rows and y has {len(label)} labels")
     except TypeError as error:
@@ -55,16 +60,16 @@ def prepare(
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if len(arms) > MANY_CLASSES:
-        said.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
-    warn_of(said, name)
+        notes.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
+    warn_of(notes, name)
     return Prepared(features, label, arms, encoder)
 
 
 def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
     """Return the index of each label's class, (n,), and the sorted names of the classes, (K,).
 
-    Whole numbers stay ints. All other labels go by their text, floats in the order of their
-    values. Labels that read the same, such as 1 and "1" in one column, are one class.
+    Whole numbers stay ints. All other labels become texts; floats are sorted by value. Labels with
+    the same text, such as 1 and "1" in one column, are one class.
     """
     import pandas as pd
 

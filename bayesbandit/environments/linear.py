@@ -13,12 +13,16 @@ from bayesbandit.environments.base import Sample
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """r(k) = x'θ_k + ε, x ~ N(0, I), ε ~ N(0, sigma²), the same for all arms of a round.
+    """Linear rewards r(k) = x'θ_k + ε with x ~ N(0, I) and ε ~ N(0, sigma²).
 
-    mean: (K, d) of θ. spread: the standard deviation of θ about it, a number or (K, d); every
-        sample draws its own θ, so that 0 makes a world of one truth.
-    constant: the last feature is 1.
-    Test contexts are the unit vectors, whose mean rewards are the elements of θ.
+    All arms of a round have the same ε. Test contexts are the unit vectors, so their mean rewards
+    are the elements of θ.
+
+    mean: the mean (K, d) of θ.
+    spread: the standard deviation of θ, a number or (K, d). Every sample draws a new θ; with 0 it
+        is always the mean.
+    sigma: the noise's standard deviation.
+    constant: whether the last feature is 1.
     """
 
     mean: np.ndarray
@@ -52,7 +56,7 @@ class Linear:
 
     @property
     def fingerprint(self) -> str:
-        """All that decides its numbers."""
+        """Return a text with all settings of the environment."""
         numbers = self.mean.tolist(), np.asarray(self.spread).tolist(), self.sigma
         return f"Linear{(*numbers, self.constant, self.horizon)}"
 
@@ -64,8 +68,7 @@ class Linear:
         return x
 
     def theta(self, rng: np.random.Generator) -> np.ndarray:
-        """Return true coefficients (K, d). They are those of a sample that a generator of the
-        same seed draws."""
+        """Return true coefficients (K, d): those of `sample` with a generator of the same seed."""
         return self.mean + self.spread * rng.standard_normal(self.mean.shape)
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:

@@ -1,4 +1,4 @@
-"""A table in which every arm's reward is known in every row, played as a bandit."""
+"""Tables with every arm's reward in every row, as environments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class KnownRewards:
     """The rows of a table in random order, with a column of rewards for each arm.
 
-    rewards: columns whose numbers are what the arm of their name pays; costs: instead, what it
-    costs. The other columns are the context; `Encoder.fit` says what becomes of them, and of those
-    to drop and to keep. A reward that is missing, infinite or no number is an error.
+    rewards: the columns of rewards. Each has the name of its arm.
+    costs: columns of costs, instead of rewards.
+    drop, keep: columns, as in `Encoder.fit`, which encodes all other columns as contexts.
+    Raise ValueError for a reward that is missing, infinite or not a number.
     """
 
     def __init__(
@@ -39,34 +40,34 @@ class KnownRewards:
         chosen: list[Name] = list(rewards or costs)
         if len(chosen) < 2:
             raise ValueError(f"{name}: there must be two arms or more; got {chosen}")
-        there: list[Any] = df.columns.tolist()
-        if absent := [column for column in chosen if there.count(column) != 1]:
+        columns: list[Any] = df.columns.tolist()
+        if absent := [column for column in chosen if columns.count(column) != 1]:
             raise ValueError(
                 f"{name}: no column {absent[0]!r} of rewards; the columns are "
-                + ", ".join(map(repr, there[:50]))
+                + ", ".join(map(repr, columns[:50]))
             )
         self.name, self.arms = name, arm_names(chosen)
         paid = np.column_stack([_numbers(df[column], name) for column in chosen])
         self._reward = -paid if costs else paid
         try:
-            self.encoder, self._x, said = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
+            self.encoder, self._x, notes = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from error
-        warn_of(said, name)
+        warn_of(notes, name)
 
     def __repr__(self) -> str:
         return f"KnownRewards({self.name!r}, arms={list(self.arms)!r})"
 
     @property
     def fingerprint(self) -> str:
-        """What tells this table from another of its name: its contents."""
+        """Return a text with a hash of the data, which distinguishes tables of the same name."""
         import joblib
 
         return f"{self!r} with data {joblib.hash((self._x, self._reward))[:12]}"
 
     @property
     def is_lazy(self) -> bool:
-        """Never: the table is here."""
+        """Return False: the table is in memory."""
         return False
 
     @property
@@ -74,8 +75,7 @@ class KnownRewards:
         return self._x.shape[1]
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
-        """Return the first `horizon` rows of a random order; all n where it is None or more than
-        n."""
+        """Return the first `horizon` rows in random order; all n rows if it is None or above n."""
         T = None if horizon is None else integer(horizon, "horizon", least=1)
         rows = rng.permutation(len(self._x))[:T]
         reward = self._reward[rows]

@@ -1,8 +1,8 @@
 """The paper's simulated designs: sections 3.1 (biased warm start), 4.1 (sparse), 4.2 (non-linear).
 
-The noise ε_t is the round's, shared by all arms, as the paper writes it. A bandit sees one arm a
-round, so this changes nothing for it, and it keeps noise out of differences between arms. Rounds
-are drawn row by row: with the same seed, a longer horizon continues a shorter one.
+All arms of a round share the noise ε_t, as in the paper. A bandit sees one arm per round, so this
+changes nothing for it, and differences between arms have no noise. Rounds are drawn row by row:
+with the same seed, a longer horizon continues a shorter one.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from bayesbandit.environments.base import Sample
 Specification = Literal["well", "mis"]
 
 # Section 3.1, z ~ N(0, I), s = z₀ + z₁: E[r(0) | s] = s²/4 + s + 3/2 = 2 − E[r(2) | s].
-# The policy "arm 0 iff s > c, else arm 2" is therefore worth, with a = c/√2,
+# The policy "arm 0 iff s > c, else arm 2" therefore has the mean reward, with a = c/√2,
 #     2 ∫_{s>c} (s²/4 + s + 1/2) dN(s; 0, 2) = 2 Φ(−a) + (a + 2√2) φ(a).
-BEST_LINEAR_VALUE = 2.20523529  # the best such policy, c = −2 + √2
+BEST_LINEAR_VALUE = 2.20523529  # the mean reward of the best such policy, c = −2 + √2
 
 SHARE = 0.95  # of agreement (well) or of BEST_LINEAR_VALUE (mis) that counts as solved
 
 WARM_ROUNDS = 50
 WARM_INTERVAL = (-1.15, -0.85)
-TEST_STREAM = 3_1  # seeds the test contexts: fixed, so that all replications are judged alike
+TEST_STREAM = 3_1  # the fixed seed of the test contexts, the same for all replications
 
 
 def _noisy(mean: np.ndarray, sigma: float, noise: np.ndarray) -> np.ndarray:
@@ -40,11 +40,12 @@ class SyntheticExample:
     """Three arms over a plane, after a warm start from one corner of it (section 3.1).
 
     z_t ~ N(0, I₂), r(0) = ½|z + 1|² + ε, r(1) = 1 + ε, r(2) = 2 − ½|z + 1|² + ε, ε ~ N(0, 0.1²).
-    The 50 warm-start contexts are N(0, I₂) truncated to (−1.15, −0.85)², each given one of the
-    arms with probability 1/3. The features that the bandit sees are (z₀, z₁, z₀², z₁²) where it
-    is well specified and (z₀, z₁) where it is mis-specified; the contexts, the assignments and
-    the noise are the same for both under the same seed. `n_test` contexts ~ N(0, I₂), the same
-    in every sample, judge a policy on the way.
+    The 50 warm-start contexts are N(0, I₂) truncated to (−1.15, −0.85)². Each gets one of the arms
+    with probability 1/3.
+
+    specification: "well": the bandit sees the features (z₀, z₁, z₀², z₁²). "mis": it sees (z₀, z₁).
+        With the same seed, both have the same contexts, assignments and noise.
+    n_test: the number of test contexts ~ N(0, I₂), the same in every sample.
     """
 
     specification: Specification = "well"
@@ -70,7 +71,7 @@ class SyntheticExample:
         return 4 if self.specification == "well" else 2
 
     def features(self, z: np.ndarray) -> np.ndarray:
-        """Return what the bandit sees of points z (n, 2) of the plane: (n, 4) well, (n, 2) mis."""
+        """Return the features of points z (n, 2) of the plane: (n, 4) for "well", (n, 2) "mis"."""
         return np.hstack([z, z**2]) if self.specification == "well" else z.copy()
 
     def expected_rewards(self, z: np.ndarray) -> np.ndarray:
@@ -101,9 +102,11 @@ class SyntheticExample:
         )
 
     def solved(self, value: float, agreement: float) -> bool:
-        """Return whether a policy counts as optimal. Well specified: it picks the best arm on 95
-        % of contexts. Mis-specified: it has 95 % of the value of the best linear policy. The
-        paper says "finds the optimal assignment" and no more."""
+        """Return whether a policy counts as optimal.
+
+        "well": it chooses the best arm on 95 % of contexts. "mis": its mean reward is 95 % of the
+        best linear policy's. The paper says only "finds the optimal assignment".
+        """
         if self.specification == "well":
             return agreement >= SHARE
         return value >= SHARE * BEST_LINEAR_VALUE
@@ -111,15 +114,15 @@ class SyntheticExample:
 
 @dataclass(frozen=True)
 class SparseLinear:
-    """Two contexts that matter, `q` that shift all arms alike, the rest noise (section 4.1).
+    """Two features that decide the best arm, `q` that shift all arms, and noise (section 4.1).
 
     x_t ~ N(0, I_d), f(x) = 2σ Σ_{j=2}^{q+1} x_j, r(0) = x₀ + f + ε, r(1) = 1 − x₀ + f + ε,
-    r(2) = x₁ + f + ε, ε ~ N(0, σ²). There is no warm start, and there are no test contexts: the
-    paper judges by regret.
+    r(2) = x₁ + f + ε, ε ~ N(0, σ²). There are no warm start and no test contexts, because the paper
+    reports regret.
 
-    The paper does not state σ. It chose q so that LASSO and ridge fit randomised data equally
-    well, which for q = 51 holds near σ = 0.1, the default; f, and with it the advantage of
-    sparsity, scales with σ, so a study should show more than one.
+    The paper does not state σ. It chose q so that LASSO and ridge fit randomised data equally well.
+    For q = 51 this holds near σ = 0.1, the default. f scales with σ, and so does the advantage of
+    sparsity. A study should therefore show more than one σ.
     """
 
     d: int = 102
@@ -160,12 +163,12 @@ class SparseLinear:
 
 @dataclass(frozen=True)
 class NonLinear:
-    """Ten contexts, an arm that no polynomial fits (section 4.2).
+    """Ten features, and an arm whose mean reward no polynomial fits (section 4.2).
 
-    x_t ~ N(0, I₁₀), r(0) = x₀ + ε, r(1) = −x₀ + ε, r(2) = sign(x₁)(|x₀| + 1) + ε, ε ~ N(0, 0.1²):
-    arm 2 is best where x₁ > 0; below, arm 1 where x₀ < 0 and arm 0 where x₀ > 0. There is no warm
-    start, and there are no test contexts: the paper judges by regret. The bandit sees the ten raw
-    contexts; the second-order terms of the paper's linear models are a matter of the models.
+    x_t ~ N(0, I₁₀), r(0) = x₀ + ε, r(1) = −x₀ + ε, r(2) = sign(x₁)(|x₀| + 1) + ε, ε ~ N(0, 0.1²).
+    Arm 2 is best where x₁ > 0. Where x₁ < 0, arm 1 is best for x₀ < 0 and arm 0 for x₀ > 0. There
+    are no warm start and no test contexts, because the paper reports regret. The bandit sees the
+    ten raw features. The models must add the second-order terms of the paper's linear models.
     """
 
     horizon: int = 5000

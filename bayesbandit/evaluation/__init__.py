@@ -1,4 +1,4 @@
-"""Who did best, and is it more than luck? Regret, wins and losses from a table of results."""
+"""Regret, significant wins and losses, and accuracy of estimates, from a table of results."""
 
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses

@@ -1,4 +1,4 @@
-"""What regret is to be measured against: no learning at all, and learning with nothing hidden."""
+"""Reference regrets: policies that do not learn, and regression with full information."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from bayesbandit.environments.base import Environment
 
 RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(full-information ridge)"
 FOLDS, PENALTIES = 5, np.geomspace(1e-3, 1e4, 15)
-MOST = 20_000  # rounds
+MOST = 20_000  # the most rounds that are used
 
 
 def baselines(
     environments: Sequence[Environment], horizon: int | None = None, seed: int = 0
 ) -> pd.DataFrame:
-    """Return the regret a round, in each environment, of references that are no bandits.
+    """Return the regret per round of three references that are not bandits, in each environment.
 
-    A random arm; always the arm that is best on average; and ridge regression of all arms' rewards
-    on context, fitted to four fifths of the rounds with every reward known and greedy on the last,
-    in turn (NaN of fewer than ten rounds): about the least that a linear bandit can come to, though
-    no bound: it fits all contexts alike, and a bandit an arm where it is played. Of one sample of
-    the environment, 20,000 rounds at most. Columns: environment, bandit (its name here),
-    normalised_regret, in the units of the rewards.
+    - A random arm.
+    - The one arm that is best on average.
+    - Full-information ridge: five-fold cross-validated ridge regression of all arms' rewards on the
+      context, which then chooses greedily on the held-out fold. It is NaN with fewer than ten
+      rounds. A linear bandit rarely does better. It can, because it fits an arm where it plays it.
+
+    They are computed on one sample of the environment, of at most 20,000 rounds. Columns:
+    environment, bandit (the reference's name), normalised_regret (in units of the rewards).
     """
     rows = []
     for environment in environments:
         drawn = environment.sample(horizon, np.random.default_rng(seed))
         x, reward, mean = (part[:MOST] for part in (drawn.x, drawn.reward, drawn.mean))
         missed = mean.max(axis=1, keepdims=True) - mean  # (T, K)
-        found = {RANDOM: missed.mean(), BEST: missed.mean(axis=0).min()}
-        found[OFFLINE] = _offline(x, reward, missed, seed)
+        regrets = {RANDOM: missed.mean(), BEST: missed.mean(axis=0).min()}
+        regrets[OFFLINE] = _offline(x, reward, missed, seed)
         rows += [
             {"environment": environment.name, "bandit": name, "normalised_regret": float(regret)}
-            for name, regret in found.items()
+            for name, regret in regrets.items()
         ]
     return pd.DataFrame(rows)
 
 
 def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -> float:
-    """Return mean of what the greedy arm misses (T, K), on folds that its regression has not
-    seen."""
+    """Return the mean regret of the greedy arm on held-out folds. missed (T, K): arms' regrets."""
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold
 
@@ -51,7 +52,7 @@ def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -
     if x.shape[1] == 0:
         x = np.zeros((len(x), 1))  # without contexts: each arm's mean
     total = 0.0
-    for learned, left in KFold(FOLDS, shuffle=True, random_state=seed).split(x):
-        ridge = RidgeCV(PENALTIES).fit(x[learned], reward[learned])
-        total += missed[left, ridge.predict(x[left]).argmax(axis=1)].sum()
+    for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(x):
+        ridge = RidgeCV(PENALTIES).fit(x[train], reward[train])
+        total += missed[test, ridge.predict(x[test]).argmax(axis=1)].sum()
     return total / len(x)

@@ -1,4 +1,4 @@
-"""Who did best, and is it more than luck? Wins, losses and ranks."""
+"""Comparisons of bandits: paired tests, significant wins and losses, and ranks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scipy.stats import t as student
 from bayesbandit.evaluation.results import RUN, check, last, summary
 
 PAIR = ["environment", "row", "column"]
-ALIKE = 1e-9  # gaps that differ by less than this share of their mean are the same
-ROUNDING = 1e-12  # share of two regrets below which their gap is that of floating point
+ALIKE = 1e-9  # gaps whose standard error is below this share of their mean count as equal
+ROUNDING = 1e-12  # a gap below this share of two regrets is a rounding error
 
 
 def pairwise(
@@ -21,29 +21,28 @@ def pairwise(
 ) -> pd.DataFrame:
     """Return the wins and losses of every bandit against every other, in every environment.
 
-    One row for each ordered pair: `row_regret`, `column_regret` (normalised, means over the
-    `replications` that both played), `difference` = row − column and its standard error
-    `difference_se`, the `statistic`, the two-sided `p`, and `outcome`, "win", "loss" or "draw" of
-    the row: a win is p < level and difference < 0. Nothing is adjusted for the number of pairs: of
-    twenty comparisons of bandits that are alike one is to be expected below .05.
+    There is one row for each ordered pair. `row_regret`, `column_regret` are normalised means over
+    the `replications` that both played. `difference` is row − column and `difference_se` its
+    standard error. Then come the `statistic`, the two-sided `p` and the row's `outcome`, "win",
+    "loss" or "draw". A win is p < level and difference < 0. p is not adjusted for the number of
+    pairs: expect one p below .05 in twenty comparisons of equal bandits.
 
-    The test is the t-test on the paired differences of the replications. Where these are all the
-    same there is nothing to measure them by, and p is that of the sign test, 2^(1 − R) for R
-    replications. The t-test takes the gaps for normal. Where a bandit does a little better in most
-    runs and at times locks on to the wrong arm, few replications see none of the latter: of two
-    with the same mean regret, whose gaps are −4 in nine of ten runs and 36 in one, ± .3, it calls
-    the first better with probability .58 for R = 5, .35 for R = 10, and .11 for R = 50.
+    The test is the paired t-test over replications. If all differences are equal, p is from the
+    sign test, 2^(1 − R) for R replications. The t-test assumes normal differences. It errs if a
+    bandit is slightly better in most runs but sometimes locks on to the wrong arm, because few
+    replications may miss the bad runs. Example: two bandits have the same mean regret, with
+    differences of −4 in nine of ten runs and 36 in one, ± .3. The test calls the first one better
+    with probability .58 for R = 5, .35 for R = 10, and .11 for R = 50.
 
-    One replication has no differences to speak of. Where rewards are 0 or 1 and a best arm earns 1
-    (classification), regret / t is an error rate over n rounds, and the two rates are compared by
-    z = (e_row − e_col) / √(2 ē(1 − ē)/n), with their mean ē: it takes rounds for independent, and
-    so cannot see that another run might lock on to another arm. Other rewards: p is NaN, a draw.
+    One replication allows no paired test. If rewards are 0 or 1 and a best arm earns 1
+    (classification), regret / t is an error rate over n rounds. The two rates are compared by
+    z = (e_row − e_col) / √(2 ē(1 − ē)/n), with their mean ē. This assumes independent rounds, and
+    ignores that another run might lock on to another arm. With other rewards p is NaN, a draw.
 
     `bakeoff_compat` tests error rates as the script of the contextual bandit bake-off (Bietti,
-    Agarwal & Langford, 2021) does and its copies do: the rounds of all replications pooled, the
-    variances not, 1e-6 added to the standard error, and p = 1 − erf(|z|) without the √2 that makes
-    it 2(1 − Φ(|z|)). It calls "p < .05" what has level .166, and far more where replications are
-    few and long.
+    Agarwal & Langford, 2021) and its copies do. It pools the rounds of all replications but not the
+    variances, and adds 1e-6 to the standard error. Its p = 1 − erf(|z|) lacks the √2 that makes it
+    2(1 − Φ(|z|)). So its "p < .05" has level .166, and far more with few and long replications.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
@@ -70,8 +69,10 @@ def pairwise(
 
 
 def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Return the two-sided p of mean gaps of R replications, their standard errors given: of the
-    t-test; where the gaps are all the same, of the sign test; NaN of one replication."""
+    """Return the two-sided p of mean gaps, given their standard errors, over R replications.
+
+    It is the t-test's p; the sign test's if all gaps are equal; NaN with one replication.
+    """
     alike = (gap != 0) & (se <= ALIKE * np.abs(gap))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
@@ -80,8 +81,10 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
-    """Return a row for each ordered pair in each environment, of those that met; regrets are whole
-    in the environments of error `rates`, but for rounding."""
+    """Return a row for each ordered pair that played the same replications of an environment.
+
+    rates: environments whose regrets are counts of errors; they are rounded to whole numbers.
+    """
     ends = last(table)
     regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
     ends = ends[[*RUN, "t"]].assign(rate=regret / ends["t"])
@@ -99,20 +102,21 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
     ).reset_index()
 
 
-def _gap(one: pd.Series, other: pd.Series) -> pd.Series:
-    """Return one less the other; 0 where only rounding tells them apart."""
-    gap = one - other
-    return gap.mask(gap.abs() <= ROUNDING * (one.abs() + other.abs()), 0.0)
+def _gap(row: pd.Series, column: pd.Series) -> pd.Series:
+    """Return row − column; 0 where they differ by rounding errors only."""
+    gap = row - column
+    return gap.mask(gap.abs() <= ROUNDING * (row.abs() + column.abs()), 0.0)
 
 
 def differences(
     table: pd.DataFrame, pairs: Iterable[tuple[str, str]], column: str = "regret"
 ) -> pd.DataFrame:
-    """Return by how much one bandit is above another at the end, replication by replication.
+    """Return the paired differences of a column between two bandits at the end of their runs.
 
-    One row for each environment and each of the `pairs` that met there more than once: `one`,
-    `other`, the mean `difference` of the column and its standard error `se`, the number of
-    `replications`, and the two-sided `p` as of `pairwise`, not adjusted for their number.
+    There is one row for each environment and each pair with two common replications or more. Its
+    columns are `one`, `other`, the mean `difference` (one − other), its standard error `se`, the
+    number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
+    number of pairs.
     """
     ends, pairs, rows = last(check(table)), list(pairs), []
     wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
@@ -129,12 +133,12 @@ def differences(
             mean, se = gap.mean(), gap.std(ddof=1) / np.sqrt(R)
             rows.append((environment, one, other, mean, se, R))
     names = ["environment", "one", "other", "difference", "se", "replications"]
-    found = pd.DataFrame(rows, columns=names)
-    return found.assign(p=_paired(*(found[name].to_numpy(np.float64) for name in names[3:])))
+    frame = pd.DataFrame(rows, columns=names)
+    return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
 
 
 def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return how many environments the row bandit wins from and loses to the column bandit.
+    """Return in how many environments the row bandit wins against or loses to the column bandit.
 
     Rows are bandits; the columns are three K × K blocks, `["margin"]` (wins − losses), `["wins"]`
     and `["losses"]` (the paper's appendix B, table "W=…, L=…"). `pairs` comes from `pairwise`.
@@ -154,12 +158,12 @@ def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
-    """Return which bandit does best on this data? One row for each bandit, the best first.
+    """Return one row for each bandit, the best first.
 
-    Means over environments of normalised regret (by which the rows are sorted), of reward and of
-    the rank in each environment (1 is best, ties share), and the significant wins and losses
-    against all other bandits together. The standard error is that of the replications,
-    √(Σ se²) / environments. Every bandit must have played every environment.
+    The columns are means over environments of normalised regret (which sorts the rows), of reward
+    and of the rank in each environment (1 is best, ties share), and the numbers of significant wins
+    and losses against the other bandits. The standard error is √(Σ se²) / environments, with se
+    over replications. Raise ValueError unless every bandit has played every environment.
     """
     cells = summary(table)
     played = cells.groupby("bandit", sort=False)["environment"].agg(set)

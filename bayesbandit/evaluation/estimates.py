@@ -1,9 +1,9 @@
-"""How well each arm's mean reward is known: squared bias, variance, and coverage of intervals.
+"""Accuracy of estimated mean rewards: squared bias, variance, and coverage of intervals.
 
-Of R replications that were asked at the same contexts. Squared bias and variance are no means over
-replications, and come as R pseudo-values of the jackknife (Tukey 1958): R s − (R − 1) s₋ᵢ, with s₋ᵢ
-the statistic without replication i. Their mean is s itself, their standard error is that of s, and
-two bandits that face the same replications are compared by the differences of theirs.
+All R replications are evaluated at the same contexts. Squared bias and variance are not means over
+replications. They are given as R pseudo-values of the jackknife (Tukey 1958), R s − (R − 1) s₋ᵢ,
+with s₋ᵢ the statistic without replication i. Their mean is s, and their standard error is that of
+s. Two bandits with the same replications are compared by paired differences.
 """
 
 from __future__ import annotations
@@ -17,29 +17,31 @@ from bayesbandit.evaluation.results import seed_of
 
 Array = np.ndarray
 NORMAL_95 = 1.959963984540054  # half the width of a 95 % interval, in standard deviations
-FEWEST = 3  # replications: without one of them two are left, which have a variance
+FEWEST = 3  # replications: the jackknife leaves one out, and a variance needs two
 
 
 def replays(replications: int, most: int) -> int:
-    """Return how many replications estimates are judged by: as many as there are, up to a number,
-    and enough for the jackknife."""
+    """Return how many replications to use: at most `most`, and enough for the jackknife."""
     return max(FEWEST, min(replications, most))
 
 
 def replayed(table: pd.DataFrame, most: int) -> tuple[int, int, int]:
-    """Return the replications (at most so many), rounds and seed of an experiment's table, for
-    what is estimated beside its runs."""
+    """Return the replications (see `replays`), rounds and seed with which to repeat an experiment.
+
+    table: the experiment's results.
+    """
     n = int(table["replication"].nunique())
     return replays(n, most), int(table["t"].max()), seed_of(table)
 
 
 def accuracy(estimated: Array, truth: Array, sd: Array | None = None) -> pd.DataFrame:
-    """Return a row for each replication and arm number, means over contexts: `squared_error`, which
-    is `squared_bias` + `variance` in the mean over replications; and `coverage`, the share of
-    contexts where mean ± 1.96 sd has the truth.
+    """Return squared errors and coverage, one row for each replication and arm number.
 
-    estimated, sd (R, m, K): of R ≥ 3 replications at m contexts; truth (m, K). Without sd, coverage
-    is NaN. Squared bias is without its own bias, (mean − truth)² − variance / R, and can be < 0.
+    estimated, sd (R, m, K): of R ≥ 3 replications at m contexts. truth (m, K).
+    The columns are means over contexts. The mean of `squared_error` over replications is that of
+    `squared_bias` + `variance`. `coverage` is the share of contexts where
+    mean ± 1.96 sd contains the truth; NaN without sd. Squared bias is corrected for its bias,
+    (mean − truth)² − variance / R, and can be < 0.
     """
     R = len(estimated)
     if R < FEWEST:
@@ -66,20 +68,22 @@ def variance(error: Array) -> Array:
 
 
 def squared_bias(error: Array) -> Array:
-    """Return the squared bias of errors (R, m, K), without its own bias, mean over contexts:
-    (K,)."""
+    """Return the bias-corrected squared bias of errors (R, m, K), mean over contexts: (K,)."""
     return np.asarray((error.mean(axis=0) ** 2).mean(axis=0) - variance(error) / len(error))
 
 
 def pseudo_values(statistic: Callable[[Array], Array], values: Array) -> Array:
-    """Return the pseudo-values (R, K) of a statistic (K,) of values (R, …)."""
-    R, whole = len(values), statistic(values)
-    without = [statistic(np.delete(values, i, axis=0)) for i in range(R)]
-    return np.asarray(R * whole - (R - 1) * np.stack(without))
+    """Return the jackknife pseudo-values (R, K) of a statistic (K,) of values (R, …)."""
+    R, s = len(values), statistic(values)
+    leave_one_out = [statistic(np.delete(values, i, axis=0)) for i in range(R)]
+    return np.asarray(R * s - (R - 1) * np.stack(leave_one_out))
 
 
 def root(square: float, se: float) -> tuple[float, float]:
-    """Return the root of an estimate that cannot be below 0 but for noise, and its standard error,
-    which is se / 2√square where that is small, and finite at 0."""
-    found = np.sqrt(max(square, 0.0))
-    return float(found), float(np.sqrt(max(square, 0.0) + se) - found)
+    """Return the square root of an estimate, and its standard error √(square + se) − √square.
+
+    A negative estimate counts as 0. The error is near se / 2√square if that is small, and is
+    finite at 0.
+    """
+    value = np.sqrt(max(square, 0.0))
+    return float(value), float(np.sqrt(max(square, 0.0) + se) - value)

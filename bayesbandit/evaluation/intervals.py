@@ -1,4 +1,4 @@
-"""Whether bandits know how much they know: their intervals against the truth, run by run."""
+"""Coverage of bandits' intervals: estimates and standard deviations against the truth."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ LEVELS = (0.5, 0.8, 0.95)
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What a bandit believed after each of R runs: means and standard deviations (R, m, K) of the
-    mean rewards at m contexts, the truth (R, m, K), NaN where it is not known, and how many rounds
-    each arm had (R, K)."""
+    """A bandit's estimates after each of R runs.
+
+    mean, sd (R, m, K): posterior means and standard deviations of mean rewards at m contexts.
+    truth (R, m, K): NaN where it is not known.
+    pulls (R, K): how many rounds each arm had.
+    """
 
     mean: np.ndarray
     sd: np.ndarray
@@ -28,12 +31,12 @@ class Beliefs:
     pulls: np.ndarray
 
     def at(self, contexts: np.ndarray) -> Beliefs:
-        """Return the beliefs at some of the contexts, by number or true and false (m,)."""
+        """Return the beliefs at some of the contexts, given by numbers or booleans (m,)."""
         mean, sd, truth = (part[:, contexts] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls)
 
     def of_arm(self, k: np.ndarray) -> Beliefs:
-        """Return the beliefs about one arm of each run, by number (R,)."""
+        """Return the beliefs about one arm of each run; k (R,): the arms' numbers."""
         runs, k = np.arange(len(self.mean)), np.asarray(k)
         mean, sd, truth = (part[runs, :, k, None] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls[runs, k, None])
@@ -48,15 +51,14 @@ def after_runs(
     log_of: Factory | None = None,
     seed: int = 0,
 ) -> dict[str, Beliefs]:
-    """Return what each bandit believes after so many runs of an environment, each of a sample of
-    its own.
+    """Return each bandit's beliefs after `runs` runs of an environment, with a new sample each.
 
-    x: contexts (m, d) to ask at, where the truth is then not known; by default the environment's
-    test contexts. log_of: a bandit that plays in place of the others, to whom its log is given,
-    propensities included. Rounds logged before the first decision are left out.
+    x: contexts (m, d) to predict at; the truth is then not known. The default is the environment's
+    test contexts. log_of: a bandit that plays instead; the others then learn from its log, with its
+    propensities. The warm-start rounds of the environment are not used.
     """
     integer(runs, "runs", least=1)
-    found: dict[str, list[tuple[np.ndarray, ...]]] = {name: [] for name in bandits}
+    parts: dict[str, list[tuple[np.ndarray, ...]]] = {name: [] for name in bandits}
     for i in range(runs):
         sample = environment.sample(horizon, np.random.default_rng([seed, i]))
         asked, truth = (sample.test_x, sample.test_mean) if x is None else (np.asarray(x), None)
@@ -64,20 +66,20 @@ def after_runs(
             raise ValueError(f"{environment.name} has no test contexts: give x, contexts to ask at")
         truth = np.full((len(asked), len(environment.arms)), np.nan) if truth is None else truth
         setting = environment.arms, environment.n_features
-        own, past = np.random.SeedSequence([seed, i, 1]), None
+        stream, log = np.random.SeedSequence([seed, i, 1]), None
         if log_of is not None:
-            (logging := log_of(*setting, seed=own)).play(sample.x, sample.reward)
-            past = logging.history
+            (logging := log_of(*setting, seed=stream)).play(sample.x, sample.reward)
+            log = logging.history
         for name, factory in bandits.items():
-            bandit = factory(*setting, seed=own)
-            if past is None:
+            bandit = factory(*setting, seed=stream)
+            if log is None:
                 bandit.play(sample.x, sample.reward, every=len(sample.x))
             else:
-                bandit.update(past.x, past.arm, past.reward, past.propensity)
+                bandit.update(log.x, log.arm, log.reward, log.propensity)
             pulls = [np.sum(bandit.history.arm == arm) for arm in environment.arms]
-            known = bandit.belief.predict(asked)
-            found[name].append((known.mean, known.sd, truth, np.array(pulls)))
-    return {name: Beliefs(*map(np.stack, zip(*some, strict=True))) for name, some in found.items()}
+            prediction = bandit.belief.predict(asked)
+            parts[name].append((prediction.mean, prediction.sd, truth, np.array(pulls)))
+    return {name: Beliefs(*map(np.stack, zip(*runs, strict=True))) for name, runs in parts.items()}
 
 
 def intervals(
@@ -87,14 +89,16 @@ def intervals(
     levels: Sequence[float] = LEVELS,
     beside: Beliefs | None = None,
 ) -> pd.DataFrame:
-    """Return how right estimates are, and how right they claim to be: a row for each arm, by its
-    name in `arms`, or, if that is empty, one for all together.
+    """Return actual errors of estimates beside the errors that their sds claim, by arm.
 
-    truth: (m, K), where `beliefs` have none. Columns: `pulls`, `bias`, the `actual_sd` of the
-    estimates about the truth over runs and the `claimed_sd`, their `rmse`, and, under each level's
-    name, in how many per cent the normal interval has the truth inside; all of them means over the
-    contexts. With the standard errors over runs of biases and shares, as `…_se`. beside: beliefs
-    about the same runs, beyond whose mean squared error this one is by `mse_above`, run by run.
+    truth: (m, K), where `beliefs` have none.
+    arms: the rows' names; if it is empty, one row is for all arms together.
+    Columns, each a mean over contexts: `pulls`, `bias`, the errors' `actual_sd` over runs, the
+    `claimed_sd`, the `rmse`, and for each level the per cent of normal intervals that contain the
+    truth. Biases and coverages have standard errors over runs, `…_se`.
+    beside: other beliefs about the same runs; `mse_above` is the mean squared error beyond theirs,
+    with a paired standard error.
+    Raise ValueError for fewer than 2 runs, or without the truth.
     """
     from scipy.stats import norm
 

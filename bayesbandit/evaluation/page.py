@@ -1,4 +1,4 @@
-"""A run on one page that needs no other file: its answer, pictures, tables and settings."""
+"""One self-contained HTML page for a run: its answer, pictures, tables and settings."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ def page(
     tables: Mapping[str, pd.DataFrame],
     record: Mapping[str, object],
 ) -> str:
-    """Return the page as HTML. pictures: by name, what one shows and its PNG. record: how the
-    run was made."""
+    """Return the page as HTML.
+
+    pictures: by name, a description of the picture and its PNG. record: settings, seeds and
+    versions of the run.
+    """
     shown = "\n".join(
         f'<div><img alt="{escape(alt, quote=True)}" width={_width(png)} '
         f'src="data:image/png;base64,{b64encode(png).decode()}"></div>'
@@ -67,13 +70,15 @@ def page(
 
 
 def _width(png: bytes) -> int:
-    """Return the width in pixels of a page: a picture has half as many again, for sharp screens."""
+    """Return the width on the page, in pixels. The picture has 1.5 times as many pixels."""
     return round(int.from_bytes(png[16:20], "big") / SHARP)
 
 
 def _table(frame: pd.DataFrame) -> str:
-    """Return the cells of the Markdown table, without columns where nothing is known; headings in
-    words, which break where there is little room."""
+    """Return an HTML table with the cells of `markdown`, without columns that are all NaN.
+
+    Headings have blanks for underscores, so that they can be broken into lines.
+    """
     columns = cells(frame.dropna(axis=1, how="all") if len(frame) else frame)
     columns = [(right, [head.replace("_", " "), *rest]) for right, (head, *rest) in columns]
     rows = zip(*(texts for _, texts in columns), strict=True)

@@ -12,11 +12,14 @@ from bayesbandit.evaluation.text import within
 
 
 def regrets(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each environment and bandit mean and median `regret` at the end, its standard
-    error `regret_se` over replications, and their number."""
+    """Return each bandit's regret at the end, one row for each environment and bandit.
+
+    The columns are the mean `regret`, its standard error `regret_se` over replications, the
+    `median` and the number of `replications`.
+    """
     cells = last(check(table)).groupby(["environment", "bandit"], sort=False)["regret"]
-    found = cells.agg(regret="mean", regret_se="sem", median="median", replications="size")
-    return found.reset_index()
+    frame = cells.agg(regret="mean", regret_se="sem", median="median", replications="size")
+    return frame.reset_index()
 
 
 def wide(
@@ -27,8 +30,10 @@ def wide(
     value: str = "regret",
     sign: bool = False,
 ) -> pd.DataFrame:
-    """Return a row for each value of `index`, a column for each of `column`: `value` ± its standard
-    error, which is in column `value`_se."""
+    """Return a row for each value of `index` and a column for each value of `column`.
+
+    A cell is `value` ± its standard error, which is taken from the column `value`_se.
+    """
     order = [pd.unique(cells[name]).tolist() for name in (index, column)]
     texts = [
         within(mean, se, digits, sign)
@@ -39,18 +44,21 @@ def wide(
 
 
 def gaps(table: pd.DataFrame, pairs: Iterable[tuple[str, str]], digits: int = 0) -> pd.DataFrame:
-    """Return `differences` of regret as texts: "one − other", their mean ± standard error, and
-    how many standard errors that is."""
-    found = differences(table, pairs)
+    """Return paired differences of regret as texts.
+
+    The columns have the pair "one − other", the mean difference ± its standard error, and their
+    ratio.
+    """
+    gap = differences(table, pairs)
     return pd.DataFrame(
         {
-            "environment": found["environment"],
-            "difference": found["one"] + " − " + found["other"],
+            "environment": gap["environment"],
+            "difference": gap["one"] + " − " + gap["other"],
             "regret": [
                 within(mean, se, digits, sign=True)
-                for mean, se in zip(found["difference"], found["se"], strict=True)
+                for mean, se in zip(gap["difference"], gap["se"], strict=True)
             ],
-            "in standard errors": (found["difference"] / found["se"]).round(1),
-            "replications": found["replications"],
+            "in standard errors": (gap["difference"] / gap["se"]).round(1),
+            "replications": gap["replications"],
         }
     )

@@ -1,4 +1,4 @@
-"""The table of results: what its columns mean, and means and errors over replications."""
+"""The table of results: its columns, and means and standard errors over replications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA: dict[str, str] = {
     "agreement": "float64",
     "optimal": "bool",
 }
-"""The results table, tidy: one row for each checkpoint of a run, one meaning for each column.
+"""The results table is tidy: one row for each checkpoint of a run, one meaning for each column.
 
 A run is one (environment, bandit, replication); the runs of an environment end at the same round.
 
@@ -42,20 +42,19 @@ _CELL = ["environment", "bandit"]
 
 
 def check(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with the schema's columns and dtypes, or a ValueError that says what is
-    wrong."""
+    """Return the table with the schema's columns and dtypes; raise ValueError if it is invalid."""
     missing = [name for name in SCHEMA if name not in table.columns]
     if missing:
         raise ValueError(f"the results table lacks {missing}; it has {list(table.columns)}")
     if table.empty:
         raise ValueError("the results table is empty: no run has reached a checkpoint")
     for name, dtype in SCHEMA.items():
-        found = table[name].dtype
-        if dtype != "str" and found.kind not in ("b" if dtype == "bool" else "iuf"):
-            raise ValueError(f"column {name!r} of the results table is {found}, wanted {dtype}")
+        kind = table[name].dtype
+        if dtype != "str" and kind.kind not in ("b" if dtype == "bool" else "iuf"):
+            raise ValueError(f"column {name!r} of the results table is {kind}, wanted {dtype}")
     for name in (*RUN, "t", "reward", "regret"):
-        if (lost := table[name].isin([np.inf, -np.inf]) | table[name].isna()).any():
-            raise ValueError(f"{name} is not finite in {_place(table, lost)} ({lost.sum()} rows)")
+        if (bad := table[name].isin([np.inf, -np.inf]) | table[name].isna()).any():
+            raise ValueError(f"{name} is not finite in {_place(table, bad)} ({bad.sum()} rows)")
     table = table[list(SCHEMA)].astype(SCHEMA).reset_index(drop=True)
     if (early := table["t"] < 1).any():
         raise ValueError(f"t must be at least 1, but is less in {_place(table, early)}")
@@ -63,20 +62,19 @@ def check(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"two rows for the same checkpoint of {_place(table, twice)}")
     for environment, ends in last(table).groupby("environment", sort=False):
         if ends["t"].nunique() > 1:
-            seen = ends.groupby("bandit", sort=False)["t"].unique()
-            horizons = ", ".join(f"{name} {sorted(t.tolist())}" for name, t in seen.items())
+            rounds = ends.groupby("bandit", sort=False)["t"].unique()
+            horizons = ", ".join(f"{name} {sorted(t.tolist())}" for name, t in rounds.items())
             raise ValueError(f"runs of {environment!r} end at different rounds: {horizons}")
     return table
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return each bandit in each environment at its last checkpoint: regret, its error, the
-    optimum.
+    """Return regret and optimality at the last checkpoint, a row for each environment and bandit.
 
-    `normalised_regret` is the mean over replications of regret / t and `normalised_regret_se` its
+    `normalised_regret` is the mean of regret / t over replications, and `normalised_regret_se` its
     standard error, NaN for one replication. `optimal_at_end` and `optimal_ever` are shares of the
-    replications; `first_optimal` is the median of the first such round with "never" as infinity,
-    so it is inf where half of the runs never arrive. All three are NaN where nothing was tested.
+    replications. `first_optimal` is the median of the first optimal round. A run that is never
+    optimal counts as infinity. All three are NaN in an environment without test contexts.
     """
     table = check(table)
     first = first_optimal(table)
@@ -101,9 +99,9 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_optimal(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each run the first checkpoint at the optimal assignment.
+    """Return each run's first checkpoint with the optimal assignment, `first_optimal`.
 
-    inf where the run never got there, NaN where the environment has no test contexts to judge by.
+    It is inf for a run that is never optimal, and NaN in an environment without test contexts.
     """
     table = check(table)
     tested = table["value"].notna() | table["optimal"]
@@ -113,10 +111,11 @@ def first_optimal(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def curves(table: pd.DataFrame) -> pd.DataFrame:
-    """Return mean and standard error over replications at every checkpoint, one row for each.
+    """Return means and standard errors over replications, one row for each checkpoint.
 
-    Columns `regret` (cumulative), `normalised_regret`, `propensity` and `optimal` (the share of
-    replications at the optimal assignment, NaN untested), each with its `_se`.
+    The columns are `regret` (cumulative), `normalised_regret`, `propensity` and `optimal`, the
+    share of replications with the optimal assignment (NaN without test contexts). Each has a
+    standard error `…_se`.
     """
     table = check(table)
     tested = table["value"].notna() | table["optimal"]
@@ -136,7 +135,7 @@ def last(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def seed_of(table: pd.DataFrame) -> int:
-    """Return the seed of the experiment whose table it is; 0 where it does not say."""
+    """Return the seed of the experiment that made the table; 0 if the table does not have it."""
     return int(table.attrs.get("seed", 0))
 
 

@@ -8,18 +8,19 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-# What Markdown and HTML would read; underscores within a word and "<" before blanks mean nothing.
+# Characters with a meaning in Markdown or HTML. An underscore within a word has none, nor has "<"
+# before a blank.
 MARKUP = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
 ESCAPES = {"<": "&lt;", "&": "&amp;"}
-LONG = 1e15  # from which on a number is written with powers of ten
+LONG = 1e15  # numbers of this size or more are written with powers of ten
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
-    """Return the frame as a Markdown table, "–" for NaN; numbers to `digits` digits of their
-    column's largest, or as many decimals where that is below 1; with powers of ten where nothing
-    would be left of it, or where it has more than 15 digits. Texts are escaped.
+    """Return the frame as a Markdown table. Texts are escaped, and NaN is "–".
 
-    The index is left out if it only counts rows; column levels are joined by a space.
+    digits: significant digits of the largest number in a column. If it is below 1, all numbers
+    have as many decimals. Powers of ten are used if the largest number would be rounded to 0, or
+    has more than 15 digits. A RangeIndex is left out. Column levels are joined by a space.
     """
     columns = []
     for right, plain in cells(frame, digits):
@@ -31,15 +32,14 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text of one line that Markdown shows as it is: no HTML, links or emphasis."""
+    """Return the text on one line, escaped: Markdown reads no HTML, links or emphasis in it."""
     return re.sub(
-        MARKUP, lambda found: ESCAPES.get(found[0], "\\" + found[0]), " ".join(text.splitlines())
+        MARKUP, lambda match: ESCAPES.get(match[0], "\\" + match[0]), " ".join(text.splitlines())
     )
 
 
 def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:
-    """Return for each column of `markdown` whether it stands to the right, and its heading and
-    cells."""
+    """Return for each column of `markdown` whether to align it right, and its heading and cells."""
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     columns = []
@@ -52,8 +52,11 @@ def cells(frame: pd.DataFrame, digits: int = 4) -> list[tuple[bool, list[str]]]:
 
 
 def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
-    """Return a mean ± its standard error; alone where that is not known, "–" where neither is; with
-    powers of ten where there are more than 15 digits."""
+    """Return "mean ± standard error" as text.
+
+    Without a standard error (NaN) it is the mean alone; without a mean it is "–". Numbers with more
+    than 15 digits are written with powers of ten. sign: whether to write "+".
+    """
     if mean != mean:
         return "–"
     numbers = [abs(number) for number in (mean, se) if number == number]
@@ -63,9 +66,11 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
 
 
 def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
-    """Return the frame to be read: each column that has one of standard errors, `NAME_se`, is one
-    with it, "mean ± error"; other numbers are rounded. digits: of all, or by column, else 2."""
-    found = {}
+    """Return the frame for printing, with columns `NAME` and `NAME_se` joined as "mean ± error".
+
+    Other numbers are rounded. digits: decimals of all columns, or by column (default 2).
+    """
+    columns = {}
     for place, name in enumerate(frame.columns):
         values, error = frame.iloc[:, place], f"{name}_se"
         n = digits if isinstance(digits, int) else digits.get(str(name), 2)
@@ -73,17 +78,20 @@ def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.
             continue
         if error in frame.columns:
             pairs = zip(values, frame[error], strict=True)
-            found[name] = pd.Series([within(mean, se, n) for mean, se in pairs], frame.index)
+            columns[name] = pd.Series([within(mean, se, n) for mean, se in pairs], frame.index)
         elif values.dtype.kind == "f":
-            found[name] = pd.Series([within(mean, np.nan, n) for mean in values], frame.index)
+            columns[name] = pd.Series([within(mean, np.nan, n) for mean in values], frame.index)
         else:
-            found[name] = values
-    return pd.DataFrame(found, index=frame.index)
+            columns[name] = values
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def share(k: int, n: int, digits: int = 0) -> str:
-    """Return k of n in %, ± its standard error, with more digits where it would be 0 or 100
-    without; at the ends, where the error is 0, with Wilson's 95 % limit."""
+    """Return the share k / n in % ± its standard error, as text.
+
+    It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
+    is 0, and the text has Wilson's 95 % limit instead.
+    """
     from scipy.stats import binomtest
 
     p = k / n
@@ -97,12 +105,12 @@ def share(k: int, n: int, digits: int = 0) -> str:
 
 
 def is_numeric(values: pd.Series) -> bool:
-    """Return whether a column has numbers, which stand to the right."""
+    """Return whether a column has numbers, which are aligned right."""
     return values.dtype.kind in "iuf"
 
 
 def texts(values: pd.Series, digits: int = 4) -> list[str]:
-    """Return the cells of a column, its numbers as `markdown` has them."""
+    """Return the cells of a column as texts, with numbers as in `markdown`."""
     if is_numeric(values):
         return _numerals(values.to_numpy(np.float64), digits)
     return ["–" if value is None or value != value else str(value) for value in values]
@@ -112,10 +120,10 @@ def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     largest = np.abs(finite).max(initial=0.0)
     if largest >= LONG or 0.0 < largest < 0.5 * 10.0**-digits:
-        found = [f"{value:.{digits}g}" for value in values]
+        numbers = [f"{value:.{digits}g}" for value in values]
     else:
         digits = max(0, digits - (len(str(int(largest))) if largest >= 1 else 0))
         while digits > 0 and (np.round(finite, digits) == np.round(finite, digits - 1)).all():
             digits -= 1
-        found = [f"{value:z.{digits}f}" for value in values]
-    return [text.replace("nan", "–").replace("inf", "∞") for text in found]
+        numbers = [f"{value:z.{digits}f}" for value in values]
+    return [number.replace("nan", "–").replace("inf", "∞") for number in numbers]

@@ -1,4 +1,7 @@
-"""Environments × bandits × replications → one tidy table, resumable, the same for any jobs."""
+"""Experiments: environments × bandits × replications → one tidy table.
+
+A killed experiment can be resumed, and any number of jobs gives the same table.
+"""
 
 from __future__ import annotations
 
@@ -40,32 +43,34 @@ from bayesbandit.runtime.progress import bar
 if TYPE_CHECKING:
     import pandas as pd
 
-Made = tuple[Player, tuple[Any, ...]]  # a player, and what it is made of
+Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
 
-_watched: set[int] = set()  # parents after which this process ends
-AUDITED = 16  # rounds of a window whose propensity is computed where the weights do not need it
+_watched: set[int] = set()  # parent processes; when one ends, this process ends
+AUDITED = 16  # rounds per checkpoint whose propensity is computed if the weights do not need it
 
 
 @runtime_checkable
 class Declares(Protocol):
-    """A model whose declaration is told from others of its name by a text."""
+    """A model with a text that distinguishes it from other models of the same name."""
 
     def fingerprint(self, n_arms: int, n_features: int) -> str: ...
 
 
 class Failed(RuntimeError):
-    """A run that ended in an error, by the names of its player and environment."""
+    """An error in a run, which names the player and the environment."""
 
 
 def stream(seed: int, *key: object) -> np.random.SeedSequence:
-    """Return randomness keyed by what the work is, never by when or where it runs."""
+    """Return a seed sequence that depends on the seed and the key of the work only."""
     digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     return np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
 
 def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
-    """Return the rounds after which a run is recorded: half evenly spaced, half geometrically, T
-    the last."""
+    """Return the rounds after which a run is recorded.
+
+    Half of them are evenly spaced and half geometrically. The last is the horizon.
+    """
     even = np.linspace(0, horizon, points // 2 + 1)[1:]
     early = np.geomspace(1, horizon, points // 2)
     return np.unique(np.ceil(np.concatenate([even, early]) - 1e-9).astype(np.int64))
@@ -73,15 +78,17 @@ def checkpoints(horizon: int, points: int = 100) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Compare bandits on environments: within a replication all face the same drawn data, and have
-    the same random numbers of their own, so that a bandit's name decides nothing.
+    """A comparison of bandits on environments.
 
-    environments: with different names.
+    Within a replication all bandits face the same drawn data, and have the same seed for their own
+    random numbers. So a bandit's name does not change its results.
+
+    environments: one or more, with different names.
     bandits: name → a function (arms, n_features, seed) → `Bandit` or another `Player`
         (`bandit/player.py`), or a sequence of such functions under their own names, e.g.
         `{"LinTS": bb.LinTS, "timid": partial(bb.LinTS, alpha=.1)}`.
-    horizon: rounds of each run; None: as many as the environment has by itself.
-    points: rows of the table for each run.
+    horizon: rounds of each run; None: the environment's own horizon.
+    points: the number of checkpoints of a run, at most; each gives a row of the table.
     """
 
     environments: Sequence[Environment]
@@ -112,8 +119,10 @@ class Experiment:
             checks.integer(self.horizon, "horizon", least=1)
 
     def describe(self) -> dict[str, Any]:
-        """Return what decides the numbers of a run: seed, horizon, points, the data, the
-        settings."""
+        """Return the settings that determine the results.
+
+        They are seed, horizon, points, and each environment's data and bandit's settings.
+        """
         return self._described(self._first())
 
     def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
@@ -128,13 +137,15 @@ class Experiment:
     def run(
         self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
     ) -> pd.DataFrame:
-        """Return the results table (`evaluation.SCHEMA`; the seed in `attrs`), in order of
-        declaration.
+        """Return the results table (`evaluation.SCHEMA`), in order of declaration.
 
-        out: a folder that keeps `results.parquet`; what it already holds of this experiment is not
-            run again, so that a killed run goes on where it was.
-        jobs: processes (−1: all cores), by joblib; inside `joblib.parallel_config(backend="dask")`
-            the work goes to a Dask cluster.
+        `attrs` has the seed. Raise `Failed` for an error in a player's code.
+
+        out: a folder that keeps `results.parquet`. Runs that it already has are not repeated, so a
+            killed experiment continues where it stopped.
+        jobs: joblib processes (−1: all cores). Inside `joblib.parallel_config(backend="dask")` the
+            work goes to a Dask cluster.
+        progress: whether to show a progress bar.
         """
         if jobs != -1:
             checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
@@ -179,25 +190,27 @@ class Experiment:
         return table
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
-        """Return a bandit's settings in words, without memory addresses, as of the first
-        environment; and for user code a fingerprint, which differs where the code does."""
+        """Return a bandit's settings on the first environment as text, without memory addresses.
+
+        User code adds a fingerprint, which changes when the code changes.
+        """
         first, parts = self.environments[0], [checks.shown(player)]
         if isinstance(player, Bandit) and isinstance(player.spec, Declares):
             parts.append(player.spec.fingerprint(len(first.arms), first.n_features))
         parts += fingerprints.packages(*made_of)
-        if own := fingerprints.fingerprint(*made_of):
-            parts.append(f"code {own}")
+        if code := fingerprints.fingerprint(*made_of):
+            parts.append(f"code {code}")
         return ", ".join(parts)
 
     def _first(self) -> dict[str, Made]:
-        """Return the players as of the first environment, and what each is made of."""
+        """Return the players for the first environment, each with its factory, class and parts."""
         first, made = self.environments[0], {}
         for name, factory in self._factories().items():
             try:
                 player = factory(first.arms, first.n_features, seed=0)
-            except (ValueError, TypeError, OSError, ImportError):  # of settings, which say so
+            except (ValueError, TypeError, OSError, ImportError):  # settings name their errors
                 raise
-            except Exception as error:  # a player's own code raises what it likes
+            except Exception as error:  # a player's own code may raise anything
                 place = user_modules.place(error)
                 raise Failed(f"{name} on {first.name} failed: {said(error)}{place}") from error
             parts: tuple[object, ...] = ()
@@ -212,7 +225,7 @@ class Experiment:
 
 
 def work(parent: int, play: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Play in a process that ends soon after the one that started it."""
+    """Play, and end this process soon after the process that started it has ended."""
     if os.getppid() == parent and parent not in _watched:
         _watched.add(parent)
         Thread(target=_end_after, args=(parent,), daemon=True).start()
@@ -234,7 +247,10 @@ def play_unit(
     points: int,
     texts: Mapping[str, str],
 ) -> list[dict[str, Any]]:
-    """Play one replication of one environment: every bandit against the same sample."""
+    """Play one replication of one environment, with the same sample for every bandit.
+
+    Return rows of the results table. Raise `Failed` for an error in a player's code.
+    """
     from threadpoolctl import threadpool_limits
 
     name, rows = environment.name, []
@@ -242,7 +258,7 @@ def play_unit(
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
         for label, factory in factories.items():
-            key = stream(seed, "bandit", name, replication)  # whatever a bandit is called
+            key = stream(seed, "bandit", name, replication)  # the same for all bandits
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
@@ -252,7 +268,7 @@ def play_unit(
                 user_modules.unchanged(texts)
             except user_modules.ChangedCode:
                 raise
-            except Exception as error:  # a player's own code raises what it likes
+            except Exception as error:  # a player's own code may raise anything
                 raise Failed(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: "
                     f"{said(error)}{user_modules.place(error)}"
@@ -263,16 +279,16 @@ def play_unit(
 def play(
     player: Player, environment: Environment, sample: Sample, points: int = 100
 ) -> Iterable[dict[str, Any]]:
-    """Play one run: the warm start, then each stretch of rounds; yield what is true after each."""
+    """Play one run and yield a record after each checkpoint. The warm start comes first."""
     if len(sample.warm_arm):
         _warm(player, environment, sample)
     rounds_by = player.play if isinstance(player, HasPlay) else partial(step, player)
     best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
     for t in checkpoints(len(sample.x), points).tolist():
-        now = slice(start, t)
+        part = slice(start, t)
         every = max(1, (t - start) // AUDITED)
-        given = sample.x[now].copy(), sample.reward[now].copy()  # a player's own, to write into
-        chosen, propensity = rounds_of(player, rounds_by(*given, every), *given[1].shape)
+        data = sample.x[part].copy(), sample.reward[part].copy()  # a player may write into them
+        chosen, propensity = rounds_of(player, rounds_by(*data, every), *data[1].shape)
         rounds, known = np.arange(start, t), ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
@@ -303,8 +319,10 @@ def _warm(player: Player, environment: Environment, sample: Sample) -> None:
 
 
 def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, float]:
-    """Return the mean reward of the greedy policy on the test contexts, and how often its arm is
-    best; NaN where there are none, or a player has no greedy policy."""
+    """Return the greedy policy's mean reward on the test contexts, and how often its arm is best.
+
+    Both are NaN without test contexts, or for a player without a greedy policy.
+    """
     if sample.test_x is None or sample.test_mean is None or not isinstance(player, HasGreedy):
         return nan, nan
     arm = names_of(player, player.greedy(sample.test_x.copy()), arms, len(sample.test_x))
@@ -313,7 +331,7 @@ def judge(player: Player, arms: Sequence[Name], sample: Sample) -> tuple[float, 
 
 
 def fingerprint(environment: Environment) -> str:
-    """Return what tells an environment from another of the same name: for data sets, the data."""
+    """Return a text that distinguishes environments of the same name; data sets have their hash."""
     if isinstance(environment, HasFingerprint):
         return environment.fingerprint
     return str(environment)

@@ -1,4 +1,4 @@
-"""Results on disk as they come: a killed experiment goes on where it was."""
+"""Results that are saved as runs finish, so that a killed experiment can be resumed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ["environment", "bandit", "replication"]
-NUMBERS = {"seed", "horizon", "points"}  # settings that all results of a folder share
+NUMBERS = {"seed", "horizon", "points"}  # these settings are the same for all results of a folder
 OTHERWISE = "give another folder (out=, or --out), or delete this one"
 LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
 
 
 class Ledger:
-    """The rows of an experiment, kept in `folder` (None: in memory only).
+    """The rows of an experiment, saved in `folder` (None: kept in memory only).
 
-    Each finished piece of work is a file of its own under `parts`, written beside and moved into
-    place; `results.parquet` takes them all in at the end. `run.json` says what the numbers depend
-    on, and results that were made otherwise are refused; and how many seconds the runs took that
-    came to an end.
+    Each finished replication is written to a temporary file and moved to `parts`. At the end
+    `results.parquet` collects all of them. `run.json` has the settings that determine the results;
+    a folder with results of other settings is refused. It also has the seconds that finished runs
+    took.
     """
 
     def __init__(self, folder: str | Path | None, settings: dict[str, Any]) -> None:
@@ -41,22 +41,22 @@ class Ledger:
         self.frames: list[pd.DataFrame] = []
         self.lock: IO[str] | None = None
         self.begun = time.monotonic()
-        self.said: dict[str, Any] = {}  # what run.json says
+        self.record: dict[str, Any] = {}  # the content of run.json
         if self.folder is not None:
             try:
                 self._open(self.folder, settings)
             except BaseException:
                 self.close()
                 raise
-        self.found = len(self.frames)
+        self.n_loaded = len(self.frames)
         self.finished = {key for frame in self.frames for key in _keys(frame)}
 
     def _open(self, folder: Path, settings: dict[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.lock = locked(folder)
-        (folder / "parts").mkdir(exist_ok=True)  # not before: a run that ends removes it
-        record = folder / "run.json"
-        past = _record(record)
+        (folder / "parts").mkdir(exist_ok=True)  # locked: a run that ends removes it
+        file = folder / "run.json"
+        past = _record(file)
         before = past.get("settings", {})
         for key in sorted(NUMBERS):
             if before.get(key, settings[key]) != settings[key]:
@@ -64,13 +64,13 @@ class Ledger:
                     f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
                     + OTHERWISE
                 )
-        there, asked = before.get("environments", {}), settings["environments"]
+        stored, asked = before.get("environments", {}), settings["environments"]
         for kind in ("environments", "bandits"):
             for name, now in settings[kind].items():
                 then = before.get(kind, {}).get(name, now)
-                if then != now and there and not there.keys() & asked.keys():
+                if then != now and stored and not stored.keys() & asked.keys():
                     raise ValueError(
-                        f"{folder} holds results on {', '.join(there)}, and not on "
+                        f"{folder} holds results on {', '.join(stored)}, and not on "
                         f"{', '.join(asked)}; {OTHERWISE}"
                     )
                 if then != now:
@@ -88,7 +88,7 @@ class Ledger:
                 "have both",
                 stacklevel=2,
             )
-        self.said = {
+        self.record = {
             "settings": settings,
             "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
             "python": platform.python_version(),
@@ -98,16 +98,16 @@ class Ledger:
         parts = sorted((folder / "parts").glob("[!.]*.parquet"))
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
-        _made(self.frames, before, record)
-        _say(record, self.said)
+        _check_recorded(self.frames, before, file)
+        _write_record(file, self.record)
 
     def close(self) -> None:
-        """Let other runs write into the folder."""
+        """Release the lock, so that other runs can write into the folder."""
         if self.lock is not None:
             self.lock.close()
 
     def done(self, environment: str, replication: int) -> set[str]:
-        """Return the bandits whose run of this replication is on record."""
+        """Return the bandits that have finished this replication."""
         return {b for e, b, r in self.finished if e == environment and r == replication}
 
     def append(self, rows: list[dict[str, Any]]) -> None:
@@ -122,17 +122,18 @@ class Ledger:
     def finish(
         self, environments: list[str], bandits: list[str], replications: int
     ) -> pd.DataFrame:
-        """Return all rows into one file, and those asked for in the order asked for."""
+        """Write all rows to one file; return the rows asked for, in the order of the names."""
         import pandas as pd
 
         table = pd.concat(self.frames).drop_duplicates([*KEY, "t"])
         if self.folder is not None:
-            whole = table.sort_values([*KEY, "t"], ignore_index=True)
-            _write(self.folder / "results.parquet", whole)
+            ordered = table.sort_values([*KEY, "t"], ignore_index=True)
+            _write(self.folder / "results.parquet", ordered)
             shutil.rmtree(self.folder / "parts")
-            if len(self.frames) > self.found:
-                taken = self.said["seconds"] + time.monotonic() - self.begun
-                _say(self.folder / "run.json", self.said | {"seconds": round(taken, 1)})
+            if len(self.frames) > self.n_loaded:
+                taken = self.record["seconds"] + time.monotonic() - self.begun
+                record = self.record | {"seconds": round(taken, 1)}
+                _write_record(self.folder / "run.json", record)
             self.close()
         wanted = (
             table["environment"].isin(environments)
@@ -152,8 +153,10 @@ def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Return a file to be held open for as long as this run writes into the folder. Raise
-    ValueError where another run holds it."""
+    """Lock the folder and return the lock file; keep it open while this run writes.
+
+    Raise ValueError if another run has the lock.
+    """
     file = (folder / ".lock").open("a")
     try:
         locks.take(file)
@@ -167,46 +170,50 @@ def locked(folder: Path) -> IO[str]:
     return file
 
 
-def _say(record: Path, text: dict[str, Any]) -> None:
-    with replacing(record) as beside:
-        beside.write_text(json.dumps(text, indent=2) + "\n")
+def _write_record(file: Path, record: dict[str, Any]) -> None:
+    with replacing(file) as temporary:
+        temporary.write_text(json.dumps(record, indent=2) + "\n")
 
 
 def _record(file: Path) -> dict[str, Any]:
-    """Return what run.json says of the results so far."""
+    """Return the content of run.json, {} without one. Raise ValueError if it is broken."""
     if not file.exists():
         return {}
     try:
         past = json.loads(file.read_text())
         settings, _ = past["settings"], float(past.get("seconds", 0.0))
-        whole = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
-        whole = whole and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
+        valid = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
+        valid = valid and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} is broken: {error!r}; {OTHERWISE}") from error
-    if not whole:
+    if not valid:
         raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHERWISE}")
     return past
 
 
-def _made(frames: list[pd.DataFrame], settings: dict[str, Any], record: Path) -> None:
-    """Raise a ValueError where run.json does not say how results were made: they may be of other
-    seeds, data or bandits."""
+def _check_recorded(frames: list[pd.DataFrame], settings: dict[str, Any], file: Path) -> None:
+    """Raise ValueError for results whose settings run.json does not have.
+
+    They may come from other seeds, data or bandits.
+    """
     for kind in ("environments", "bandits"):
-        found = {name for frame in frames for name in frame[kind.removesuffix("s")].unique()}
-        if unknown := sorted(found - set(settings.get(kind, {}))):
+        names = {name for frame in frames for name in frame[kind.removesuffix("s")].unique()}
+        if unknown := sorted(names - set(settings.get(kind, {}))):
             raise ValueError(
-                f"{record.parent} holds results of {', '.join(unknown)}, of which {record.name} "
+                f"{file.parent} holds results of {', '.join(unknown)}, of which {file.name} "
                 f"does not say how they were made; {OTHERWISE}"
             )
 
 
 def _write(file: Path, frame: pd.DataFrame) -> None:
-    """Write a table with a checksum for each page, and one of the numbers: the file's footer has
-    none."""
+    """Write a table with a checksum for each page and one for all its values.
+
+    The page checksums do not protect the file's footer.
+    """
     frame = frame.copy(deep=False)
     frame.attrs = {"digest": digest(frame)}  # kept in the file
-    with replacing(file) as beside:
-        frame.to_parquet(beside, index=False, write_page_checksum=True)
+    with replacing(file) as temporary:
+        frame.to_parquet(temporary, index=False, write_page_checksum=True)
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -216,26 +223,26 @@ def _read(file: Path) -> pd.DataFrame:
         frame = pd.read_parquet(file, page_checksum_verification=True)
         if list(frame) != list(evaluation.SCHEMA):
             raise ValueError(f"its columns are {list(frame)}")
-        said = frame.attrs.pop("digest", None)
-        if said is not None and said != digest(frame):
+        written = frame.attrs.pop("digest", None)
+        if written is not None and written != digest(frame):
             raise ValueError("its rows are not those that were written")
         empty = pd.DataFrame(columns=list(evaluation.SCHEMA)).astype(evaluation.SCHEMA)
         if not frame.dtypes.equals(empty.dtypes):
             raise ValueError(f"its columns are {frame.dtypes.astype(str).to_dict()}")
         if not frame[KEY[:2]].map(lambda name: isinstance(name, str)).all(axis=None):
             raise ValueError("it has rows of no run")
-    except Exception as error:  # the reader raises what it likes when the file is broken
+    except Exception as error:  # the reader may raise anything for a broken file
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error
     return frame
 
 
 def digest(frame: pd.DataFrame) -> str:
-    """Return what tells a table of results from any other."""
-    found = hashlib.blake2b(digest_size=16)
+    """Return a hash of a results table's values."""
+    sums = hashlib.blake2b(digest_size=16)
     for name, dtype in evaluation.SCHEMA.items():
         column = frame[name]
         if dtype == "str":
-            found.update(json.dumps(column.tolist()).encode())
+            sums.update(json.dumps(column.tolist()).encode())
         else:
-            found.update(f"{column.dtype}".encode() + column.to_numpy().tobytes())
-    return found.hexdigest()
+            sums.update(f"{column.dtype}".encode() + column.to_numpy().tobytes())
+    return sums.hexdigest()

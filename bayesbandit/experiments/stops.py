@@ -1,4 +1,4 @@
-"""A bandit looked at on its way: after so many rounds, and so many more."""
+"""A bandit that plays a sample and can be inspected after given numbers of rounds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def stops(
     rounds: Sequence[int],
     seed: Seed,
 ) -> Iterator[Bandit]:
-    """Yield a bandit, warm start included, after each of these numbers of rounds of the sample.
+    """Yield the same bandit after each of these numbers of rounds of the sample.
 
-    rounds: they grow. The bandit is to be asked between stops, not played.
+    rounds: increasing numbers; the warm start comes before them and does not count. Between stops
+    only ask the bandit for predictions: do not play it.
     """
     T, ends = len(sample.x), [0, *(integer(t, "each of the rounds", least=1) for t in rounds)]
     if ends != sorted(set(ends)) or ends[-1] > T:

@@ -1,4 +1,4 @@
-"""Studies: an experiment, and the tables and figures that are made of its results."""
+"""Studies: an experiment, and the tables and figures made from its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _as_it_is(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table."""
+    """Return the table unchanged."""
     return table
 
 
@@ -27,27 +27,27 @@ def _none(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 class Runs(Protocol):
-    """What a study runs: an `Experiment`, or simulations of its own."""
+    """A runnable object: an `Experiment`, or a study's own simulations."""
 
     def run(self, jobs: int = 1, out: str | Path | None = None) -> pd.DataFrame:
-        """Return the results. out: a folder that keeps them."""
+        """Return the results. jobs: processes. out: a folder that keeps the results."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Environments × players, and the tables and figures of them.
+    """Environments × players, and the functions that make tables and figures from the results.
 
-    title: what the printed table shows.
+    title: the title of the printed table.
     environments: a sequence, or a function that returns one, for data that take time to load.
     players: name → a function (arms, n_features, seed) → `Bandit` or another `Player`.
-    simulations: (replications, seed) → what is run in place of environments × players.
-    table: makes the table that is stored of the results (`evaluation.SCHEMA`).
-    figures: makes the pictures, by file name, of the results.
-    printed: makes the table that is printed of the stored one; by default it is the same.
-    details: makes further printed tables, by heading, of the results.
-    replications, horizon, points: as of `Experiment`.
-    quick: the fields that are different in the small version.
+    simulations: a function (replications, seed) → `Runs`, used instead of environments × players.
+    table: a function from the results (`evaluation.SCHEMA`) to the table that is stored.
+    figures: a function from the results to figures by file name.
+    printed: a function from the stored table to the printed one; by default they are the same.
+    details: a function from the results to further printed tables by heading.
+    replications, horizon, points: as in `Experiment`.
+    quick: the fields that are different in the small version, with their values.
     """
 
     title: str
@@ -69,11 +69,14 @@ class Study:
             raise ValueError(f"quick must name fields of a study; got {unknown[0]!r}")
 
     def small(self) -> Study:
-        """Return the small version."""
+        """Return the study's small version."""
         return replace(self, **self.quick)
 
     def experiment(self, seed: int = 0, replications: int | None = None) -> Runs:
-        """Return what is run; replications: in place of the study's own number."""
+        """Return the experiment or the simulations to run.
+
+        replications: replaces the study's own number.
+        """
         n = self.replications if replications is None else replications
         if self.simulations is not None:
             return self.simulations(n, seed)

@@ -1,1 +1,1 @@
-"""From a declared model and rows of data to its posterior, and to ArviZ."""
+"""Posteriors of declared models given rows of data, and their conversion to ArviZ."""

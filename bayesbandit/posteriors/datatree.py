@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-PYTHON = {"mode": "FAST_COMPILE"}  # a numba function takes longer to compile than to do without
+PYTHON = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
 PRIOR_DRAWS = 1000
 
 
@@ -35,13 +35,17 @@ def datatree(
     attributes: Mapping[str, Any],
     stats: Mapping[str, np.ndarray],
 ) -> xr.DataTree:
-    """Return posterior, prior, posterior predictive, pointwise log likelihood and log prior, sample
-    stats, observed and constant data.
+    """Return the posterior as a DataTree.
 
-    draws: free variables and deterministic quantities by name, (chain, draw, *shape); `names` are
-    the free variables. unweighted: the same model with every weight 1, for the log likelihood: how
-    well a row is predicted does not depend on how much it counted. stats: by ArviZ's names,
-    (chain, draw); without "lp" there, it is the log density of the variables as declared.
+    Its groups are posterior, prior, their predictives, pointwise log likelihood, log prior, sample
+    stats, observed data and constant data. A warning names a group that cannot be computed.
+
+    draws: free variables and deterministic quantities by name, (chain, draw, *shape).
+    names: the free variables.
+    unweighted: the same model with every weight 1, for the log likelihood. A row's weight does not
+    change how well it is predicted.
+    stats: by ArviZ's names, (chain, draw). Without "lp", the log density of the declared variables
+    is added.
     """
     import arviz as az
     import pymc as pm
@@ -75,7 +79,7 @@ def datatree(
     order = np.random.SeedSequence(seed).generate_state(2)
     groups: dict[str, Any] = {}
     with COMPILE, silenced():
-        for wanted in ([*draws, *observed], [*draws]):  # rewards may be what cannot be drawn
+        for wanted in ([*draws, *observed], [*draws]):  # perhaps only rewards cannot be drawn
             try:
                 before = pm.sample_prior_predictive(
                     PRIOR_DRAWS, model=model, var_names=wanted, random_seed=int(order[0]),
@@ -111,8 +115,10 @@ def datatree(
 
 
 def along_rows(model: pm.Model) -> list[str]:
-    """Return the observed variables that have one value for each row: others, such as earlier
-    measurements that are given once and for all, have dimensions of their own."""
+    """Return the observed variables that have one value for each row.
+
+    Others, such as constant earlier measurements, have other dimensions.
+    """
     data = set(containers(model).values())
     return [
         str(v.name)
@@ -122,7 +128,7 @@ def along_rows(model: pm.Model) -> list[str]:
 
 
 def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTree:
-    """Return the tree with other names along some dimensions."""
+    """Return the tree with new coordinate values along some dimensions."""
 
     def rename(data: xr.Dataset) -> xr.Dataset:
         return data.assign_coords({k: list(v) for k, v in coords.items() if k in data.dims})
@@ -134,16 +140,15 @@ def _joined(
     tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray],
     names: Mapping[str, str],
 ) -> xr.DataTree:  # fmt: skip
-    """Return the tree with more groups, in which dimensions of observed variables have these
-    names."""
+    """Return the tree with more groups. names: new names of the observed variables' dimensions."""
     import xarray as xr
 
     for group, data in groups.items():
-        data = getattr(data, "dataset", data)  # of a node
+        data = getattr(data, "dataset", data)  # a node's dataset
         rows = set(names.values())
-        own = {k: v for k, v in names.items() if group in OF_ROWS}
+        new_names = {k: v for k, v in names.items() if group in OF_ROWS}
         parts = {
-            str(k): v.rename({d: own[d] for d in v.dims if d in own})
+            str(k): v.rename({d: new_names[d] for d in v.dims if d in new_names})
             for k, v in data.data_vars.items()
         }
         data = xr.Dataset(

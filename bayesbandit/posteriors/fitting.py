@@ -1,4 +1,4 @@
-"""From a declared reward model and rows of data to its posterior."""
+"""The function `fit`, which computes the posterior of a declared reward model."""
 
 from __future__ import annotations
 
@@ -38,18 +38,24 @@ def fit(
     cores: int | None = None,
     encoder: Encoder | None = None,
 ) -> Posterior:
-    """Return the posterior given contexts x (n, d), rewards (n,), weights > 0 (n,) and, for a model
-    over arms, the arm 0 … K − 1 of each row. x may be None where no variable is of the features.
-    With an encoder (`bb.Encoder`), x is a table, as in what is asked of the posterior.
+    """Return the posterior of a model given rows of data.
 
-    engine: "auto" for the fastest that is exact or samples the posterior itself, "exact" for a
-    closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs", "nuts",
-    "laplace", "advi". One that does not fit raises `NotThisEngine` with the reason. draws, chains:
-    of a sampler. seed: the same seed gives the same posterior; without one, another every time.
+    x: contexts (n, d). It may be None if no variable of the model has the dimension "feature".
+    reward, weight: (n,), weights > 0.
+    arm: for a model over arms, the arm 0 … K − 1 of each row; n_arms: K.
+    engine: "auto" for the fastest engine that is exact or samples the exact posterior, "exact" for
+    a closed form, or a name: "exact_gaussian", "normal_inverse_gamma", "conjugate", "gibbs",
+    "nuts", "laplace", "advi". An engine that does not fit raises `NotThisEngine` with the reason.
+    draws, chains: the draws of each chain, and the chains, of a sampler.
+    seed: the same seed gives the same posterior. Without a seed every call gives another one.
+    encoder: a `bb.Encoder`; x is then a table, here and in the posterior's methods.
 
-    Knobs of the samplers, None for their own choice: tune, sweeps that are thrown away before the
-    draws ("gibbs", "nuts"); target_accept, in (0, 1), the acceptance that the step size is adapted
-    to, and cores, how many chains run at a time ("nuts"). An engine that has no such knob is named.
+    The samplers' own settings follow; None leaves the choice to the sampler. Raise ValueError for
+    one that the engine does not have.
+
+    tune: sweeps to discard before the draws ("gibbs", "nuts").
+    target_accept: the acceptance rate in (0, 1) for which the step size is tuned ("nuts").
+    cores: how many chains run at a time ("nuts").
     """
     if not isinstance(model, RewardModel):
         raise TypeError(f"model must be a RewardModel; got {model!r}")
@@ -83,14 +89,14 @@ def fit(
 
 @contextmanager
 def _named(model: RewardModel) -> Iterator[None]:
-    """Name the model where PyMC says that a parameter is out of its bounds."""
+    """Add the model's name to PyMC's error for a parameter out of its bounds."""
     try:
         yield
     except ValueError as error:
         if type(error).__name__ != "ParameterValueError":
             raise
-        said = str(error).splitlines()[0]
-        raise ValueError(f"{model.name}: {said} does not hold on these rows") from error
+        condition = str(error).splitlines()[0]
+        raise ValueError(f"{model.name}: {condition} does not hold on these rows") from error
 
 
 def _posterior(
@@ -101,8 +107,10 @@ def _posterior(
     seed: int,
     knobs: Mapping[str, Any],
 ) -> Known:
-    """Return the distribution, or draws of it; refused where the engine's closed form or kernel is
-    not the log density of these rows."""
+    """Return the posterior distribution, or draws from it.
+
+    Raise where the engine's closed form or kernel is not the log density of these rows.
+    """
     plan.check_possible(rows)
     if plan.closed_form:
         return plan.posterior(rows)
@@ -111,7 +119,7 @@ def _posterior(
 
 
 def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
-    """Return the knobs that are given, checked."""
+    """Return the sampler settings that are not None, checked."""
     knobs: dict[str, Any] = {}
     if tune is not None:
         knobs["tune"] = checks.integer(tune, "tune")
@@ -123,7 +131,7 @@ def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
 
 
 def _fits(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
-    """Refuse knobs that the engine does not have."""
+    """Raise ValueError for a sampler setting that the engine does not have."""
     for knob in knobs:
         if knob not in engine.knobs:
             have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What rows of data say about a declared model's variables.
+    """The posterior of a declared model's variables, given rows of data.
 
-    rows: x (n, d), reward, weight, arm (n,), by role. known: the distribution, where it has a
-    closed form, or draws of it. features: the names of the columns of x. encoder: what made x of
-    the rows of a table, as it does of other rows.
+    rows: x (n, d), reward, weight, arm (n,), by role.
+    known: the distribution, if it has a closed form, or draws from it.
+    features: the names of the columns of x.
+    encoder: the `bb.Encoder` that made x from a table; it also encodes new rows.
     """
 
     plan: Plan
@@ -39,39 +40,40 @@ class Posterior:
 
     @property
     def engine(self) -> str:
-        """The engine that computed it."""
+        """Return the name of the engine that computed the posterior."""
         return self.plan.engine
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """How far the draws can be trusted; of a closed form there is nothing to say."""
+        """Return the sampler's diagnostics; they are empty for a closed form."""
         return self.known.diagnostics
 
     @property
     def log_evidence(self) -> float | None:
-        """Log marginal likelihood of the rewards, where the posterior has a closed form and was not
-        streamed."""
+        """Return the log marginal likelihood of the rewards.
+
+        It is None unless the posterior has a closed form and was not streamed.
+        """
         return self.known.evidence
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def mean(self, x: Contexts) -> np.ndarray:
-        """Return posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) over
-        arms.
+        """Return posterior means of the mean reward at contexts x (n, d): (n,), or (n, K) by arm.
 
-        A data frame's columns are found by name, in any order, where the fit was on a data frame.
+        If the model was fitted to a data frame, columns are found by name, in any order.
         """
         return self._moments(x)[0]
 
     def sd(self, x: Contexts) -> np.ndarray:
-        """Return posterior standard deviations of the mean reward, as `mean`."""
+        """Return posterior standard deviations of the mean reward, in the shape of `mean`."""
         return self._moments(x)[1]
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return mean rewards under `size` draws, (size, n) or (size, n, K); one spans all
-        contexts, arms.
+        """Return mean rewards under `size` posterior draws, (size, n) or (size, n, K).
 
-        Of a sampled posterior: its draws, picked at random, without repetition up to their number.
+        One draw of the variables gives all contexts and arms. A sampled posterior chooses among its
+        draws at random, without replacement up to their number.
         """
         x = self._contexts(x)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)
@@ -97,24 +99,31 @@ class Posterior:
 
     @cached_property
     def coefficients(self) -> dict[str, Moments]:
-        """Moments of each variable by name: of a number (mean, sd), of an array its mean and the
-        covariance (k, k) of its k elements in order. Deterministic quantities are among them."""
+        """Return the moments of each variable and deterministic quantity, by name.
+
+        For a scalar they are (mean, sd); for an array, its mean and the covariance (k, k) of its k
+        elements in order.
+        """
         return self.known.coefficients(self.plan, self._rng())
 
     @cached_property
     def marginals(self) -> dict[str, Any]:
-        """The distribution of each variable's elements (*shape), each by itself, by name: of
-        scipy.stats, where it is known in closed form."""
+        """Return each variable's marginal distributions (*shape), from scipy.stats, by name.
+
+        Variables without a closed form are left out.
+        """
         return self.known.marginals(self.plan)
 
     def quantiles(self, name: str, p: ArrayLike) -> np.ndarray:
-        """Return quantiles at probabilities p (m,) of each element of a variable or deterministic
-        quantity: (m, *shape); of all draws, or 4,000, where there is no closed form."""
+        """Return quantiles of a variable or deterministic quantity, (m, *shape).
+
+        p (m,): probabilities. Without a closed form, the quantiles are those of `draws`.
+        """
         p = checks.floats(p, "probabilities")
         if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
             raise ValueError(f"probabilities must be (m,), each between 0 and 1; got {p!r}")
         if (exact := self.marginals.get(name)) is not None:
-            return np.stack([np.asarray(exact.ppf(one)) for one in p])
+            return np.stack([np.asarray(exact.ppf(q)) for q in p])
         draws = self.draws
         if name not in draws:
             raise ValueError(f"no variable {name!r}; there are {', '.join(draws)}")
@@ -122,15 +131,20 @@ class Posterior:
 
     @cached_property
     def draws(self) -> dict[str, np.ndarray]:
-        """Draws of variables and deterministic quantities by name, (S, *shape): all that there are,
-        or 4,000 of a closed form."""
+        """Return draws of variables and deterministic quantities by name, (S, *shape).
+
+        They are all draws of a sampled posterior, or 4,000 draws from a closed form.
+        """
         values = self.known.chains(self.plan, 4, DRAWS // 4, self._rng())
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
         return flat | self.plan.outcomes.rest(flat)
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return draws of the free variables by name, (size, *shape); of a closed form independent
-        ones, of a sampled posterior its own, picked at random."""
+        """Return draws of the free variables by name, (size, *shape).
+
+        A closed form gives independent draws. A sampled posterior chooses among its draws at
+        random.
+        """
         return self.known.samples(self.plan, size, rng)
 
     # ---- ArviZ -----------------------------------------------------------------------------------
@@ -139,12 +153,15 @@ class Posterior:
         self, chains: int = 4, draws: int = 1000,
         features: Sequence[Any] | None = None, arms: Sequence[Any] | None = None,
     ) -> xr.DataTree:  # fmt: skip
-        """Return the posterior for ArviZ: groups posterior, prior, posterior_predictive,
-        log_likelihood (pointwise, every weight 1), log_prior, sample_stats (at least `lp`),
-        observed_data and constant_data.
+        """Return the posterior as ArviZ's DataTree.
 
-        chains, draws: of a closed form, from which draws are independent; a sampled posterior has
-        its own. features, arms: their names. The engine and its diagnostics are attributes.
+        Its groups are posterior, prior, prior_predictive, posterior_predictive, log_likelihood
+        (pointwise, every weight 1), log_prior, sample_stats (at least `lp`), observed_data and
+        constant_data. The engine and its diagnostics are attributes.
+
+        chains, draws: how many independent draws to take from a closed form. A sampled posterior
+        ignores them and has its own chains.
+        features, arms: their names.
         """
         from bayesbandit.posteriors.datatree import datatree, renamed
 
@@ -161,26 +178,25 @@ class Posterior:
         weighted, plain = self._built(self.rows.get("weight")), self._built(None)
         stats = self.known.stats
         tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes(), stats)
-        own = self.features if self.encoder is None else self.encoder.features
-        features = own if features is None else features
+        fitted = self.features if self.encoder is None else self.encoder.features
+        features = fitted if features is None else features
         coords = {"feature": features, "arm": arms}
         return renamed(tree, {k: v for k, v in coords.items() if v is not None})
 
     def _built(self, weight: np.ndarray | None) -> pm.Model:
-        """Return the model on these rows, as it was built when they were fitted."""
+        """Return the fitted PyMC model on the same rows with these weights (None: 1)."""
         return self.plan.on({**self.rows, "weight": weight})
 
     def _attributes(self) -> dict[str, Any]:
         """Return engine and diagnostics as plain numbers and texts, which files can hold."""
-        found = self.diagnostics
-        least, most = min(found.ess.values(), default=None), max(found.rhat.values(), default=None)
-        said = {
+        d = self.diagnostics
+        attributes = {
             "model": self.plan.model.name,
             "engine": self.engine,
-            "ess": least,
-            "rhat": most,
-            "divergences": found.divergences,
-            "acceptance": found.acceptance,
+            "ess": min(d.ess.values(), default=None),
+            "rhat": max(d.rhat.values(), default=None),
+            "divergences": d.divergences,
+            "acceptance": d.acceptance,
             "log_evidence": self.log_evidence,
         }
-        return {k: v for k, v in said.items() if v is not None}
+        return {k: v for k, v in attributes.items() if v is not None}
