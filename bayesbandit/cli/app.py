@@ -108,12 +108,12 @@ def compare(
     jobs: Jobs = 1,
     out: Out = Path("runs"),
 ) -> None:
-    """Which bandit does best on this data? An arm is a class, and the right one pays 1; or each
-    has a column of rewards or costs.
+    """Compare bandits: which one does best on this data?
 
-    Without options: LinTS, LinUCB, BLTS, BLUCB and LinGreedy on four bundled data sets. A bandit's
-    settings that are not given are those of the preset of its name. A declared model plays by
-    Thompson sampling with alpha = 1, beside the bandits named, or else beside all five.
+    Arms are classes, and the true class pays 1; or each arm has a column of rewards or costs.
+    Without options, LinTS, LinUCB, BLTS, BLUCB and LinGreedy play four bundled data sets. A
+    bandit's other settings are its preset's defaults. A declared model plays Thompson sampling with
+    alpha = 1, together with the named bandits, or with all five if none is named.
     """
     import pandas as pd
 
@@ -225,7 +225,7 @@ def reproduce(
 def models(
     features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
 ) -> None:
-    """The gallery of declared reward models, and the engine that each gets."""
+    """List the gallery's declared reward models, and the engine of each."""
     import pandas as pd
 
     from bayesbandit.declaring.gallery import list_models
@@ -239,7 +239,7 @@ def models(
                 with warnings.catch_warnings(record=True, action="always") as told:
                     model = load_model(name)
                 found = plan(model, features, 2 if model.takes_arm else None)
-            except Exception as error:  # one that fails hides none of the others
+            except Exception as error:  # a broken model does not hide the others
                 warn(f"{name} is left out: {said(error)}")
                 continue
             for warning in told:
@@ -254,7 +254,7 @@ def explain(
     features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
     arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
 ) -> None:
-    """The engine that a declared model gets, and why not a faster one."""
+    """Print the engine of a declared model, and why it is not a faster one."""
     from bayesbandit.model import load_model
 
     with clear_errors():
@@ -274,9 +274,10 @@ def compile_kernels(
         typer.Option(help="A reward model that plays: as in `compare`. May be repeated."),
     ] = None,
 ) -> None:
-    """Compile the kernels of these bandits now, for an image or a fleet; say where they are.
+    """Compile the kernels of these bandits now, for an image or a fleet; print where they are.
 
-    Without options: of LinTS, LinUCB, BLTS, BLUCB and LinGreedy. What is compiled already stays.
+    Without options, the bandits are LinTS, LinUCB, BLTS, BLUCB and LinGreedy. Kernels that are
+    already compiled are kept.
     """
     from bayesbandit.runtime.compiling import kept
 
@@ -293,7 +294,7 @@ def compile_kernels(
 
 
 def pace(results: pd.DataFrame, folder: Path) -> str:
-    """Return how long the runs in a folder took."""
+    """Return a sentence with the time that the runs in a folder took."""
     seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
     n = results.groupby(["environment", "replication"]).ngroups
     of_each = f" of {results['bandit'].nunique()} bandits each" if "bandit" in results else ""
@@ -302,7 +303,7 @@ def pace(results: pd.DataFrame, folder: Path) -> str:
 
 
 def size(results: pd.DataFrame) -> str:
-    """Say how many simulations a study rests on, and of how many rounds."""
+    """Return how many simulations a study has, and of how many rounds, as text."""
     simulations = results["replication"].nunique()
     least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
     span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
@@ -310,7 +311,7 @@ def size(results: pd.DataFrame) -> str:
 
 
 def _list_studies() -> None:
-    """List the studies of the package and of installed ones, and what each shows."""
+    """Print the studies of this and of installed packages, with their titles."""
     import pandas as pd
 
     from bayesbandit import studies
@@ -320,6 +321,6 @@ def _list_studies() -> None:
         for name in studies.names():
             try:
                 rows.append({"study": name, "what it shows": studies.load(name).title})
-            except Exception as error:  # one that fails hides none of the others
+            except Exception as error:  # a broken study does not hide the others
                 warn(f"{name} is left out: {said(error)}")
     show(pd.DataFrame(rows), "Studies")

@@ -1,4 +1,4 @@
-"""What `bayesbandit compare` plays on, and how it says what came of it."""
+"""The data sets of `bayesbandit compare`, and the sentence that states its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesbandit.environments.csv_files import read
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 40  # columns of a data set at most in the terminal
+SHOWN = 40  # the most columns of a data set that the terminal lists
 
 
 def data_sets(
@@ -28,8 +28,11 @@ def data_sets(
     drop: Sequence[str],
     keep: Sequence[str],
 ) -> list[Any]:
-    """Return the data sets that a command line names, or else the bundled ones. target, or reward
-    or cost of each arm: columns of --csv. drop, keep: columns of --csv and --openml."""
+    """Return the data sets that a command line names; without names, the bundled ones.
+
+    target, reward, cost: columns of --csv, for the class, or for each arm. drop, keep: columns of
+    --csv and --openml. Raise ValueError for options that do not fit together.
+    """
     given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
     asked = [option for option, names in given.items() if names]
     if csv is None and asked:
@@ -55,14 +58,16 @@ def data_sets(
 
 
 def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
-    """Return by a title for each data set what became of its columns; nothing for those that
-    load when they are played."""
-    there = [one for one in sets if not one.is_lazy]
-    return {f"{one.name}: what became of its columns": one.encoder.summary() for one in there}
+    """Return a table for each data set, by title, of how its columns are used.
+
+    Lazy data sets have no table.
+    """
+    loaded = [data for data in sets if not data.is_lazy]
+    return {f"{data.name}: what became of its columns": data.encoder.summary() for data in loaded}
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the first columns of many."""
+    """Return the rows of the table that the terminal shows, the first `SHOWN`."""
     return table if len(table) <= SHOWN else table.head(SHOWN)
 
 
@@ -82,7 +87,7 @@ def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
-    """Return what a ranking comes to, in a sentence."""
+    """Return the result of a ranking as a sentence, in texts or (text, style)."""
     best, *tied = winners(ranking)
     reward = f"mean reward {best.mean_reward:.3f} a round"
     if tied:
@@ -103,13 +108,12 @@ def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
 
 
 def times(n: int) -> str:
-    """Return how often."""
+    """Return "once" or "n times"."""
     return "once" if n == 1 else f"{n:,} times"
 
 
 def winners(ranking: pd.DataFrame) -> list[Any]:
-    """Return the rows of the best bandit, and of those that tie with it (to the last digit but
-    two)."""
+    """Return the rows of the best bandit and of those that tie with it, up to rounding errors."""
     first = ranking.iloc[0]
     keys = ["normalised_regret", "mean_rank"]
     same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)

@@ -1,4 +1,4 @@
-"""`bayesbandit evaluate`: what policies would have earned, by the log of a bandit."""
+"""The command `bayesbandit evaluate`: off-policy evaluation of policies with a bandit's log."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LOGGED = "logged"
-ARMS = 10  # that are judged at most, those most taken
+ARMS = 10  # at most this many arms are evaluated, those most often chosen
 DIFFERENCES = "Paired differences: policies less {}"
-HALF = 0.5  # of the rounds, from which a policy is learned
+HALF = 0.5  # the share of the rounds from which a policy learns
 
 
 def evaluate(
@@ -87,12 +87,13 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bandits that learn.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("runs"),
 ) -> None:
-    """What would another policy have earned, by the log of a bandit or of an experiment?
+    """Estimate what other policies would have earned, from the log of a bandit or an experiment.
 
-    Columns are recognised by names such as arm, reward, propensity and probability_ARM, or named;
-    all others are contexts. One page, report.html, has each policy's value with an interval that
-    holds although the log's policy learned, or why there is none; differences, effective sample
-    sizes, a test of the logged probabilities, and intervals that hold at all rounds at once.
+    Columns are recognised by names such as arm, reward, propensity and probability_ARM, or are
+    given by options. All others are contexts. One page, report.html, has each policy's value with
+    an interval, or the reason why there is none. The intervals are valid although the log's policy
+    learned. The page also has differences, effective sample sizes, a test of the logged
+    probabilities, and intervals that are valid at all rounds at once.
     """
     columns = {
         "arm": arm, "reward": reward, "propensity": propensity, "time": time, "batch": batch,
@@ -145,7 +146,7 @@ def arm_and_column(text: str) -> tuple[str | int, str]:
 def judged(
     table: LoggedTable, texts: list[str], drop: list[str], keep: list[str], seed: int
 ) -> tuple[Log, dict[Any, Any], list[str]]:
-    """Return the log of the rounds that judge, the policies by name, and what to say of them."""
+    """Return the log of the rounds for evaluation, the policies by name, and sentences to print."""
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise ValueError(f"--policy {twice[0]} is given more than once")
     named = set(texts) & set(table.frame[table.roles["arm"]].astype(str))
@@ -178,10 +179,13 @@ def judged(
 
 
 def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
-    """Return what a saved bandit would do in the rounds from `half` on, by its own contexts."""
+    """Return a saved bandit's probabilities in the rounds from `half` on.
+
+    A bandit with an encoder encodes the contexts itself. Raise ValueError if they do not fit.
+    """
     x = table.contexts if bandit.encoder is None else table.encoded(bandit.encoder)
-    found = 0 if x is None else x.shape[1]
-    if found != bandit.n_features:
+    width = 0 if x is None else x.shape[1]
+    if width != bandit.n_features:
         raise ValueError(
             f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
             f"{list(table.x)!r}. A bandit with an encoder finds its columns by name"
@@ -236,7 +240,7 @@ def answer(
     result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame],
     against: Any,
 ) -> str:  # fmt: skip
-    """Return what a log comes to, in two sentences."""
+    """Return the result of the evaluation in one to three sentences."""
     if doubt.refuted and not result.settings["force"]:
         return (
             f"The logged probabilities are refuted (log E = {doubt.log_e:.1f}, since round "
@@ -263,27 +267,29 @@ def answer(
 
 
 def roles(table: LoggedTable) -> dict[str, Any]:
-    """Return which column was what."""
+    """Return the columns of the log by their roles."""
     each = {str(arm): column for arm, column in table.probabilities.items()}
     return {**table.roles, "probabilities": each, "contexts": list(table.x)}
 
 
 def record(folder: Path, settings: dict[str, Any]) -> None:
-    """Write run.json: what the numbers depend on."""
+    """Write run.json with all that the results depend on: settings, command and versions."""
     libraries = ("bayesbandit", "numpy", "scipy", "pandas")
-    said = {
+    content = {
         "settings": settings,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
         "versions": {library: version(library) for library in libraries},
     }
     with replacing(folder / "run.json") as beside:
-        beside.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def refuse_log(path: Path) -> None:
-    """Raise ValueError where a file is the log of a bandit: it lacks what other arms would have
-    paid, and `compare` needs that."""
+    """Raise ValueError if a file is a bandit's log.
+
+    A log does not have the rewards of the other arms, which `compare` needs.
+    """
     if path.is_file() and is_log(frame_of(path).columns):
         raise ValueError(
             f"{path} is the log of a bandit: `bayesbandit evaluate {path}` says what policies "

@@ -1,6 +1,6 @@
-"""Who plays in `bayesbandit compare`: bandits, declared models, and players from the user's files.
+"""The players of `bayesbandit compare`: bandits, declared models, and players from user files.
 
-Also plays a few rounds, so that the kernels are compiled ahead of time (`rehearse`).
+`rehearse` plays a few rounds, so that the kernels are compiled ahead of time.
 """
 
 from __future__ import annotations
@@ -59,25 +59,27 @@ BANDITS = {
     )
 }
 
-# What `compare` plays unless told otherwise, each as the preset of its name is by default.
+# The bandits that `compare` plays by default, with their presets' default settings.
 PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
-MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # of a declared model that plays
-ARMS, FEATURES = ("a", "b", "c"), 2  # of a rehearsal
-FROM_FILE = "bayesbandit.cli.players:"  # begins the module name of a player's file
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # settings of a declared model
+ARMS, FEATURES = ("a", "b", "c"), 2  # for `rehearse`
+FROM_FILE = "bayesbandit.cli.players:"  # prefix of the module name of a player's file
 
 
 def parse_bandit(text: str) -> tuple[str, Factory]:
-    """Return `NAME` or `NAME(setting=value, …)`, values as Python writes them, as (text,
-    factory)."""
+    """Parse `NAME` or `NAME(setting=value, …)`, with Python literals; return (text, factory).
+
+    Raise ValueError for an unknown bandit or setting.
+    """
     name, settings = parse(text)
     if name not in BANDITS and name in plugins("players"):
         offered = OfferedPlayer(name)
-        offered.load()  # so that what cannot be loaded is said at once
+        offered.load()  # raises now, not in the first run
         return text.strip(), partial(offered, **settings)
     if name not in BANDITS:
-        there = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
-        raise ValueError(f"unknown bandit {name!r}; there are {there}")
+        known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
+        raise ValueError(f"unknown bandit {name!r}; there are {known}")
     hides("players", name, "the preset of bayesbandit")
     factory = partial(BANDITS[name], **settings)
     try:
@@ -88,7 +90,7 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
 
 
 def parse_model(text: str) -> tuple[str, Factory]:
-    """Return a reward model's name or file, with settings or without, as (label, factory)."""
+    """Parse a reward model's name or file, with optional settings; return (label, factory)."""
     from bayesbandit.model import load_model
 
     where, settings = parse(text)
@@ -107,7 +109,7 @@ def play_model(
     seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:
-    """Return a declared model by Thompson sampling; settings are those of `Bandit`."""
+    """Return a bandit with a declared model and Thompson sampling. settings: of `Bandit`."""
     from bayesbandit.model import load_model
 
     declared, policy = load_model(model), Thompson(alpha)
@@ -115,11 +117,10 @@ def play_model(
 
 
 def rehearse(factory: Callable[..., Any]) -> float:
-    """Call what a service calls of a bandit, about one context and about a batch; return the
-    seconds that it took."""
+    """Call the methods that a service calls, with one context and a batch; return the seconds."""
     start = time.perf_counter()
     bandit = factory(ARMS, FEATURES, seed=0)
-    for value in (1.0, 0.0, 1.0):  # rewards that every model takes
+    for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
         contexts = np.random.default_rng(0).normal(size=(len(ARMS), FEATURES))
         for x in (contexts[0], contexts):
             decision = bandit.choose(x)
@@ -133,16 +134,18 @@ def rehearse(factory: Callable[..., Any]) -> float:
 
 
 def parse_player(text: str) -> tuple[str, Factory]:
-    """Return `FILE.py:NAME` or `FILE.py:NAME(setting=value, …)` as (label, factory): NAME is a
-    class or a function (arms, n_features, seed) → `Player`."""
+    """Parse `FILE.py:NAME` or `FILE.py:NAME(setting=value, …)`; return (label, factory).
+
+    NAME is a class or a function (arms, n_features, seed) → `Player`. Raise ValueError without one.
+    """
     where, settings = parse(text)
-    found = re.fullmatch(r"(.+\.py):(\w+)", where)
-    if found is None:
+    match = re.fullmatch(r"(.+\.py):(\w+)", where)
+    if match is None:
         raise ValueError(f"a player is given as FILE.py:NAME; got {where!r}")
-    file = Path(found[1]).expanduser().resolve()
-    _player(file, found[2])  # so that what cannot be loaded is said at once
-    label = text.strip().replace(where, found[2], 1)
-    return label, partial(FilePlayer(str(file), found[2]), **settings)
+    file = Path(match[1]).expanduser().resolve()
+    _player(file, match[2])  # raises now, not in the first run
+    label = text.strip().replace(where, match[2], 1)
+    return label, partial(FilePlayer(str(file), match[2]), **settings)
 
 
 def _player(path: Path, name: str) -> Factory:
@@ -157,7 +160,7 @@ def _player(path: Path, name: str) -> Factory:
 
 
 class Deferred(fingerprints.Deferred):
-    """Makes a player by a function that every process loads for itself."""
+    """A factory of players whose function is loaded in each process."""
 
     def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
         player: Player = self.load()(arms, n_features, seed=seed, **settings)
@@ -166,7 +169,7 @@ class Deferred(fingerprints.Deferred):
 
 @dataclass(frozen=True)
 class FilePlayer(Deferred):
-    """Makes a player of a file."""
+    """A factory of a player from a file."""
 
     file: str
     name: str
@@ -177,7 +180,7 @@ class FilePlayer(Deferred):
 
 @dataclass(frozen=True)
 class OfferedPlayer(Deferred):
-    """Makes a player of an installed package."""
+    """A factory of a player from an installed package."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""`bayesbandit compare --log`: which bandit learns best, by replay of a log."""
+"""The command `bayesbandit compare --log`, which replays a log to find the best bandit."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ def compare_by_log(
     bandits: Mapping[str, Callable[..., Player]], replications: int, seed: int, jobs: int,
     out: Path,
 ) -> None:  # fmt: skip
-    """Replay a log to each bandit, several times, and say which earned most. jobs: processes; they
-    change no number."""
+    """Replay a log to each bandit several times; print and save which one earned most.
+
+    jobs: the number of processes; it does not change the results.
+    """
     from joblib import Parallel, delayed
 
     from bayesbandit import plots
@@ -36,7 +38,7 @@ def compare_by_log(
     columns: dict[str, Any] = dict(map(role_and_column, named))
     table = read_table(path, **columns)
     data = table.log(table.encoded(table.encoder(drop=drop, keep=keep)))
-    check(data)  # once: it goes with the log to every process
+    check(data)  # once; the log keeps the result and takes it to every process
     seeds = range(seed, seed + replications)
     work = (delayed(replayed)(data, make, s) for make in bandits.values() for s in seeds)
     with bar("replays", len(bandits) * replications) as advance:
@@ -46,13 +48,13 @@ def compare_by_log(
             advance(1)
     each = batched(done, replications)
     runs = {name: list(some) for name, some in zip(bandits, each, strict=True)}
-    found = ranking(runs)
+    table_of_bandits = ranking(runs)
     shared = [run for name in runs for run in runs[name]]
     for text in {text for run in shared for text in (*run.warnings, run.refused) if text}:
         warn(text)
-    short = found[["bandit", "mean_reward", "low", "high", "below_best", "matched"]]
+    short = table_of_bandits[["bandit", "mean_reward", "low", "high", "below_best", "matched"]]
     show(short, f"Replay of {len(data):,} rounds of {table.name}")
-    say(text := verdict(found))
+    say(text := verdict(table_of_bandits))
     folder = out / "compare"
     folder.mkdir(parents=True, exist_ok=True)
     record(folder, {"log": str(path), "columns": roles(table), "bandits": list(bandits),
@@ -60,11 +62,12 @@ def compare_by_log(
     curves = {name: [run.curve for run in some] for name, some in runs.items()}
     figures = {"replay": plots.replay_curves(curves)}
     title = f"Which bandit learns best by the log {table.name}?"
-    save(folder, found, {"Replay": found}, figures, title=title, answer=text)
+    titled = {"Replay": table_of_bandits}
+    save(folder, table_of_bandits, titled, figures, title=title, answer=text)
 
 
 def replayed(data: Log, make: Callable[..., Player], seed: int) -> Replay:
-    """Replay a log to a new bandit, in one thread; the bandit is not kept."""
+    """Replay a log to a new bandit, in one thread. The result does not keep the bandit."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
@@ -81,8 +84,11 @@ def role_and_column(text: str) -> tuple[str, str]:
 
 
 def ranking(runs: Mapping[str, list[Replay]], level: float = 0.95) -> pd.DataFrame:
-    """Return a row a bandit, the best first: mean reward with interval, and by how much that is
-    less than the best one's, run by run."""
+    """Return a row for each bandit, the best first.
+
+    The columns have the mean reward with its interval, and the paired difference to the best
+    bandit's (`below_best`) with its interval.
+    """
     import pandas as pd
 
     values = {name: np.array([run.value for run in some]) for name, some in runs.items()}
@@ -102,21 +108,21 @@ def ranking(runs: Mapping[str, list[Replay]], level: float = 0.95) -> pd.DataFra
         rows.append((name, mean, se, low, high, gap, gap_low, gap_high, matched, len(some)))
     columns = ["bandit", "mean_reward", "se", "low", "high", "below_best", "below_low",
                "below_high", "matched", "runs"]  # fmt: skip
-    found = pd.DataFrame(rows, columns=columns)
-    found.loc[0, ["below_low", "below_high"]] = np.nan
-    return found
+    frame = pd.DataFrame(rows, columns=columns)
+    frame.loc[0, ["below_low", "below_high"]] = np.nan
+    return frame
 
 
-def verdict(found: pd.DataFrame) -> str:
-    """Return what a replay comes to, in a sentence."""
-    best = found.iloc[0]
+def verdict(ranks: pd.DataFrame) -> str:
+    """Return the result of a replay as a sentence. ranks: from `ranking`."""
+    best = ranks.iloc[0]
     value = f"mean reward {best.mean_reward:.4g} a round in {best.matched:.0f} matched rounds"
-    if len(found) == 1:
+    if len(ranks) == 1:
         return f"{best.bandit}: {value}."
-    beaten = int((found["below_low"].iloc[1:] > 0).sum())
-    if beaten == len(found) - 1:
+    beaten = int((ranks["below_low"].iloc[1:] > 0).sum())
+    if beaten == len(ranks) - 1:
         return f"Best by this log: {best.bandit}, {value}; it beats every other one."
     return (
-        f"Most by this log: {best.bandit}, {value}; it beats {beaten} of {len(found) - 1} others "
+        f"Most by this log: {best.bandit}, {value}; it beats {beaten} of {len(ranks) - 1} others "
         "beyond the error of the replay."
     )

@@ -1,4 +1,4 @@
-"""What commands say and keep: tables and sentences in the terminal, files in a folder."""
+"""Output of commands: tables and sentences in the terminal, and files in a folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MAKER = "bayesbandit"  # what its pictures say made them
+MAKER = "bayesbandit"  # the software that our PNG files name
 
 console = Console()
 
 
 def show(frame: pd.DataFrame, title: str) -> None:
-    """Print a table in the terminal, numbers to the right, as in its file."""
+    """Print a table in the terminal, with the same texts as in its file."""
     from bayesbandit.evaluation.text import is_numeric, texts
 
     table = Table(title=title, title_justify="left")
@@ -53,9 +53,11 @@ def save(
     title: str,
     answer: str,
 ) -> None:
-    """Write table.csv, table.md, columns.md where data sets have columns, the pictures, and all
-    of it with the answer in report.html, beside results.parquet and run.json; pictures of an
-    earlier run that this one has not are gone."""
+    """Write a run's table.csv, table.md, pictures and report.html to a folder that has run.json.
+
+    report.html has all tables, pictures and the answer. columns.md is written if `columns` has
+    tables. Pictures of an earlier run that are not overwritten are deleted.
+    """
     from bayesbandit.evaluation.page import page
 
     columns, pictures = columns or {}, {}
@@ -82,7 +84,7 @@ def save(
 
 
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
-    """Return tables under their headings."""
+    """Return tables under their headings, as Markdown."""
     from bayesbandit import evaluation
     from bayesbandit.evaluation.text import escaped
 
@@ -92,26 +94,27 @@ def _markdown(titled: dict[str, pd.DataFrame]) -> str:
 
 
 def _is_ours(picture: Path) -> bool:
-    """Return whether a picture is ours, by what its PNG says of its software in front of its
-    pixels."""
+    """Return whether bayesbandit made a picture, by the software that the PNG's header names."""
     with picture.open("rb") as file:
         return f"Software\0{MAKER}".encode() in file.read(1000)
 
 
 def say(*parts: str | tuple[str, str]) -> None:
-    """Print a sentence, of texts or (text, style); names in it are not read as markup."""
+    """Print a sentence made of texts or (text, style). Markup in the texts is not interpreted."""
     console.print(Text.assemble(*parts))
 
 
 def warn(text: str) -> None:
-    """Print a line beside the answer, on stderr."""
+    """Print a warning as one line on stderr."""
     Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """End the command with one line, and no traceback, for bad input; print a warning as a line,
-    too."""
+    """End the command with one line, without a traceback, for bad input.
+
+    Print each warning as a line.
+    """
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         warn(str(message))
@@ -121,6 +124,6 @@ def clear_errors() -> Iterator[None]:
         try:
             yield
         except (Failed, ValueError, OSError, TypeError, ImportError) as error:
-            said = Text.assemble(("Error:", "bold red"), f" {error}")
-            Console(stderr=True).print(said)
+            line = Text.assemble(("Error:", "bold red"), f" {error}")
+            Console(stderr=True).print(line)
             raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

@@ -1,1 +1,1 @@
-"""What is declared: functions and priors, and where they are found."""
+"""Declarations of reward models: functions and priors, and the gallery that finds them."""

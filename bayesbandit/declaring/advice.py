@@ -1,4 +1,4 @@
-"""What a declaration that fails may have wanted."""
+"""Advice for a declaration that fails."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 
 def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:
-    """Return which prior without dimensions a declaration takes for a vector, if it works with one;
-    rows x (n, d), reward, weight, arm (n,), by role."""
+    """Return a sentence naming a prior that needs dims; None if no single change makes it work.
+
+    It tries dims for each prior without dimensions, and declares the model again.
+    rows: x (n, d), reward, weight, arm (n,), by role.
+    """
     import pymc as pm
 
     from bayesbandit.declaring.priors import Prior, dims_of, with_dims
@@ -30,7 +33,7 @@ def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int)
             try:
                 mean = tried.declare({k: pm.Data(f"given_{k}", v) for k, v in rows.items()}, coords)
                 drawn = pm.draw(mean, random_seed=0, mode="FAST_COMPILE")
-            except Exception:  # whatever a user's declaration raises: not this one
+            except Exception:  # a user's declaration may raise anything; try the next dims
                 continue
         if np.shape(drawn) in ((), rows["reward"].shape):
             wanted = repr(dims[0]) if len(dims) == 1 else repr(dims)

@@ -1,4 +1,4 @@
-"""What a reward model declares: a function of data and priors, and the PyMC model that it builds.
+"""The declaration of a reward model: a function of data and priors, which builds a PyMC model.
 
 PyMC is imported when a model is declared, not with this file.
 """
@@ -24,17 +24,19 @@ from bayesbandit.runtime.pytensor_lock import COMPILE
 if TYPE_CHECKING:
     import pymc as pm
 
-ROLE = "role_of_rows"  # by what a container's tag says which it is, in copies too
+ROLE = "role_of_rows"  # the attribute of a data container's tag with its role, also in copies
 
 _NAMES = (*DATA.values(), "mean_reward", "feature", "row")
-_TAKEN = tuple(dict.fromkeys((*DATA, *_NAMES)))  # of priors, which are arguments too
-_CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's words
+_TAKEN = tuple(dict.fromkeys((*DATA, *_NAMES)))  # names that a prior must not have
+_CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's error messages
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Declaration:
-    """A declared function, its priors, and their dimensions: see `bayesbandit.model.RewardModel`,
-    which is one that users have."""
+    """A declared function with its priors and their dimensions.
+
+    The subclass for users is `bayesbandit.model.RewardModel`.
+    """
 
     function: Callable[..., Any]
     priors: Mapping[str, Any]
@@ -57,24 +59,24 @@ class Declaration:
 
     @property
     def name(self) -> str:
-        """The name of the declared function."""
+        """Return the name of the declared function."""
         return self.function.__name__
 
     @property
     def title(self) -> str:
-        """The first line of the function's docstring, or else of its file's."""
+        """Return the first line of the function's docstring; without one, of its file's."""
         namespace = self.function.__globals__
         doc = self.function.__doc__ or (namespace.get("__doc__") if "__file__" in namespace else "")
         return inspect.cleandoc(doc or "").partition("\n")[0]
 
     @property
     def takes_arm(self) -> bool:
-        """Whether the arms share the model: the declaration takes `arm`."""
+        """Return whether the declaration takes `arm`, so that all arms share the model."""
         return "arm" in inspect.signature(self.function).parameters
 
     @property
     def takes_weight(self) -> bool:
-        """Whether the declaration weights its observations: it takes `weight`."""
+        """Return whether the declaration takes `weight`, so that observations have weights."""
         return "weight" in inspect.signature(self.function).parameters
 
     def __repr__(self) -> str:
@@ -96,19 +98,22 @@ class Declaration:
     # ---- another model --------------------------------------------------------------------------
 
     def with_priors(self, **priors: object) -> Self:
-        """Return a new model with some priors replaced. Numbers and arrays fix a variable; a prior
-        without dimensions takes the declared ones."""
+        """Return a new model with some priors replaced.
+
+        A number or an array fixes a variable. A prior without dims gets the declared ones. Raise
+        ValueError for a name that is not a prior's.
+        """
         self.check_names(priors)
         return type(self)(self.function, {**self.priors, **priors}, self.dims)
 
     def to_yaml(self) -> str:
-        """Name and priors as YAML; `from_yaml` reads them back exactly."""
+        """Return name and priors as YAML; `from_yaml` reads them back exactly."""
         from bayesbandit.declaring.texts import dump
 
         return dump(self.name, self.priors)
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse names that are of none of the priors."""
+        """Raise ValueError for a name that is not a prior's."""
         for name in names:
             if name not in self.priors:
                 allowed = ", ".join(self.priors) or "none"
@@ -124,14 +129,13 @@ class Declaration:
         arm: object = None,
         n_arms: int | None = None,
     ) -> pm.Model:
-        """Return the PyMC model of rewards (n,) at contexts (n, d), with weights > 0 (n,) and arms
-        (n,).
+        """Return the PyMC model of rewards (n,) at contexts x (n, d), with weights > 0 (n,).
 
-        Contexts may be (n, 0), or None, where no variable has a value for each feature.
-
-        Arms are numbers 0 … K − 1, for a declaration that takes `arm`; K is `n_arms`, or one more
-        than the largest seen. The data stand in containers named in `DATA`; n may change
-        (`pm.set_data`). The mean reward (n,) is the deterministic "mean_reward".
+        x may be (n, 0), or None, if no variable has the dimension "feature".
+        arm (n,): numbers 0 … K − 1, for a declaration that takes `arm`.
+        n_arms: K; None: one more than the largest arm.
+        The data are in the containers that `DATA` names. `pm.set_data` may change n. The mean
+        reward (n,) is the deterministic "mean_reward".
         """
         import pymc as pm
 
@@ -159,7 +163,7 @@ class Declaration:
                 raise
             self._check_outcome(model, mean, rows)
             tell_apart(model)
-            mean = getattr(mean, "values", mean)  # of pymc.dims
+            mean = getattr(mean, "values", mean)  # the tensor of a pymc.dims variable
             if mean.ndim == 0:
                 mean = pm.math.zeros_like(inputs["reward"]) + mean
             if "mean_reward" in model.named_vars:
@@ -168,8 +172,10 @@ class Declaration:
         return model
 
     def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
-        """Return the mean reward, declared in the present PyMC model: of data by role, with the
-        priors' variables. coords: of the dimensions but the rows'."""
+        """Declare the priors' variables and call the function in the current PyMC model.
+
+        Return the mean reward. data: by role. coords: of all dimensions except "row".
+        """
         from bayesbandit.declaring.priors import variable
 
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
@@ -211,8 +217,7 @@ class Declaration:
         return rows, n_arms
 
     def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
-        """Raise a ValueError unless there is a likelihood of the rewards and the mean reward is
-        returned."""
+        """Raise ValueError unless the model has a likelihood of the rewards and a mean reward."""
         n = len(rows["reward"])
         check_observed(model, self.name, rows["reward"])
         for v, initial in model.rvs_to_initial_values.items():
@@ -238,8 +243,11 @@ class Declaration:
 
 
 def _known(rows: np.ndarray) -> tuple[int | None, ...]:
-    """Return a container's shape, but for the rows: without a width, x[:, :1] times a vector is an
-    error. A width of 1 is left open, since PyTensor would write x @ theta as another product."""
+    """Return a container's static shape, without the number of rows.
+
+    The width must be known, or x[:, :1] times a vector is an error. A width of 1 is left open,
+    because PyTensor would otherwise rewrite x @ theta as another product.
+    """
     return None, *(k if k > 1 else None for k in rows.shape[1:])
 
 
@@ -251,8 +259,7 @@ def _reserved(name: str) -> str:
 
 
 def _check_declaration(function: object, priors: Mapping[str, Any]) -> None:
-    """Raise a TypeError unless every argument is data or has a prior, and every prior is an
-    argument."""
+    """Raise TypeError unless every argument is data or has a prior, and vice versa."""
     if not inspect.isfunction(function):
         raise TypeError(f"a reward model is declared by a function; got {function!r}")
     arguments = inspect.signature(function).parameters

@@ -1,9 +1,12 @@
-"""The gallery: finds declared reward models by name or by path.
+"""The gallery, which finds declared reward models by name or by path.
 
-A model's name is that of its function. Names are looked up in the folders of the environment
-variable BAYESBANDIT_MODELS, then in the copy inside the wheel or else the checkout's models/, then
-among the entry points `bayesbandit.models` of installed packages; what comes first hides the rest.
-Listing reads the files without running them.
+A model's name is its function's. Three places are searched, and the first match is used:
+
+- the folders of the environment variable BAYESBANDIT_MODELS;
+- the copy of models/ in the wheel, or models/ of a checkout;
+- the entry points `bayesbandit.models` of installed packages.
+
+Listing reads the files and does not run them.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused, said
 
 VARIABLE = "BAYESBANDIT_MODELS"
-FROM_FILE = f"{__name__}:"  # begins the module name of a file that has been loaded
+FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
 _HERE = Path(__file__).resolve().parents[1]
-_running: dict[str, Declaration] = {}  # by name, of the running program
+_running: dict[str, Declaration] = {}  # the running program's models, by name
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Entry:
 
 
 def folders() -> list[Path]:
-    """Return where models are looked for, in this order."""
+    """Return the folders in which models are searched, in this order."""
     named = [Path(f).expanduser() for f in os.environ.get(VARIABLE, "").split(os.pathsep) if f]
     for folder in named:
         if not folder.is_dir():
@@ -52,14 +55,15 @@ def register(model: Declaration) -> None:
 
 
 def running(name: str) -> Declaration | None:
-    """Return the latest model of this name that the running program has declared or loaded from a
-    file."""
+    """Return the model of this name that the program declared or loaded last; None without one."""
     return _running.get(name)
 
 
 def list_models() -> dict[str, str]:
-    """Return the gallery's models, and those of installed packages: titles by name. PyMC is not
-    imported."""
+    """Return the titles of the gallery's and installed packages' models, by name.
+
+    PyMC is not imported.
+    """
     offered = {
         name: f"from {' and '.join(point.value for point in points)}"
         for name, points in plugins("models").items()
@@ -68,8 +72,10 @@ def list_models() -> dict[str, str]:
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:
-    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" where it has
-    several."""
+    """Return a model by its name, or from a file: "FILE.py", or "FILE.py:NAME" of several models.
+
+    Raise ValueError or FileNotFoundError if there is no such model.
+    """
     text = os.fspath(name)
     in_file = re.fullmatch(r"(.+\.py)(?::(\w+))?", text)
     if in_file:
@@ -79,17 +85,17 @@ def load(name: str | os.PathLike[str]) -> Declaration:
     if os.path.isdir(text) or Path(text).name != text:
         raise FileNotFoundError(f"{text} is not a model's file; give FILE.py or FILE.py:NAME")
     entries = _entries()
-    found = entries.get(text) or [
+    matches = entries.get(text) or [
         e for entry in entries.values() for e in entry if e.path.stem == text
     ]
-    if not found and text in plugins("models"):
+    if not matches and text in plugins("models"):
         offered = plugin("models", text)
         if not isinstance(offered, Declaration):
             raise refused("models", text, offered, "a reward model")
         return offered
-    if not found:
+    if not matches:
         raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
-    first = [e for e in found if e.path.parent == found[0].path.parent]
+    first = [e for e in matches if e.path.parent == matches[0].path.parent]
     if len(first) > 1:
         choices = " or ".join(f"'{e.path}:{e.name}'" for e in first)
         raise ValueError(f"{text!r} may be several models; load one by {choices}")
@@ -98,9 +104,9 @@ def load(name: str | os.PathLike[str]) -> Declaration:
 
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, Declaration]:
-    """Return the reward models of a file by the names that it gives them."""
-    found = vars(module_of(Path(path), FROM_FILE)).items()
-    return {k: v for k, v in found if isinstance(v, Declaration)}
+    """Return the reward models of a file by their variables' names."""
+    variables = vars(module_of(Path(path), FROM_FILE)).items()
+    return {k: v for k, v in variables if isinstance(v, Declaration)}
 
 
 def _one(path: Path, name: str | None) -> Declaration:
@@ -119,7 +125,7 @@ def _choices(path: Path, names: dict[str, Declaration]) -> str:
 
 
 def _entries() -> dict[str, list[Entry]]:
-    """Return all models by name; several of one name where the folders or files have several."""
+    """Return all models by name; folders or files may have several of the same name."""
     entries: dict[str, list[Entry]] = {}
     for folder in folders():
         for path in sorted(folder.glob("*.py")):
@@ -129,7 +135,7 @@ def _entries() -> dict[str, list[Entry]]:
 
 
 def _read(path: Path) -> Iterator[Entry]:
-    """Return the models that a file declares, by its syntax."""
+    """Yield the models that a file declares, found in its syntax tree."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     except (SyntaxError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a declaration observes: a likelihood of the rewards, and whole numbers made of them."""
+"""Checks of a declaration's observed variables and of its mean reward."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ if TYPE_CHECKING:
     from pytensor.graph.basic import Variable
 
 DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
-"""The built model's data containers. PyMC gives no two things one name, and "reward" is free for
-the declaration's observed variable, "arm" the dimension."""
+"""The names of the built model's data containers, by role.
+
+Names in a PyMC model are unique. "reward" is left for the declaration's observed variable, and
+"arm" for the dimension.
+"""
 
 
 def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
-    """Refuse a declaration, by name, whose likelihood is not of the rewards (n,), or which cuts off
-    what it makes of them."""
+    """Raise ValueError unless the model's likelihood uses the rewards (n,) without rounding them.
+
+    declared: the declaration's name.
+    """
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import ancestors
 
@@ -44,7 +49,10 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
 
 
 def check_not_random(mean: Variable[Any, Any], model: pm.Model, declared: str) -> None:
-    """Refuse a declaration, by name, that returns what is drawn at random for its mean reward."""
+    """Raise ValueError if the mean reward depends on observed or other random draws.
+
+    declared: the declaration's name.
+    """
     from pytensor.graph.traversal import ancestors
     from pytensor.tensor.random.type import RandomType
 
@@ -62,7 +70,10 @@ def check_not_random(mean: Variable[Any, Any], model: pm.Model, declared: str) -
 
 
 def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
-    """Yield the observed variables of whole numbers, and what PyMC casts to such of the rewards."""
+    """Yield observed integer variables by name, with the floats that PyMC casts to integers.
+
+    Only casts of the rewards, or of values computed from them, are given.
+    """
     from pytensor.graph.traversal import ancestors
     from pytensor.scalar import Cast
     from pytensor.tensor.elemwise import Elemwise
@@ -80,7 +91,10 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
 
 
 def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
-    """Refuse what is `made` of rewards (n,), where a variable of whole numbers would cut it off."""
+    """Raise ValueError if values made from rewards (n,) are not whole numbers.
+
+    A cast to integers would silently cut off their fractions.
+    """
     made = np.broadcast_to(made, reward.shape)
     broken = np.flatnonzero(made != np.floor(made))
     if not broken.size:
@@ -93,17 +107,20 @@ def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
 
 
 def tell_apart(model: pm.Model) -> None:
-    """Give a second observed variable of the same data its own copy: PyMC gives no two variables
-    one name."""
+    """Give each observed variable its own value variable.
+
+    Two observed variables of the same data would otherwise share one, and PyMC needs different
+    names.
+    """
     import pytensor.tensor as pt
     from pytensor.graph.basic import equal_computations
 
     seen: list[Variable[Any, Any]] = []
     for v in model.observed_RVs:
-        own: Any = model.rvs_to_values[v]  # a copy is typed as one variable or several
-        while any(equal_computations([own], [other]) for other in seen):  # PyMC merges such
-            own = pt.tensor_copy(own)
-        model.rvs_to_values[v] = own
-        seen.append(own)
+        value: Any = model.rvs_to_values[v]  # a copy is typed as one variable or several
+        while any(equal_computations([value], [other]) for other in seen):  # PyMC would merge them
+            value = pt.tensor_copy(value)
+        model.rvs_to_values[v] = value
+        seen.append(value)
     for v in model.observed_RVs:
         model.values_to_rvs[model.rvs_to_values[v]] = v

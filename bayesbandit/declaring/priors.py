@@ -1,7 +1,7 @@
-"""Priors as values: checked and copied when they are given, and printed.
+"""Priors as values: functions that check, copy, compare and print them.
 
-A prior is a `Prior` (or another variable factory of pymc_extras), a number, or an array of numbers;
-the last two fix a variable. Importing this file imports PyMC.
+A prior is a `Prior` (or another variable factory of pymc_extras), a number, or an array of numbers.
+A number or an array fixes a variable. Importing this file imports PyMC.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ type Value = VariableFactory | float | np.ndarray  # a Prior is a variable facto
 
 
 def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[str]) -> Value:
-    """Return a copy of the prior that nobody else holds; one without dimensions takes `dims`."""
+    """Return a checked copy of the prior; a prior without dimensions gets `dims`.
+
+    Raise ValueError or TypeError for an invalid one. what: its description in errors. allowed:
+    the possible dimensions.
+    """
     if isinstance(value, VariableFactory):
         value = deepcopy(value)
         if isinstance(value, Prior) and value.dims is None and dims:
@@ -73,7 +77,7 @@ def with_dims(value: Prior, dims: tuple[str, ...]) -> Prior:
 
 
 def _parameters(value: object) -> Mapping[str, Any]:
-    """Return the parameters of a prior; of another factory of variables none."""
+    """Return the parameters of a prior; another variable factory has none."""
     return value.parameters if isinstance(value, Prior) else {}
 
 
@@ -86,7 +90,7 @@ def _all_dims(value: object) -> Iterable[str]:
 
 
 def _numbers(value: object) -> Iterable[tuple[str, Any]]:
-    """Yield the parameters that are numbers, of a prior and of the priors in it."""
+    """Yield the numeric parameters of a prior and of the priors in it, with their names."""
     for name, parameter in _parameters(value).items():
         if isinstance(parameter, VariableFactory):
             yield from _numbers(parameter)
@@ -95,13 +99,12 @@ def _numbers(value: object) -> Iterable[tuple[str, Any]]:
 
 
 def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[str, Any]) -> Any:
-    """Return the prior's variable in the present PyMC model; a constant where the prior is a
-    number.
+    """Return the prior's variable in the current PyMC model; a number or an array is a constant.
 
-    A number or an array is spread over `dims`, those of the declaration.
+    Numbers and arrays are broadcast to `dims`, the declared dimensions. lengths: by dimension.
     """
     if isinstance(value, VariableFactory):
-        return deepcopy(value).create_variable(name)  # it keeps what it made
+        return deepcopy(value).create_variable(name)  # a factory stores the variables it creates
     shape = [lengths[d] for d in dims]
     if "row" in dims:
         return pt.alloc(np.asarray(value), *shape)
@@ -123,7 +126,7 @@ def same(a: Value, b: Value) -> bool:
 
 
 def text(value: object) -> str:
-    """Return a prior as one would write it, without memory addresses."""
+    """Return a prior as Python code, without memory addresses."""
     if isinstance(value, Prior):
         parts = [f'"{value.distribution}"']
         parts += [f"{name}={text(v)}" for name, v in value.parameters.items()]

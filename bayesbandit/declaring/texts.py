@@ -1,7 +1,7 @@
-"""Priors as texts: a model's name and priors as YAML, and back.
+"""Priors as texts: write a model's name and priors as YAML, and read them.
 
-A text is data: it names distributions of PyMC, the listed transforms, and nothing else. Importing
-this file imports PyMC.
+A text is data. It may name PyMC's distributions and the transforms listed here, and nothing else.
+Importing this file imports PyMC.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
 
 KEYS = ("dist", "kwargs", "dims", "centered", "transform")
-DEEPEST = 40  # levels of a text
-TRANSFORMS = tuple(  # that a text may name, beside those of `register_tensor_transform`
+DEEPEST = 40  # the most levels of a text
+TRANSFORMS = tuple(  # allowed in a text, besides those of `register_tensor_transform`
     "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
     "softplus sqr sqrt square tanh".split()
 )
-UNNAMED = (  # abstract, of functions of the program, or recursions that start a C compiler
+UNNAMED = (  # not allowed: abstract, with functions as parameters, or starting a C compiler
     "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator "
     "AR EulerMaruyama GARCH11"
 ).split()
-REFUSALS = (  # what a prior raises that cannot be
+REFUSALS = (  # the errors of an invalid prior
     ValueError,
     TypeError,
     AttributeError,
@@ -60,8 +60,10 @@ def dump(name: str, priors: Mapping[str, Any]) -> str:
 
 
 class Loader(yaml.SafeLoader):
-    """YAML in which a small text stays small and says one thing: without aliases, keys that are
-    there twice, or nesting without end."""
+    """A YAML loader that refuses aliases, repeated keys and more than `DEEPEST` levels.
+
+    So a small text cannot become large, and has one meaning.
+    """
 
     depth = 0
 
@@ -83,25 +85,29 @@ class Loader(yaml.SafeLoader):
             self.depth -= 1
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        found = set()
+        keys = set()
         for key, _ in node.value:
-            if (said := (key.tag, str(key.value))) in found:
+            if (tagged := (key.tag, str(key.value))) in keys:
                 raise yaml.MarkedYAMLError(
                     problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
                 )
-            found.add(said)
+            keys.add(tagged)
         return super().construct_mapping(node, deep)
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name in a model's YAML, and its priors, each to be read by `from_data`."""
+    """Return a model's name and priors from YAML; `from_data` reads each prior.
+
+    Raise ValueError for another text.
+    """
     try:
         data = yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError) as error:  # of numbers with too many digits
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number has too many digits
         raise ValueError(f"a model's text must be YAML: {_line(error)}") from error
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
-        found = reprlib.repr(data)
-        raise ValueError(f"a model's text must have a 'name' and 'priors'; got {found}")
+        raise ValueError(
+            f"a model's text must have a 'name' and 'priors'; got {reprlib.repr(data)}"
+        )
     _known(data, ("name", "priors"), f"{data['name']}: unknown key")
     priors = data.get("priors") or {}
     if not isinstance(priors, dict):
@@ -111,13 +117,16 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
 
 @runtime_checkable
 class Serialisable(Protocol):
-    """A variable factory of pymc_extras that writes itself as plain values."""
+    """A variable factory of pymc_extras that can be written as plain values."""
 
     def to_dict(self) -> dict[str, Any]: ...
 
 
 def to_data(value: object, what: str) -> Any:
-    """Return a prior as numbers, texts, lists and mappings; `pymc_extras` reads the same form."""
+    """Return a prior as numbers, texts, lists and mappings, in the format of pymc_extras.
+
+    Raise ValueError or TypeError for a prior that cannot be written. what: its name in errors.
+    """
     if isinstance(value, Prior):
         named = f"{what}: a text cannot name the distribution"
         _known([value.distribution], _distributions(), named)
@@ -141,7 +150,7 @@ def to_data(value: object, what: str) -> Any:
 
 
 def _plain(data: object) -> Any:
-    """Return nested data with lists for tuples and arrays, numbers for NumPy's."""
+    """Return nested data with tuples and arrays as lists, and NumPy's numbers as Python's."""
     if isinstance(data, Mapping):
         return {key: _plain(value) for key, value in data.items()}
     if isinstance(data, tuple | list):
@@ -150,8 +159,10 @@ def _plain(data: object) -> Any:
 
 
 def from_data(data: object, what: str) -> Any:
-    """Return the inverse of `to_data`; a wrong key, distribution or parameter gets an error naming
-    the allowed ones."""
+    """Return the prior that `to_data` wrote.
+
+    Raise ValueError for a wrong key, distribution or parameter; it names the allowed ones.
+    """
     if isinstance(data, Mapping):
         if "class" in data and "dist" not in data:
             _check_inside(data, what)
@@ -165,7 +176,7 @@ def from_data(data: object, what: str) -> Any:
             f"{what} must be a number, a list of numbers or a prior (a mapping with a 'dist'); "
             f"got {reprlib.repr(data)}"
         )
-    if isinstance(data, str):  # YAML takes 1e-3 for a text
+    if isinstance(data, str):  # YAML reads 1e-3 as a text
         try:
             return float(data)
         except ValueError:
@@ -174,13 +185,15 @@ def from_data(data: object, what: str) -> Any:
 
 
 def _check_inside(data: Mapping[str, Any] | list[Any], what: str) -> None:
-    """Refuse a prior, however deep, that names what a prior must not: `deserialize` looks up any
-    attribute of PyMC and PyTensor."""
-    for key, one in data.items() if isinstance(data, Mapping) else enumerate(data):
-        if isinstance(one, Mapping) and isinstance(one.get("dist"), str):
-            _prior(one, f"{what}.{key}")
-        elif isinstance(one, Mapping | list):
-            _check_inside(one, f"{what}.{key}")
+    """Raise ValueError for a nested prior with a name that is not allowed.
+
+    This check is needed because `deserialize` looks up any attribute of PyMC and PyTensor.
+    """
+    for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
+        if isinstance(value, Mapping) and isinstance(value.get("dist"), str):
+            _prior(value, f"{what}.{key}")
+        elif isinstance(value, Mapping | list):
+            _check_inside(value, f"{what}.{key}")
 
 
 def _check_transform(name: object, what: str) -> None:
