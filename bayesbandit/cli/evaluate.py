@@ -206,19 +206,19 @@ def titled(
         table["always_low"] = table["policy"].map(last["low"])
         table["always_high"] = table["policy"].map(last["high"])
     table["warnings"] = table["policy"].map(said).fillna("")
-    found = {"Policies": table}
+    tables = {"Policies": table}
     if against not in result.unsupported and len(result.policies) > 1:
-        found[DIFFERENCES.format(against)] = result.contrasts(against)
+        tables[DIFFERENCES.format(against)] = result.contrasts(against)
     if best is not None:
         p = best.p.rename_axis("policy").rename(columns=str).reset_index()
-        found["Always-valid p of: the row earns no more than the column"] = p
+        tables["Always-valid p of: the row earns no more than the column"] = p
     sizes = pd.concat([doubt.overlap, doubt.ess], axis=1).rename_axis("arm").reset_index()
-    found["Arms: rounds, probabilities, effective sample sizes"] = sizes
+    tables["Arms: rounds, probabilities, effective sample sizes"] = sizes
     if doubt.log.probabilities is not None:
-        found["Calibration of the logged probabilities"] = doubt.calibration
+        tables["Calibration of the logged probabilities"] = doubt.calibration
         placebo = doubt.placebo.rename_axis("arm").reset_index()
-        found["Placebo: z of what no arm can change"] = placebo
-    return found
+        tables["Placebo: z of what no arm can change"] = placebo
+    return tables
 
 
 def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure]:

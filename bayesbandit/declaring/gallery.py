@@ -50,7 +50,7 @@ def folders() -> list[Path]:
 
 
 def register(model: Declaration) -> None:
-    """Let `running` find a model that is in none of the folders."""
+    """Register a model, so that `running` finds it outside the folders."""
     _running[model.name] = model
 
 

@@ -160,9 +160,9 @@ def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
 def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
     """Return one row for each bandit, the best first.
 
-    The columns are means over environments of normalised regret (which sorts the rows), of reward
-    and of the rank in each environment (1 is best, ties share), and the numbers of significant wins
-    and losses against the other bandits. The standard error is √(Σ se²) / environments, with se
+    The columns have means over environments of normalised regret, reward and rank, and the numbers
+    of significant wins and losses against the other bandits. Rows are sorted by normalised regret.
+    Rank 1 is best, and ties share a rank. The standard error is √(Σ se²) / environments, with se
     over replications. Raise ValueError unless every bandit has played every environment.
     """
     cells = summary(table)

@@ -39,7 +39,7 @@ class Mixture:
     def votes(self, x: Array, available: Array) -> Array:
         """Return each available arm's share of the policies' votes at x (n, d): (n, A).
 
-        available: booleans (K,), of which A are true.
+        available: booleans (K,), A of them true.
         """
         total, row = np.zeros((len(x), int(available.sum()))), np.arange(len(x))
         shares = [*self.weights.tolist(), max(1.0 - float(self.weights.sum()), 0.0)]

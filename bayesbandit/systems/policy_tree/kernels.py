@@ -45,9 +45,9 @@ def stump(sums, count, total, n, least, slack):
                 right[k] = total[k] - left[k]
             if m < least:
                 continue
-            found = largest(left) + largest(right)
-            if found > value + slack:
-                value, feature, cut = found, j, c
+            split = largest(left) + largest(right)
+            if split > value + slack:
+                value, feature, cut = split, j, c
     return value, feature, cut
 
 
@@ -94,10 +94,10 @@ def first_split(code, score, C, two, least, slack):
             m += count[j, c]
             if m < least:
                 continue
-            found = stump(left, n_left, t_left, m, least, slack)[0]
-            found += stump(right, n_right, t_right, n - m, least, slack)[0]
-            if found > value + slack:
-                value, feature, cut = found, j, c
+            split = stump(left, n_left, t_left, m, least, slack)[0]
+            split += stump(right, n_right, t_right, n - m, least, slack)[0]
+            if split > value + slack:
+                value, feature, cut = split, j, c
     return value, feature, cut
 
 
