@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_of, shown
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
-from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL, deviation
+from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL, deviation
 from bayesbandit.predictions import Comparison
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
+from bayesbandit.runtime.schema import check, demand
+
+NUMBERS = "x", "mean", "sd", "probabilities"  # of a context: a list each
+SLACK = 1e-9  # of probabilities
+FORM = {
+    "id": object,
+    "arms": list,
+    "constant": bool,
+    "features_of_arms": bool,
+    "arm": object,
+    **dict.fromkeys((*NUMBERS, "propensity", "min_probability"), object),
+}
 
 
 class Decision:
@@ -120,6 +133,75 @@ class Decision:
         out = np.empty((len(rows), K))
         all_chances(rows, self.layout.n_columns, K, out)
         return out.reshape(*self.rows.shape[:-1], K)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as plain values that JSON takes, for `from_dict` in any process.
+
+        A mean is None where the arm was not available, a standard deviation where it is infinite.
+        """
+        mean, sd = self.mean.astype(object), self.sd.astype(object)
+        mean[self.mean == -np.inf] = sd[np.isinf(self.sd)] = None
+        floor = self.layout.floors(np.atleast_2d(self.rows))
+        one = self.rows.ndim == 1
+        return {
+            "id": self.id if one else np.asarray(self.id).tolist(),
+            "arms": list(self.arms),
+            "constant": self.layout.n_columns > self.layout.n_features,
+            "features_of_arms": self.layout.of_arms,
+            "arm": self.arm if one else np.asarray(self.arm).tolist(),
+            "x": self.x.tolist(),
+            "mean": mean.tolist(),
+            "sd": sd.tolist(),
+            "probabilities": self.probabilities.tolist(),
+            "propensity": self.propensity if one else np.asarray(self.propensity).tolist(),
+            "min_probability": float(floor[0]) if one else floor.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the decision of `to_dict`, which the bandit may observe as it would have then.
+
+        Raise ValueError where the values cannot be those of a decision.
+        """
+        check(values, FORM, "the decision")
+        arms, one = arm_names(values["arms"]), not isinstance(values["arm"], list)
+        several = {k: [v] if one else v for k, v in values.items() if k in FORM}
+        for name in ("arm", "id"):
+            demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
+        n, K = len(several["arm"]), len(arms)
+        taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
+        x = contexts(several["x"], np.shape(several["x"])[-1] if n else 0)
+        mean, sd, p = (floats(several[name], name) for name in NUMBERS[1:])
+        shapes = [v.shape for v in (mean, sd, p)]
+        demand(shapes == [(n, K)] * 3, f"{NUMBERS[1:]} must be {(n, K)}; got {shapes}")
+        own, floor = (floats(several[name], name) for name in ("propensity", "min_probability"))
+        demand(own.shape == floor.shape == (n,) == (len(x),), f"all must be of {n} contexts")
+        there = ~np.isnan(mean)
+        demand((np.abs(mean[there]) <= LARGEST**2).all(), "means must be finite")
+        demand(not (sd < 0).any(), f"sd must be ≥ 0; got {sd.min()}")
+        whole = (p >= 0).all() and (np.abs(p.sum(axis=1) - 1) <= SLACK * K).all()
+        demand(whole and not p[~there].any(), f"probabilities must sum to 1; got {p}")
+        demand((own > 0).all(), f"propensity must be > 0; got {own}")
+        given = np.abs(own - p[np.arange(n), taken]) <= SLACK
+        demand(given.all(), f"propensity must be the arm's probability; got {own}")
+        demand(
+            ((floor >= 0) & (floor <= p[there].min(initial=1.0) + SLACK)).all(), "min_probability"
+        )
+        layout = Layout(
+            arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
+        )
+        rows = np.empty((n, layout.width))
+        log = layout.records(rows)
+        log["x"] = 1.0
+        log["x"][:, : x.shape[1]] = x
+        log["mean"], log["scale"], log["last"] = np.where(there, mean, -np.inf), sd, p
+        log["scale"][np.isnan(sd)] = np.inf
+        log["arm"], log["rule"], log["number"] = taken, TABULATED, 0.0
+        log["min_probability"], log["propensity"] = floor, own
+        log["reward"] = log["weight"] = np.nan
+        ids = np.array([str(name) for name in several["id"]])
+        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
+        return cls(layout, rows[0] if one else rows, ids=ids[0] if one else ids)
 
     def __len__(self) -> int:
         if self.rows.ndim == 1:
