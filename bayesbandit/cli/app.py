@@ -16,6 +16,7 @@ from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_pla
 from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
+from bayesbandit.cli.watching import report
 from bayesbandit.experiments.experiment import Experiment
 from bayesbandit.runtime.plugins import said
 
@@ -180,6 +181,7 @@ def compare(
 app.command()(evaluate)
 app.command()(serve)
 app.command()(learn)
+app.command()(report)
 
 
 @app.command()

@@ -109,6 +109,7 @@ class Server:
 
     def __init__(self, service: Service) -> None:
         self.service, self.metrics = service, Metrics()
+        self.deep = 1 + service.bandit.of_arms  # of lists in a context
         self.follows = service if isinstance(service, Apprentice) else None
         url = service.log.ledger.database.url
         self.path = url.database if service.log.ledger.database.sqlite else None
@@ -216,8 +217,8 @@ class Server:
     # ---- decisions -------------------------------------------------------------------------------
 
     def _decided(self, asked: Sequence[Asked]) -> list[Decided]:
-        first, n, deep = asked[0], len(asked), 1 + self.service.bandit.of_arms
-        if any(_depth(one.context) > deep for one in asked):
+        first, n = asked[0], len(asked)
+        if any(_depth(one.context) > self.deep for one in asked):
             raise ValueError(
                 "context must be one: columns by name, or numbers; for several send a list of "
                 '{"context": …}'
