@@ -62,9 +62,11 @@ def _at_floor(ledger: Ledger, frame: pd.DataFrame) -> np.ndarray:
         [first] = ledger.stored([some["decision_id"].iloc[0]])
         floor = float(first.row[FLOOR - TAIL])
         if floor > 0:
-            for i in some.index:
-                p, mean = frame.at[i, "probabilities"], frame.at[i, "mean"]
-                found[i - frame.index[0]] = (p[mean > -np.inf] <= floor * NEAR).any()
+            p, mean = some["probabilities"].to_list(), some["mean"].to_list()
+            at = frame.index.get_indexer(some.index)
+            found[at] = [
+                (own[m > -np.inf] <= floor * NEAR).any() for own, m in zip(p, mean, strict=True)
+            ]
     return found
 
 

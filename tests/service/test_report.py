@@ -109,8 +109,9 @@ def test_drift_and_floors_are_seen(log):
 
 def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
     for words, said in (
-        (["--since", "2030-01-01"], "no decision in this time"), (["--since", "soon"], "since must"),
-    ):  # fmt: skip
+        (["--since", "2030-01-01"], "no decision in this time"),
+        (["--since", "soon"], "since must"),
+    ):
         found = CliRunner().invoke(app, ["report", "--log", log[1], *words])
         assert found.exit_code == 2
         assert said in " ".join(found.output.split())
