@@ -36,6 +36,7 @@ def test_every_howto_is_found():
     "migrate",
     "tables",
     "threads",
+    "serve",
     "service",
     "index",
     "quickstart",

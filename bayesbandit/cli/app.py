@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | evaluate | reproduce | compile | models | explain."""
+"""The command line: bayesbandit compare | evaluate | serve | learn | report | reproduce | …"""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
 from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
+from bayesbandit.cli.serving import learn, serve
+from bayesbandit.cli.watching import report
 from bayesbandit.experiments.experiment import Experiment
 from bayesbandit.runtime.plugins import said
 
@@ -177,6 +179,9 @@ def compare(
 
 
 app.command()(evaluate)
+app.command()(serve)
+app.command()(learn)
+app.command()(report)
 
 
 @app.command()

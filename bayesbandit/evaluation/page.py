@@ -19,6 +19,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
 img { max-width: 100%; height: auto; }
 @media (max-width: 40rem) { img { max-width: none; } }  /* rather scrolled than too small to read */
 div { overflow-x: auto; }
+.picture { display: inline-block; max-width: 100%; vertical-align: top; }
 table { border-collapse: collapse; font-size: .9rem; }
 th, td { padding: .25rem .75rem; border-bottom: 1px solid #ddd; text-align: left; }
 th { vertical-align: bottom; } td { min-width: 4.5rem; }
@@ -40,7 +41,7 @@ def page(
     versions of the run.
     """
     shown = "\n".join(
-        f'<div><img alt="{escape(alt, quote=True)}" width={_width(png)} '
+        f'<div class="picture"><img alt="{escape(alt, quote=True)}" width={_width(png)} '
         f'src="data:image/png;base64,{b64encode(png).decode()}"></div>'
         for alt, png in pictures.values()
     )

@@ -16,15 +16,18 @@ from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
 from bayesbandit.plots.results import optimal_share, pairwise_scatter, propensities
+from bayesbandit.plots.service import arm_shares, daily_counts, reward_lags, weekly_values
 from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
     "MANY",
+    "arm_shares",
     "assignment",
     "balance",
     "bias",
     "calibration",
     "coefficients",
+    "daily_counts",
     "densities",
     "interval_rows",
     "learning_curves",
@@ -38,7 +41,9 @@ __all__ = [
     "propensities",
     "regret_curves",
     "replay_curves",
+    "reward_lags",
     "sample_sizes",
     "shrinkage",
     "value_sequences",
+    "weekly_values",
 ]

@@ -229,7 +229,7 @@ class Service:
         for row, text in zip(stored, texts, strict=False):
             could = row.arms if among is None else among
             if row.context != text or (row.mode == BANDIT and set(row.available) != set(could)):
-                raise ValueError(
+                raise Conflict(
                     f"the log has a decision {row.id!r}, about another context or other arms: "
                     "give each decision an id of its own"
                 )
@@ -255,13 +255,18 @@ class Service:
 
     def _store(self, rows: list[dict[str, Any]]) -> bool:
         """Store the decisions of a call; False where their ids are taken."""
+        self.flush()
+        return self.log.ledger.append(rows, self._due(rows))
+
+    def flush(self) -> None:
+        """Store the decisions that fell back while the log could not be written, if there are any.
+        `decide` does so, too."""
         while self._late:
             with self._counting:
                 late = self._late[0] if self._late else []
                 if late:
                     self.log.ledger.append(late, self._due(late))
                     del self._late[0]
-        return self.log.ledger.append(rows, self._due(rows))
 
     def _due(self, rows: list[dict[str, Any]]) -> int | None:
         wait = self.settings.wait

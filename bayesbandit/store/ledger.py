@@ -110,14 +110,18 @@ class Ledger:
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def append(self, rows: Sequence[Mapping[str, Any]], due: int | None) -> bool:
-        """Store decisions, all or none; False where one of their ids is taken. Raise NotStored
-        where that is not possible, or not certain."""
+    def append(
+        self, rows: Sequence[Mapping[str, Any]], due: int | None,
+        noted: Sequence[Mapping[str, Any]] = (),
+    ) -> bool:  # fmt: skip
+        """Store decisions with events about them, all or none; False where one of their ids is
+        taken. Raise NotStored where that is not possible, or not certain."""
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
-                for table, own in ((decisions, rows), (opened, queue)):
-                    connection.execute(insert(table), own[0] if len(own) == 1 else own)
+                for table, own in ((decisions, rows), (opened, queue), (events, noted)):
+                    if own:
+                        connection.execute(insert(table), own[0] if len(own) == 1 else own)
         except IntegrityError:
             return False
         except SQLAlchemyError as error:

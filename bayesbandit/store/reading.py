@@ -10,6 +10,7 @@ from sqlalchemy import and_, func, or_, select
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, deviation, row_type
+from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, stored_of
 from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
 from bayesbandit.store.rows import Parts, moment
@@ -171,3 +172,11 @@ def counts(ledger: Ledger) -> dict[str, int]:
         kept = select(func.count()).select_from(snapshots)
         found["snapshots"] = connection.execute(kept).scalar() or 0
     return found
+
+
+def waiting(ledger: Ledger) -> tuple[int, int]:
+    """Return how many decisions are open, and how many of them a learner could learn now."""
+    due = select(func.count()).select_from(opened).where(opened.c.due <= microseconds())
+    with ledger.database.read() as connection:
+        everything = connection.execute(select(func.count()).select_from(opened)).scalar()
+        return everything or 0, connection.execute(due).scalar() or 0

@@ -13,7 +13,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import name_array
 from bayesbandit.store import versions
 from bayesbandit.store.log import DecisionLog, Time
-from bayesbandit.store.records import INACTIVE
+from bayesbandit.store.records import BANDIT, INACTIVE
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
@@ -37,10 +37,12 @@ def of_decisions(
 
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
+    own_decisions = True  # and no other system's
     how = log.ledger.settings() or Settings()
     begin, end = moment(since, "since"), moment(until, "until")
     beginning = log.ledger.beginning() if log.ledger.settings() else {}
     for chunk in chunks(log.ledger, begin, end, AT_ONCE):
+        own_decisions &= all(row.mode == BANDIT for row in chunk[0])
         for row in chunk[0]:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
@@ -58,7 +60,7 @@ def of_decisions(
     known["arms"] = tuple(arms)
     if beginning["encoder"] is not None:
         known["features"] = tuple(Encoder.from_dict(beginning["encoder"]).features)
-    alike = len(np.unique(version)) <= MOST and known["available"].all()
+    alike = own_decisions and len(np.unique(version)) <= MOST and known["available"].all()
     if snapshots and alike and (version == known["batch"]).all():
         known["snapshots"] = _policies(log, version)
     return known

@@ -1,0 +1,153 @@
+"""`bayesbandit serve` and `bayesbandit learn`: a bandit over HTTP, and its learner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.cli.report import clear_errors, say, warn
+from bayesbandit.service.service import Service
+from bayesbandit.store.log import DecisionLog
+
+KEY = "BAYESBANDIT_API_KEY"
+SHORTEST_KEY = 16  # characters
+CONNECTIONS = 500  # at most
+GRACE = 30  # seconds for requests at hand, when the server ends
+CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
+
+LogUrl = Annotated[
+    str,
+    typer.Option(
+        envvar="BAYESBANDIT_LOG",
+        help='The log, as "sqlite:///offers.db". An address with a password is best given by the '
+        "environment: a command line can be seen by others.",
+    ),
+]
+
+
+def serve(
+    log: LogUrl,
+    bandit: Annotated[
+        Path | None,
+        typer.Option(help="A saved bandit, with which the log begins. Later the log has its own."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help=f"A file with the key of clients; else {KEY} of the environment."),
+    ] = None,
+    wait: Annotated[
+        str | None, typer.Option(help='How long rewards count, as "1d" or "12h"; without: for ever')
+    ] = None,
+    default_reward: Annotated[
+        float | None, typer.Option(help="That of decisions without one after --wait.")
+    ] = None,
+    aggregate: Annotated[
+        str, typer.Option(help="Of several rewards of a decision: first, sum or last.")
+    ] = "first",
+    activation: Annotated[
+        bool, typer.Option(help="Decisions count only after /activate says that they were shown.")
+    ] = False,
+    fallback: Annotated[
+        str | None, typer.Option(help="The arm to show where the log cannot be written.")
+    ] = None,
+    apprentice: Annotated[
+        bool, typer.Option(help="Another system decides, and the bandit learns from it.")
+    ] = False,
+) -> None:
+    """Let a bandit decide over HTTP: /decide, /reward, /activate, /healthz, /metrics.
+
+    Every decision is in the log before it is answered. `bayesbandit learn` learns the rewards,
+    in a process of its own; this one takes over what was learned each second.
+    """
+    with clear_errors():
+        try:
+            import uvicorn
+
+            from bayesbandit.service.apprentice import Apprentice
+            from bayesbandit.service.server import application
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] == "bayesbandit":
+                raise
+            raise ModuleNotFoundError(
+                f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
+            ) from error
+        key, kind = _key(key_file), Apprentice if apprentice else Service
+        opened = DecisionLog(log)
+        if bandit is None:
+            if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
+                raise ValueError(
+                    "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
+                    "has those with which it began"
+                )
+            service = kind.open(opened, fallback=fallback)
+        else:
+            service = kind(
+                Bandit.load(bandit), opened, wait, default_reward, aggregate=aggregate,
+                activation=activation, fallback=fallback,
+            )  # fmt: skip
+        app = application(service, key)
+    say(f"version {service.version} of {opened!r} decides at http://{host}:{port}")
+    uvicorn.run(
+        app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
+        limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
+    )  # fmt: skip
+
+
+def _key(file: Path | None) -> str:
+    """Return the key of clients. Raise ValueError where there is none, or a short one."""
+    key = (file.read_text(encoding="utf-8") if file else os.environ.get(KEY, "")).strip()
+    if not key:
+        raise ValueError(
+            f"a server needs a key: set {KEY}, or give --key-file FILE; "
+            "`openssl rand -hex 32` makes one"
+        )
+    if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()):
+        raise ValueError(f"the key must have {SHORTEST_KEY} ASCII characters or more")
+    return key
+
+
+def learn(
+    log: LogUrl,
+    every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 10.0,
+    once: Annotated[bool, typer.Option(help="Learn what there is, and end.")] = False,
+) -> None:
+    """Learn the rewards of a log, until it is stopped.
+
+    Any number of learners may run: a lock of the database elects one at a time. One that was
+    killed has lost nothing.
+    """
+    with clear_errors():
+        service = Service.open(DecisionLog(log))
+        from sqlalchemy.exc import SQLAlchemyError
+
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        begun = service.version
+        while not stop.is_set():
+            before = service.version
+            try:
+                learned = service.learn(limit=CHUNK)
+            except (SQLAlchemyError, OSError) as error:
+                if once:
+                    raise OSError(f"{log} cannot be read or written: {error}") from error
+                warn(f"the log cannot be read or written now: {error}")
+                stop.wait(every)
+                continue
+            if service.version > before:
+                say(f"version {service.version}: {learned:,} rewards learned")
+            elif once:
+                break
+            else:
+                stop.wait(every)
+        if service.version > begun:
+            service.snapshot()  # from which others start at once
+        service.log.close()

@@ -1,0 +1,107 @@
+"""A bandit in production, by its log: how much it decides, what it chooses, and what that earns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    dress,
+    entitle,
+    legend,
+    look,
+    panels,
+    ruled,
+)
+
+WIDTH, HEIGHT = 3.65, 2.9  # inches: a telephone's page is as wide
+LONGEST = 32  # characters of an arm's name
+
+
+def daily_counts(counts: pd.DataFrame) -> Figure:
+    """Draw decisions and rewards a day. counts: `decisions` and `rewards` by day."""
+    figure, ax = _panel()
+    _dated(ax, "a day")
+    keys = []
+    for name, colour, marker in (("decisions", BLUE, "o"), ("rewards", VERMILLION, "s")):
+        ax.plot(counts.index, counts[name], color=colour, marker=marker, ms=4, lw=1.6)
+        keys.append(Line2D([], [], color=colour, marker=marker, ms=4, label=name))
+    ax.set_ylim(0, None)
+    entitle(figure, "Decisions and rewards a day")
+    legend(figure, keys, handle=2)
+    return figure
+
+
+def arm_shares(shares: pd.DataFrame) -> Figure:
+    """Draw each arm's share of the decisions of a day. shares: arms' columns by day, 0 to 1."""
+    figure, ax = _panel()
+    _dated(ax, "share of decisions")
+    keys = []
+    for i, arm in enumerate(shares.columns):
+        ax.plot(shares.index, shares[arm], ms=4, lw=1.6, **look(i))
+        keys.append(Line2D([], [], label=_short(arm), ms=4, **look(i)))
+    ax.set_ylim(0, 1.03)
+    entitle(figure, "Arms' shares of a day's decisions")
+    legend(figure, keys, handle=3)
+    return figure
+
+
+def weekly_values(values: pd.DataFrame) -> Figure:
+    """Draw the mean reward of a decision by week, with its interval; grey without one where that is
+    refused. values: `week`, `value`, `low` and `high`."""
+    figure, ax = _panel()
+    _dated(ax, "reward a decision")
+    known = values["low"].notna().to_numpy()
+    week, value = values["week"].to_numpy(), values["value"].to_numpy(dtype=np.float64)
+    low, high = values["low"].to_numpy(dtype=np.float64), values["high"].to_numpy(dtype=np.float64)
+    ax.vlines(week[known], low[known], high[known], color=BLUE, lw=1.6)
+    ax.plot(week[known], value[known], "o", color=BLUE, ms=5)
+    ax.plot(week[~known], value[~known], "D", color=GREY, ms=5)
+    entitle(figure, "Mean reward by week of the decision, with 95% intervals")
+    keys = [
+        Line2D([], [], color=BLUE, marker="o", ms=5, label="mean and interval"),
+        Line2D([], [], color=GREY, marker="D", ls="", ms=5, label="interval refused"),
+    ]
+    legend(figure, keys[: 1 + int(not known.all())], handle=2)
+    return figure
+
+
+def reward_lags(hours: np.ndarray) -> Figure:
+    """Draw the share of rewards that came within so many hours of their decision. hours (n,)."""
+    figure, ax = _panel()
+    sorted_ = np.sort(np.maximum(hours, 1e-4))
+    at = np.unique(np.linspace(0, len(sorted_) - 1, min(len(sorted_), 500)).astype(int))
+    ax.step(sorted_[at], (at + 1) / len(sorted_), where="post", color=BLUE, lw=1.6)
+    dress(ax, "", "hours after the decision (logarithmic)", "share of rewards")
+    ruled(ax)
+    ax.set_xscale("log")
+    ax.set_ylim(0, 1.03)
+    entitle(figure, "How late rewards come")
+    return figure
+
+
+def _short(arm: object) -> str:
+    name = str(arm)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+
+
+def _panel() -> tuple[Figure, Axes]:
+    figure, [ax] = panels(1, 1, WIDTH, HEIGHT)
+    figure.set_figwidth(WIDTH)
+    return figure, ax
+
+
+def _dated(ax: Axes, label: str) -> None:
+    dress(ax, "", "", label)
+    ruled(ax)
+    locator = AutoDateLocator(minticks=2, maxticks=5)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    ax.xaxis.get_offset_text().set(ha="right")

@@ -1,0 +1,131 @@
+"""A bandit that learns from the decisions of the system that is there now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.checks import Name, number
+from bayesbandit.kernels.row_layout import TABULATED
+from bayesbandit.service.inputs import encoded, ids_of, listed
+from bayesbandit.service.service import Service
+from bayesbandit.store.records import Conflict
+from bayesbandit.store.rows import column, context_texts, decision_of, layout_of, text_of
+from bayesbandit.store.tables import events
+from bayesbandit.store.versions import decided
+
+SYSTEM = "another system"  # the mode of its decisions
+ADVISED = "advised"  # the event of what the bandit would have done
+SLACK = 1e-6  # by how much probabilities may miss 1
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A decision of the present system, and what the bandit would have done.
+
+    arm: that the bandit would have chosen. probability: the bandit's, of the arm that was shown.
+    """
+
+    decision: Decision
+    arm: Name
+    probability: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the bandit would have chosen the same arm."""
+        return self.arm == self.decision.arm
+
+
+class Apprentice(Service):
+    """A service whose bandit learns while another system decides, with probabilities of its own."""
+
+    def follow(
+        self,
+        context: Any,
+        arm: Name,
+        probabilities: Mapping[Name, float],
+        arms: Iterable[Name] | None = None,
+        id: str | None = None,
+    ) -> Followed:
+        """Store what the present system decided about one context, and what the bandit would have
+        chosen. The bandit learns from the system's arm, with its propensity.
+
+        probabilities: of the system's arms at this decision; an arm that is left out has 0. They
+        sum to 1, and the chosen arm's is positive. The same id again gives what is stored.
+        """
+        version, bandit = self._version, self._version.bandit
+        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+        x, among, one = encoded(bandit, context, names)
+        if not one:
+            raise ValueError(f"a system decides about one context at a time; got {len(x)}")
+        p = self._distribution(probabilities, arm, among)
+        texts = context_texts(context, 1, True)
+        ids = None if id is None else ids_of(id, 1, True)
+        if ids is not None and (stored := self._again(ids, texts, among)):
+            if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
+                raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
+            own = decision_of(layout_of(bandit, stored[0].arms), stored, True)
+            return Followed(own, *self._advised(ids[0]))
+        with self._streams.one() as stream:
+            t = self._count(1)
+            advice = decided(bandit, x, among, t, stream.entropy, stream.position)
+            own = _of_system(advice, bandit.number(arm), p)
+            if ids is not None:
+                own.ids = np.array(ids)
+            [row] = self._rows(own, version.number)
+            row |= {
+                "stream": stream.key, "position": stream.position, "t": t, "mode": SYSTEM,
+                "context": texts[0], "x": column(x[0]) if x.ndim > 2 else None,
+            }  # fmt: skip
+            chosen = np.asarray(advice.arm).tolist()[0]
+            followed = Followed(own[0], chosen, float(advice.probabilities[0, bandit.number(arm)]))
+            note = {
+                "at": row["decided_at"], "kind": ADVISED, "decision_id": row["id"],
+                "detail": text_of({"arm": chosen, "probability": followed.probability}),
+            }  # fmt: skip
+            done = self.log.ledger.append([row], self._due([row]), [note])
+            stream.position += done
+        return followed if done else self.follow(context, arm, probabilities, arms, row["id"])
+
+    def _distribution(
+        self, probabilities: Mapping[Name, float], arm: Name, among: tuple[Name, ...] | None
+    ) -> np.ndarray:
+        """Return the system's probabilities (K,), which sum to 1."""
+        bandit = self._version.bandit
+        p = np.zeros(len(bandit.arms))
+        for name, value in probabilities.items():
+            p[bandit.number(name)] = number(
+                value, f"the probability of {name!r}", least=0.0, most=1.0 + SLACK
+            )
+            if value > 0 and among is not None and name not in among:
+                raise ValueError(f"{name!r} has the probability {value:g} and is not available")
+        if abs(p.sum() - 1) > SLACK:
+            raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.6g}")
+        if not p[bandit.number(arm)] > 0:
+            raise ValueError(f"the chosen arm, {arm!r}, must have a probability > 0")
+        return p / p.sum()
+
+    def _advised(self, id: str) -> tuple[Name, float]:
+        found = select(events.c.detail).where(events.c.kind == ADVISED, events.c.decision_id == id)
+        with self.log.ledger.database.read() as connection:
+            text = connection.execute(found).scalar()
+        if text is None:
+            raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
+        detail = json.loads(text)
+        return detail["arm"], detail["probability"]
+
+
+def _of_system(advice: Decision, k: int, p: np.ndarray) -> Decision:
+    """Return the decision for arm number k with probabilities p (K,), by the bandit's moments."""
+    layout, rows = advice.layout, advice.rows.copy()
+    log = layout.records(rows)
+    log["scale"], log["last"] = advice.sd, p
+    log["arm"], log["rule"], log["propensity"] = k, TABULATED, p[k]
+    log["number"] = log["min_probability"] = 0.0
+    return Decision(layout, rows)

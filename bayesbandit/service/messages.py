@@ -1,0 +1,124 @@
+"""What a server is asked and answers, in JSON.
+
+Names are those of OpenTelemetry's feature-flag evaluation event (variant, reason, version) and of
+CloudEvents (id, time).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    StrictInt,
+    StrictStr,
+    Tag,
+)
+
+from bayesbandit.store.rows import LONGEST_ID
+
+MOST = 1000  # of a batch
+Variant = StrictStr | StrictInt
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Message(BaseModel):
+    """A message without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Asked(Message):
+    """A context to decide about."""
+
+    context: dict[str, JsonValue] | list[JsonValue] | None = Field(
+        None, description="Columns by name, or numbers; of arms that have features, a row for each."
+    )
+    arms: list[Variant] | None = Field(None, description="Those that may be chosen; none: all.")
+    id: Id | None = Field(
+        None, description="Of the decision. The same id again gives the same decision."
+    )
+    variant: Variant | None = Field(
+        None, description="In apprentice mode: the arm that the present system chose."
+    )
+    probabilities: dict[str, Real] | None = Field(
+        None, description="In apprentice mode: the present system's probabilities of its arms."
+    )
+
+
+class Advice(BaseModel):
+    """What the bandit would have done."""
+
+    variant: Variant = Field(description="The arm that it would have chosen.")
+    probability: float = Field(description="The bandit's, of the arm that was shown.")
+    agrees: bool
+
+
+class Decided(BaseModel):
+    """A decision, as the log has it."""
+
+    id: str
+    time: datetime
+    variant: Variant = Field(description="The arm to show.")
+    reason: Literal["split", "default", "static"] = Field(
+        description="split: the bandit decided; default: the fallback, since the log could not be "
+        "written; static: the present system decided."
+    )
+    version: str = Field(description="Of the bandit.")
+    propensity: float = Field(description="The probability of this arm.")
+    probabilities: dict[str, float]
+    advice: Advice | None = Field(None, description="In apprentice mode.")
+
+
+class Rewarded(Message):
+    """A reward of a decision."""
+
+    id: Id = Field(description="Of the decision.")
+    value: Real
+    time: AwareDatetime | None = Field(None, description="When it was observed; none: now.")
+    key: Id | None = Field(None, description="Tells several rewards of a decision apart.")
+
+
+class Came(BaseModel):
+    """How a reward came."""
+
+    id: str
+    status: Literal["timely", "late", "unknown", "again", "refused"]
+
+
+class Shown(Message):
+    """A decision that was shown."""
+
+    id: Id = Field(description="Of the decision.")
+
+
+class Health(BaseModel):
+    """That the log answers."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Problem(BaseModel):
+    """What is wrong, in a sentence."""
+
+    detail: str
+
+
+def _kind(value: object) -> str:
+    return "several" if isinstance(value, list) else "one"
+
+
+Several = Annotated[list[Asked], Field(min_length=1, max_length=MOST), Tag("several")]
+AskedOnce = Annotated[Annotated[Asked, Tag("one")] | Several, Discriminator(_kind)]
+SeveralRewards = Annotated[list[Rewarded], Field(min_length=1, max_length=MOST), Tag("several")]
+RewardedOnce = Annotated[Annotated[Rewarded, Tag("one")] | SeveralRewards, Discriminator(_kind)]
+SeveralShown = Annotated[list[Shown], Field(min_length=1, max_length=MOST), Tag("several")]
+ShownOnce = Annotated[Annotated[Shown, Tag("one")] | SeveralShown, Discriminator(_kind)]

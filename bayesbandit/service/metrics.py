@@ -1,0 +1,59 @@
+"""What a server counts, for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from bayesbandit.service.service import Service
+from bayesbandit.store.reading import waiting
+
+PATHS = ("/decide", "/reward", "/activate", "/healthz", "/metrics", "/openapi.json")
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """The counts of one process, and the state of its log."""
+
+    def __init__(self) -> None:
+        own = self.registry = CollectorRegistry()
+        self.decisions = Counter(
+            "bayesbandit_decisions", "Decisions, by arm and by who decided.",
+            ["variant", "reason"], registry=own,
+        )  # fmt: skip
+        self.rewards = Counter(
+            "bayesbandit_rewards", "Rewards, by how they came.", ["status"], registry=own
+        )
+        self.advice = Counter(
+            "bayesbandit_advice", "Decisions of the present system, by whether the bandit agrees.",
+            ["agrees"], registry=own,
+        )  # fmt: skip
+        self.requests = Histogram(
+            "bayesbandit_request_seconds", "Time from a request's headers to its answer.",
+            ["path", "status"], registry=own, buckets=BUCKETS,
+        )  # fmt: skip
+        self.version = Gauge(
+            "bayesbandit_version", "Version of the bandit that decides here.", registry=own
+        )
+        self.newest = Gauge(
+            "bayesbandit_newest_version", "Newest version of the bandit in the log.", registry=own
+        )
+        self.open = Gauge(
+            "bayesbandit_open_decisions", "Decisions that are not closed.", registry=own
+        )
+        self.due = Gauge(
+            "bayesbandit_due_decisions", "Decisions that a learner could learn now.", registry=own
+        )
+
+    def observe(self, path: str, status: int, seconds: float) -> None:
+        """Count a request. status 0: the client has gone."""
+        self.requests.labels(path if path in PATHS else "other", str(status)).observe(seconds)
+
+    def text(self, service: Service) -> bytes:
+        """Return all counts as Prometheus reads them."""
+        ledger = service.log.ledger
+        is_open, due = waiting(ledger)
+        self.version.set(service.version)
+        self.newest.set(ledger.newest())
+        self.open.set(is_open)
+        self.due.set(due)
+        return generate_latest(self.registry)

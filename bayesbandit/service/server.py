@@ -1,0 +1,345 @@
+"""A service over HTTP: decide, reward, activate, and what to watch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Literal, NoReturn
+
+import numpy as np
+from fastapi import FastAPI, HTTPException, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from sqlalchemy.exc import SQLAlchemyError
+
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.checks import Name
+from bayesbandit.service.apprentice import SYSTEM, Apprentice
+from bayesbandit.service.gate import Gate
+from bayesbandit.service.messages import (
+    Advice,
+    Asked,
+    AskedOnce,
+    Came,
+    Decided,
+    Health,
+    Problem,
+    Rewarded,
+    RewardedOnce,
+    ShownOnce,
+)
+from bayesbandit.service.metrics import Metrics
+from bayesbandit.service.service import Service
+from bayesbandit.store.records import BANDIT, FALLBACK, UNKNOWN, Conflict, Stored
+from bayesbandit.store.versions import decided
+
+logger = logging.getLogger("bayesbandit")
+LONGEST = 500  # characters of a sentence
+FAILED = (SQLAlchemyError, sqlite3.Error, OSError)
+UNAVAILABLE = "the log cannot be read or written now, so nothing was decided or stored; try again"
+SAID = {
+    400: "The body is not JSON.",
+    401: "The key is missing or wrong.",
+    404: "The log has no such decision. A reward of it is stored, and not learned.",
+    408: "The body came too slowly.",
+    409: "The log has another decision of this id, or another reward of this decision.",
+    413: "The body is too large.",
+    422: "A value is wrong: the sentence names it.",
+    503: "The log cannot be read or written now.",
+}
+Reason = Literal["split", "default", "static"]
+REASONS: dict[str, Reason] = {BANDIT: "split", FALLBACK: "default", SYSTEM: "static"}
+
+
+def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
+    """Return an application that decides and takes rewards through a service.
+
+    key: what clients send as `Authorization: Bearer KEY`. sync_every: seconds between looks for a
+    newer version of the bandit. An `Apprentice` follows the decisions of another system.
+    """
+    server = Server(service)
+    twice = len(service.arms) - len({str(arm) for arm in service.arms})
+    if twice:
+        raise ValueError(f"arms must differ as texts, since JSON names them; got {service.arms!r}")
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(server.warm)
+        following = asyncio.create_task(server.keep_up(sync_every))
+        yield
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+        await asyncio.to_thread(server.close)
+
+    app = FastAPI(
+        title="bayesbandit",
+        description=__doc__,
+        lifespan=life,
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
+        responses={code: {"model": Problem, "description": said} for code, said in SAID.items()},
+    )
+    app.router.route_class = Strict
+    app.add_middleware(Gate, key=key, observe=server.metrics.observe)
+    app.add_api_route("/decide", server.decide, methods=["POST"], response_model_exclude_none=True)
+    app.add_api_route("/reward", server.reward, methods=["POST"])
+    app.add_api_route("/activate", server.activate, methods=["POST"], status_code=204)
+    app.add_api_route("/healthz", server.health, methods=["GET"])
+    app.add_api_route("/metrics", server.measure, methods=["GET"], response_class=Response)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Conflict, _wrong)
+    app.add_exception_handler(ValueError, _wrong)
+    for failure in FAILED:
+        app.add_exception_handler(failure, _unavailable)
+    return app
+
+
+class Server:
+    """The answers to requests. FastAPI calls these methods in threads."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.metrics = service, Metrics()
+        self.deep = 1 + service.bandit.of_arms  # of lists in a context
+        self.follows = service if isinstance(service, Apprentice) else None
+        url = service.log.ledger.database.url
+        self.path = url.database if service.log.ledger.database.sqlite else None
+        self.file = self._file()
+
+    def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
+        """Decide about a context, or a list of them; the log has it before you do."""
+        self.check_there()
+        several = asked if isinstance(asked, list) else [asked]
+        found = self._decided(several) if self.follows is None else self._followed(several)
+        for one in found:
+            self.metrics.decisions.labels(str(one.variant), one.reason).inc()
+            if one.advice is not None:
+                self.metrics.advice.labels(str(one.advice.agrees).lower()).inc()
+        return found if isinstance(asked, list) else found[0]
+
+    def reward(self, rewarded: RewardedOnce, response: Response) -> Came | list[Came]:
+        """Store a reward, or a list of them. The same again changes nothing."""
+        self.check_there()
+        self.service.flush()
+        told = rewarded if isinstance(rewarded, list) else [rewarded]
+        if isinstance(rewarded, Rewarded):
+            one = rewarded
+            found = [self.service.reward(one.id, one.value, at=one.time, key=one.key)]
+        else:
+            keys = [one.key for one in told]
+            at = [one.time for one in told]
+            ids, values = [one.id for one in told], [one.value for one in told]
+            found = self.service.reward(ids, values, at=at, key=keys)
+        for status in found:
+            self.metrics.rewards.labels(status).inc()
+        if isinstance(rewarded, Rewarded) and found == [UNKNOWN]:
+            raise HTTPException(
+                404, f"the log has no decision {rewarded.id!r}: the reward is kept, and not learned"
+            )
+        came = [Came(id=one.id, status=how) for one, how in zip(told, found, strict=True)]
+        return came if isinstance(rewarded, list) else came[0]
+
+    def activate(self, shown: ShownOnce) -> None:
+        """Say that a decision, or a list of them, was shown."""
+        self.check_there()
+        self.service.flush()
+        ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
+        known = {row.id for row in self.service.log.ledger.stored(ids)}
+        if lost := [one for one in ids if one not in known]:
+            raise HTTPException(404, f"the log has no decision {lost[0]!r}")
+        self.service.activate(ids)
+
+    def health(self) -> Health:
+        """Say whether the log answers. It needs no key."""
+        self.check_there()
+        self.service.log.ledger.newest()
+        return Health(status="ok", version=str(self.service.version))
+
+    def measure(self) -> Response:
+        """Return counts as Prometheus reads them."""
+        self.check_there()
+        text = self.metrics.text(self.service)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    # ---- the life of a server --------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Compile what decides, before anybody asks."""
+        bandit = self.service.bandit
+        shape = (
+            (1, len(bandit.arms), bandit.n_features) if bandit.of_arms else (1, bandit.n_features)
+        )
+        decided(bandit, np.zeros(shape), bandit.arms if bandit.of_arms else None, 0, 0, 0)
+
+    async def keep_up(self, every: float) -> NoReturn:
+        """Take over newer versions of the bandit for ever."""
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await asyncio.to_thread(self._keep_up)
+            except FAILED as error:
+                logger.warning("the log cannot be read now: %s", error)
+
+    def _keep_up(self) -> None:
+        self.check_there()
+        self.service.flush()
+        self.service.sync()
+
+    def close(self) -> None:
+        """Store what is left, and give the log back."""
+        try:
+            self.service.flush()
+        except FAILED as error:
+            logger.error("decisions for the fallback arm could not be stored: %s", error)
+        self.service.log.close()
+
+    def check_there(self) -> None:
+        """Raise OSError where the file of the log was deleted or replaced: SQLite would go on
+        writing into a file that nobody can open."""
+        if self.path is not None and self._file() != self.file:
+            raise FileNotFoundError(f"the file of the log, {self.path}, is not the one it was")
+
+    def _file(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
+        there = os.stat(self.path)
+        return there.st_dev, there.st_ino
+
+    # ---- decisions -------------------------------------------------------------------------------
+
+    def _decided(self, asked: Sequence[Asked]) -> list[Decided]:
+        first, n = asked[0], len(asked)
+        if any(_depth(one.context) > self.deep for one in asked):
+            raise ValueError(
+                "context must be one: columns by name, or numbers; for several send a list of "
+                '{"context": …}'
+            )
+        if any(one.variant is not None or one.probabilities is not None for one in asked):
+            raise ValueError("variant and probabilities belong to a server in apprentice mode")
+        if any(one.arms != first.arms for one in asked):
+            raise ValueError("all contexts of a list must have the same arms")
+        ids = [one.id for one in asked]
+        if any(one is None for one in ids) and any(one is not None for one in ids):
+            raise ValueError("of a list, either every context has an id or none has")
+        given = None if first.id is None else ids
+        if n == 1:
+            made = [self.service.decide(first.context, first.arms, first.id)]
+        else:
+            made = [*self.service.decide([one.context for one in asked], first.arms, given)]
+        try:
+            stored = {row.id: row for row in self._stored([str(one.id) for one in made])}
+        except FAILED:
+            if self.service.fallback is None:
+                raise
+            stored = {}  # and so the fallback is shown
+        return [self._message(one, stored.get(str(one.id))) for one in made]
+
+    def _followed(self, asked: Sequence[Asked]) -> list[Decided]:
+        return [self._follow(one) for one in asked]
+
+    def _follow(self, asked: Asked) -> Decided:
+        assert self.follows is not None
+        if asked.variant is None or asked.probabilities is None:
+            raise ValueError("this server is an apprentice: give the system's variant and "
+                             "probabilities")  # fmt: skip
+        named = {str(arm): arm for arm in self.follows.arms}
+        if unknown := [name for name in asked.probabilities if name not in named]:
+            raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {[*named]!r}")
+        p: dict[Name, float] = {named[name]: value for name, value in asked.probabilities.items()}
+        followed = self.follows.follow(asked.context, asked.variant, p, asked.arms, asked.id)
+        [stored] = self._stored([str(followed.decision.id)])
+        advice = Advice(
+            variant=followed.arm, probability=followed.probability, agrees=followed.agrees
+        )
+        return self._message(followed.decision, stored, advice)
+
+    def _stored(self, ids: Sequence[str]) -> list[Stored]:
+        return self.service.log.ledger.stored(ids)
+
+    def _message(
+        self, decision: Decision, stored: Stored | None, advice: Advice | None = None
+    ) -> Decided:
+        """Return a decision about one context as it is answered; it is not in the log so far where
+        the fallback is shown."""
+        mode = FALLBACK if stored is None else stored.mode
+        at = self.service.clock() if stored is None else stored.decided_at / 1e6
+        p = np.atleast_1d(decision.probabilities).tolist()
+        return Decided(
+            id=str(decision.id),
+            time=datetime.fromtimestamp(at, UTC),
+            variant=np.asarray(decision.arm, dtype=object).item(),
+            reason=REASONS[mode],
+            version=str(self.service.version if stored is None else stored.version),
+            propensity=float(decision.propensity),
+            probabilities={str(arm): one for arm, one in zip(decision.arms, p, strict=True)},
+            advice=advice,
+        )
+
+
+def _depth(context: object) -> int:
+    """Return how deep lists stand in lists; a row of columns by name is one."""
+    if isinstance(context, list):
+        return 1 + max(map(_depth, context), default=0)
+    return int(isinstance(context, dict))
+
+
+class Strict(APIRoute):
+    """A route whose bodies are JSON and nothing else: NaN and Infinity are not."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
+        """Return what answers a request."""
+        handler = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            return await handler(StrictRequest(request.scope, request.receive))
+
+        return answer
+
+
+class StrictRequest(Request):
+    """A request whose JSON has no NaN and no Infinity."""
+
+    async def json(self) -> object:
+        """Return the body as plain values. Raise JSONDecodeError where it is not JSON."""
+        return json.loads(await self.body(), parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """Answer a request that the schema refuses."""
+    assert isinstance(error, RequestValidationError)
+    first, *more = error.errors()
+    if first["type"] == "json_invalid":
+        said = first.get("ctx", {}).get("error", "it cannot be read")
+        return _problem(400, f"the body is not JSON: {said}")
+    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "one", "several"))
+    said = f"{place or 'the body'}: {first['msg']}"
+    return _problem(422, said + (f"; and {len(more)} more" if more else ""))
+
+
+def _wrong(request: Request, error: Exception) -> Response:
+    return _problem(409 if isinstance(error, Conflict) else 422, str(error))
+
+
+def _unavailable(request: Request, error: Exception) -> Response:
+    logger.error("%s", error)
+    return _problem(503, UNAVAILABLE)
+
+
+def _problem(status: int, said: str) -> Response:
+    text = said if len(said) <= LONGEST else said[:LONGEST] + "…"
+    safe = text.encode("utf-8", "backslashreplace").decode()
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return JSONResponse({"detail": safe}, status, headers)

@@ -1,0 +1,119 @@
+"""The page about a log: whole, of one file, and hostile names are text."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli.app import app
+
+pytest.importorskip("sqlalchemy")
+
+DAY = 86_400.0
+BAD = '<script>alert("1")</script>'
+ARMS = ["mail", BAD, "\"' onload=x $x^2$ & \\"]
+
+
+class Page(HTMLParser):
+    """The tags, attributes and texts of a page; tables as rows of texts."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.addresses, self.texts, self.rows = [], [], [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attributes)
+        self.addresses += [value for name, value in attributes if name in ("src", "href")]
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_data(self, text):
+        self.texts.append(text)
+        if self.rows:
+            self.rows[-1].append(text)
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Twenty days with an encoder, late rewards, and from day ten on a level that is new."""
+    rng, now = np.random.default_rng(0), [1.7e9]
+    fit = pd.DataFrame({"age": rng.normal(40, 10, 200), "city": rng.choice(["Rome", "Oslo"], 200)})
+    encoder = bb.Encoder.fit(fit)
+    bandit = bb.Bandit(
+        ARMS, bb.Ridge(), bb.Thompson(min_probability=0.1), encoder=encoder,
+        n_features=len(encoder.features), seed=0,
+    )  # fmt: skip
+    url = f"sqlite:///{tmp_path}/log.db"
+    with bb.DecisionLog(url) as log:
+        service = bb.Service(bandit, log, "2d", 0.0, clock=lambda: now[0])
+        for day in range(20):
+            cities = ["Rome", BAD] if day >= 10 else ["Rome", "Oslo"]
+            x = pd.DataFrame(
+                {"age": rng.normal(60, 10, 10), "city": [cities[i % 2] for i in range(10)]}
+            )
+            batch = service.decide(x)
+            rewards = (batch.arm == "mail").astype(float)
+            service.reward(batch.id[:7].tolist(), rewards[:7], at=now[0] + 3600)
+            now[0] += DAY
+            service.learn()
+        yield log, url
+
+
+def written(url, tmp_path, *words):
+    out = tmp_path / "page.html"
+    found = CliRunner().invoke(app, ["report", "--log", url, "--out", str(out), *words])
+    assert found.exit_code == 0, found.output
+    return Page(out.read_text(encoding="utf-8")), found.output
+
+
+def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
+    page, _ = written(log[1], tmp_path)
+    assert not {"script", "link", "iframe", "b"} & set(page.tags)
+    assert all(one.startswith("data:image/png;base64,") for one in page.addresses)
+    assert page.tags.count("img") == 4
+    assert any(BAD in text for text in page.texts)
+
+
+def test_its_numbers_are_those_of_the_log(log, tmp_path):
+    frame = log[0].frame()
+    page, said = written(log[1], tmp_path)
+    assert f"{len(frame)} decisions" in " ".join(said.split())
+    weeks = [row for row in page.rows if row and row[0].startswith("2023\u2011")]
+    assert sum(int(row[1]) for row in weeks) == len(frame)
+    assert sum(int(row[2]) for row in weeks) == frame["rewarded_at"].notna().sum()
+    first = frame["decided_at"] < "2023-11-20"
+    assert float(weeks[0][4]) == pytest.approx(frame["reward"][first].mean(), abs=1e-4)
+    closed = {row[0]: int(row[1]) for row in page.rows if row and row[0] in ("open", "reward")}
+    assert closed == {key: (frame["status"] == key).sum() for key in closed}
+    assert "refused" not in closed
+
+
+def test_drift_and_floors_are_seen(log):
+    from bayesbandit.service.watching import watched
+
+    found = watched(log[0])
+    table = found.contexts.set_index("column")
+    assert table.loc["age", "mean_shift"] == pytest.approx(2.0, abs=0.3)
+    assert table.loc["age", "sd_ratio"] == pytest.approx(1.0, abs=0.2)
+    assert table.loc["city", "unseen_levels"] == 0.25
+    assert table.loc["city", "most_frequent_unseen"].startswith(BAD[:27])
+    low = np.stack(log[0].frame()["probabilities"]).min(axis=1)
+    np.testing.assert_array_equal(found.decisions["floor"], low <= 0.1 * 1.001)
+    assert found.decisions["floor"].mean() > 0
+
+
+def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
+    for words, said in (
+        (["--since", "2030-01-01"], "no decision in this time"),
+        (["--since", "soon"], "since must"),
+    ):
+        found = CliRunner().invoke(app, ["report", "--log", log[1], *words])
+        assert found.exit_code == 2
+        assert said in " ".join(found.output.split())
+    empty = CliRunner().invoke(app, ["report", "--log", f"sqlite:///{tmp_path}/none.db"])
+    assert "no bandit yet" in " ".join(empty.output.split())

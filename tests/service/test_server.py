@@ -1,0 +1,332 @@
+"""A server: what it answers is in the log, and nothing that is sent to it harms the log."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+
+for needed in ("sqlalchemy", "fastapi", "uvicorn", "httpx", "prometheus_client"):
+    pytest.importorskip(needed)
+
+from tests.service.servers import command, serving  # noqa: E402
+
+HOSTILE = [
+    "'); DROP TABLE bandit_decisions; --", '"><script>alert(1)</script>', "𝓊nicode ünd ‮ back",
+    "a\0b", "", " ", "x" * 10_000, "../../etc/passwd", "%s%n{0}${x}", "\ud800",
+]  # fmt: skip
+ARMS = ["mail", "call'; --", "<b>wait</b>"]
+
+
+def begun(folder, *words, arms=ARMS, name="bandit"):
+    bandit = folder / f"{name}.npz"
+    bb.LinTS(arms, 2, seed=0).save(bandit)
+    return f"sqlite:///{folder}/{name}.db", ("--bandit", bandit, *words)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A server that all tests share, and its log."""
+    url, words = begun(tmp_path_factory.mktemp("server"), "--wait", "1d", "--default-reward", "0")
+    with serving(url, *words) as client, bb.DecisionLog(url) as log:
+        yield client, log
+
+
+def decided(client, **asked):
+    answer = client.post("/decide", json={"context": [0.5, -1.0]} | asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def metric(client, name):
+    lines = client.get("/metrics").text.splitlines()
+    return float(next(line for line in lines if line.startswith(name)).split()[-1])
+
+
+def test_what_is_answered_is_in_the_log(shared):
+    client, log = shared
+    said = decided(client)
+    row = log.frame().set_index("decision_id").loc[said["id"]]
+    assert (row["arm"], row["propensity"]) == (said["variant"], said["propensity"])
+    assert said["probabilities"] == dict(zip(row["arms"], row["probabilities"], strict=True))
+    assert said["reason"] == "split"
+    assert str(row["version"]) == said["version"]
+    assert row["decided_at"].isoformat().replace("+00:00", "Z") == said["time"]
+
+
+def test_a_batch_is_a_list(shared):
+    client, _ = shared
+    asked = [{"context": [float(i), 0.0], "arms": ["mail"], "id": f"b{i}"} for i in range(5)]
+    found = client.post("/decide", json=asked).json()
+    assert [one["id"] for one in found] == [f"b{i}" for i in range(5)]
+    assert client.post("/decide", json=asked).json() == found
+    told = [{"id": f"b{i}", "value": 1.0} for i in range(5)]
+    told += [{"id": "b0", "value": 2.0}, {"id": "b1", "value": 1.0}, {"id": "nobody", "value": 1.0}]
+    came = client.post("/reward", json=told).json()
+    assert [one["status"] for one in came] == ["timely"] * 5 + ["refused", "again", "unknown"]
+
+
+@pytest.mark.parametrize("header", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "é"}])
+def test_without_the_key_nothing_is_decided(shared, header):
+    client, log = shared
+    before = log.counts()["decisions"]
+    bare = {k: v.encode("latin-1") for k, v in ({"Authorization": ""} | header).items()}
+    for path, method in (("/decide", "POST"), ("/metrics", "GET"), ("/nothing", "GET")):
+        answer = client.request(method, path, headers=bare, content=b"{" * 10)
+        assert answer.status_code == 401
+        assert "Bearer KEY" in answer.json()["detail"]
+    assert client.get("/healthz", headers=bare).status_code == 200
+    assert log.counts()["decisions"] == before
+
+
+def test_a_body_that_is_too_large(shared):
+    client, _ = shared
+    for content in (b"[" + b" " * 2_000_000, (b" " * 50_000 for _ in range(40))):
+        assert client.post("/decide", content=content).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"{", 400), (b"", 422), (b'{"context": [NaN, 0]}', 400),
+        (b'{"context": [Infinity, 0]}', 400),
+        (b'{"context": [1e999, 0]}', 422), (b"\xff\xfe", 400), (b"[" * 100_000, 400),
+        (b'{"context": [' + b"9" * 5000 + b", 0]}", 400), (b"null", 422), (b"[]", 422), (b"7", 422),
+        (b'{"context": [1]}', 422), (b'{"context": {"a": 1}}', 422), (b'{"context": "ab"}', 422),
+        (b'{"context": [0, 0], "arms": ["fax"]}', 422), (b'{"context": [0, 0], "arms": []}', 422),
+        (b'{"context": [0, 0], "arms": [true]}', 422), (b'{"context": [[0, 0], [0, 0]]}', 422),
+        (b'{"context": [0, [0]]}', 422), (b'{"context": [0, {}]}', 422),
+        (b'{"context": [0, null]}', 422),
+        (b'{"context": [0, "a"]}', 422), (b'{"context": [0, 0], "nonsense": 1}', 422),
+        (b'{"context": [0, 0], "variant": "mail"}', 422), (b'{"context": [0, 0], "id": 7}', 422),
+        (b'[{"context": [0, 0], "id": "q"}, {"context": [0, 0]}]', 422),
+        (b'[{"context": [0, 0], "arms": ["mail"]}, {"context": [0, 0]}]', 422),
+        (b'[{"context": [0, 0], "id": "q"}, {"context": [0, 0], "id": "q"}]', 422),
+    ],
+)  # fmt: skip
+def test_what_is_no_question_is_a_sentence(shared, content, status):
+    client, log = shared
+    before = log.counts()["decisions"]
+    answer = client.post("/decide", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert answer.json()["detail"]
+    assert log.counts()["decisions"] == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"value": "1"}, {"value": None}, {"value": True}, {"value": 1e60}, {"value": []}, {},
+        {"value": 1, "time": "yesterday"}, {"value": 1, "time": 1e300}, {"value": 1, "key": "a\0"},
+        {"value": 1, "time": "2026-11-22T18:00:00"}, {"value": 1, "extra": 1},
+    ],
+)  # fmt: skip
+def test_what_is_no_reward_is_a_sentence(shared, wrong):
+    client, log = shared
+    one = decided(client)["id"]
+    answer = client.post("/reward", json={"id": one} | wrong)
+    assert answer.status_code == 422, answer.text
+    assert "rewards: timely" not in log.counts() or np.isnan(
+        log.frame().set_index("decision_id").loc[one, "reward"]
+    )
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_ids_and_arms_are_text(shared, hostile):
+    client, log = shared
+    kept = 0 < len(hostile) <= 200 and hostile.isprintable()
+    content = bb_json({"context": [0.0, 0.0], "id": hostile})
+    json = {"Content-Type": "application/json"}
+    answer = client.post("/decide", content=content, headers=json)
+    assert answer.status_code == (200 if kept else 422), answer.text
+    if kept:
+        assert answer.json()["id"] == hostile
+        assert client.post("/reward", json={"id": hostile, "value": 1.0}).status_code == 200
+        assert client.post("/activate", json={"id": hostile}).status_code == 204
+        assert hostile in set(log.frame()["decision_id"])
+    for body in ({"context": [0.0, 0.0], "arms": [hostile]}, {"context": {hostile: hostile}}):
+        answer = client.post("/decide", content=bb_json(body), headers=json)
+        assert answer.status_code == 422
+        assert answer.headers["content-type"] == "application/json"
+        assert len(answer.json()["detail"]) <= 501
+
+
+def bb_json(body):
+    import json
+
+    return json.dumps(body).encode()
+
+
+def test_a_reward_counts_once(shared):
+    client, _ = shared
+    one = decided(client)["id"]
+    tell = {"id": one, "value": 0.7}
+    assert client.post("/reward", json=tell).json() == {"id": one, "status": "timely"}
+    assert client.post("/reward", json=tell).json() == {"id": one, "status": "again"}
+    answer = client.post("/reward", json={"id": one, "value": 0.9})
+    assert answer.status_code == 409
+    assert "has the reward 0.7" in answer.json()["detail"]
+    for path, body in (("/reward", {"id": "who?", "value": 1.0}), ("/activate", {"id": "who?"})):
+        answer = client.post(path, json=body)
+        assert answer.status_code == 404
+        assert "no decision 'who?'" in answer.json()["detail"]
+
+
+def test_an_id_is_one_decision(shared):
+    client, _ = shared
+    said = decided(client, id="order-1")
+    assert decided(client, id="order-1") == said
+    answer = client.post("/decide", json={"context": [9.0, 9.0], "id": "order-1"})
+    assert answer.status_code == 409
+
+
+def test_clocks_that_jump(shared):
+    client, _ = shared
+    for time_, status in (
+        ("1970-01-01T00:00:00Z", "timely"), ("0001-01-01T00:00:00Z", "timely"),
+        ("9999-12-31T23:59:59Z", "late"), ("2026-11-22T18:00:00+14:00", "timely"),
+    ):  # fmt: skip
+        answer = client.post(
+            "/reward", json={"id": decided(client)["id"], "value": 1.0, "time": time_}
+        )
+        assert answer.json()["status"] == status, answer.text
+
+
+def test_many_at_once(shared):
+    client, log = shared
+    with ThreadPoolExecutor(16) as pool:
+        ids = [one["id"] for one in pool.map(lambda i: decided(client), range(64))]
+        same = list(pool.map(lambda i: decided(client, id="one"), range(32)))
+        told = pool.map(lambda one: client.post("/reward", json={"id": one, "value": 1.0}), ids * 2)
+        statuses = [answer.json()["status"] for answer in told]
+    assert len(set(ids)) == 64
+    assert all(one == same[0] for one in same)
+    assert sorted(statuses) == ["again"] * 64 + ["timely"] * 64
+    assert not set(log.verify()["kind"]) - {"reward without decision", "clock"}
+
+
+def test_what_it_counts(shared):
+    client, log = shared
+    decided(client, arms=["call'; --"])
+    text = client.get("/metrics").text
+    assert 'bayesbandit_decisions_total{reason="split",variant="call\'; --"}' in text
+    assert metric(client, "bayesbandit_open_decisions") == log.counts()["open"]
+    schema = client.get("/openapi.json").json()
+    assert {"/decide", "/reward", "/activate", "/healthz", "/metrics"} == set(schema["paths"])
+    assert {"400", "401", "404", "409", "413", "422", "503"} <= set(
+        schema["paths"]["/decide"]["post"]["responses"]
+    )
+    assert client.get("/docs").status_code == 404
+
+
+def test_a_life(tmp_path):
+    """Decide, reward, learn, end, begin again: the log is whole, and the server has learned."""
+    url, words = begun(tmp_path)
+    with serving(url, *words) as client:
+        ids = [decided(client)["id"] for _ in range(3)]
+        for one in ids[:2]:
+            client.post("/reward", json={"id": one, "value": 1.0})
+        learner = command("learn", "--log", url, "--once")
+        assert "2 rewards learned" in learner.communicate(timeout=60)[0]
+        end = time.monotonic() + 10
+        while client.get("/healthz").json()["version"] == "0" and time.monotonic() < end:
+            time.sleep(0.05)
+        assert decided(client)["version"] == "1"
+        assert metric(client, "bayesbandit_newest_version") == 1
+    assert client.process.returncode == -signal.SIGTERM
+    assert client.process.said.count("\n") <= 3, client.process.said
+    with serving(url) as client:  # with the bandit of the log
+        assert decided(client)["version"] == "1"
+        assert (
+            client.post("/reward", json={"id": ids[2], "value": 0.5}).json()["status"] == "timely"
+        )
+    with bb.DecisionLog(url) as log:
+        assert log.verify().empty
+        assert len(log.frame()) == 5
+
+
+@pytest.mark.slow
+def test_asked_to_end_it_answers_what_it_has_begun(tmp_path):
+    url, words = begun(tmp_path)
+    answered = []
+
+    def ask(i):
+        try:
+            answer = client.post("/decide", json={"context": [float(i), 0.0], "id": f"r{i}"})
+            if answer.status_code == 200:
+                answered.append(answer.json()["id"])
+        except Exception:
+            pass
+
+    with serving(url, *words) as client, ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask, i) for i in range(400)]
+        while len(answered) < 50:
+            time.sleep(0.01)
+        client.process.send_signal(signal.SIGTERM)
+        for one in asked:
+            one.result()
+    with bb.DecisionLog(url) as log:
+        assert set(answered) <= set(log.frame()["decision_id"])
+        assert 50 <= len(answered) < 400
+        assert log.verify().empty
+
+
+def test_an_apprentice(tmp_path):
+    url, words = begun(tmp_path, "--apprentice")
+    p = {"mail": 0.9, "<b>wait</b>": 0.1}
+    with serving(url, *words) as client:
+        asked = {"variant": "mail", "probabilities": p}
+        said = [decided(client, **asked, id=f"s{i}") for i in range(20)]
+        assert decided(client, **asked, id="s3") == said[3]
+        for one in said:
+            assert (one["variant"], one["propensity"], one["reason"]) == ("mail", 0.9, "static")
+            assert one["advice"]["agrees"] == (one["advice"]["variant"] == "mail")
+        agreed = sum(one["advice"]["agrees"] for one in said)
+        assert 0 < agreed < 20
+        assert (
+            metric(client, 'bayesbandit_advice_total{agrees="true"')
+            == agreed + said[3]["advice"]["agrees"]
+        )
+        for wrong, status in (
+            ({}, 422), ({"variant": "mail"}, 422), ({**asked, "variant": "call'; --"}, 422),
+            ({**asked, "probabilities": {"mail": 0.5}}, 422), ({**asked, "variant": "fax"}, 422),
+            ({**asked, "probabilities": {"mail": 1.0, "fax": 0.0}}, 422),
+            ({**asked, "probabilities": {"mail": 2.0, "<b>wait</b>": -1.0}}, 422),
+            ({**asked, "arms": ["call'; --", "mail"]}, 422),
+            ({**asked, "probabilities": {"mail": 1.0}, "id": "s3"}, 409),
+        ):  # fmt: skip
+            answer = client.post("/decide", json={"context": [0.5, -1.0]} | wrong)
+            assert answer.status_code == status, (wrong, answer.text)
+        for one in said:
+            client.post("/reward", json={"id": one["id"], "value": 1.0})
+    with bb.DecisionLog(url) as log:
+        assert bb.Service.open(log).learn() == 20
+        assert log.verify().empty
+        data = bb.ope.Log.of(log)
+        np.testing.assert_allclose(data.probabilities[:, data.arms.index("mail")], 0.9)
+        estimate = bb.ope.estimate(data, None, "ips")
+        assert estimate.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "said"),
+    [
+        ((), "", "a server needs a key"),
+        ((), "short", "16 ASCII characters"),
+        (("--wait", "1d"), "k" * 20, "need --bandit"),
+        ((), "k" * 20, "has no bandit yet"),
+        (("--bandit", "none.npz"), "k" * 20, "none.npz"),
+    ],
+)
+def test_it_does_not_begin_without_what_it_needs(tmp_path, words, key, said, monkeypatch):
+    from typer.testing import CliRunner
+
+    from bayesbandit.cli.app import app
+
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", key)
+    found = CliRunner().invoke(app, ["serve", "--log", f"sqlite:///{tmp_path}/l.db", *words])
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
