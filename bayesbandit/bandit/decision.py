@@ -168,9 +168,13 @@ class Decision:
         several = {k: [v] if one else v for k, v in values.items() if k in FORM}
         for name in ("arm", "id"):
             demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
-        n, K = len(several["arm"]), len(arms)
+        check(several["id"], [str], "id")
+        n, K, ids = len(several["arm"]), len(arms), np.array(several["id"])
+        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
-        x = contexts(several["x"], np.shape(several["x"])[-1] if n else 0)
+        x = floats(several["x"], "x")
+        demand(x.ndim == 2, f"x must be a list for each context; got {x.shape}")
+        x = contexts(x, x.shape[1])
         mean, sd, p = (floats(several[name], name) for name in NUMBERS[1:])
         shapes = [v.shape for v in (mean, sd, p)]
         demand(shapes == [(n, K)] * 3, f"{NUMBERS[1:]} must be {(n, K)}; got {shapes}")
@@ -184,9 +188,8 @@ class Decision:
         demand((own > 0).all(), f"propensity must be > 0; got {own}")
         given = np.abs(own - p[np.arange(n), taken]) <= SLACK
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
-        demand(
-            ((floor >= 0) & (floor <= p[there].min(initial=1.0) + SLACK)).all(), "min_probability"
-        )
+        least = p.min(axis=1, where=there, initial=1.0) + SLACK
+        demand(((floor >= 0) & (floor <= least)).all(), f"min_probability is {floor}")
         layout = Layout(
             arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
         )
@@ -199,8 +202,6 @@ class Decision:
         log["arm"], log["rule"], log["number"] = taken, TABULATED, 0.0
         log["min_probability"], log["propensity"] = floor, own
         log["reward"] = log["weight"] = np.nan
-        ids = np.array([str(name) for name in several["id"]])
-        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         return cls(layout, rows[0] if one else rows, ids=ids[0] if one else ids)
 
     def __len__(self) -> int:
