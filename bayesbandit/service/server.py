@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -111,13 +110,9 @@ class Server:
         self.service, self.metrics = service, Metrics()
         self.deep = 1 + service.bandit.of_arms  # of lists in a context
         self.follows = service if isinstance(service, Apprentice) else None
-        url = service.log.ledger.database.url
-        self.path = url.database if service.log.ledger.database.sqlite else None
-        self.file = self._file()
 
     def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
         """Decide about a context, or a list of them; the log has it before you do."""
-        self.check_there()
         several = asked if isinstance(asked, list) else [asked]
         found = self._decided(several) if self.follows is None else self._followed(several)
         for one in found:
@@ -128,7 +123,6 @@ class Server:
 
     def reward(self, rewarded: RewardedOnce, response: Response) -> Came | list[Came]:
         """Store a reward, or a list of them. The same again changes nothing."""
-        self.check_there()
         self.service.flush()
         told = rewarded if isinstance(rewarded, list) else [rewarded]
         if isinstance(rewarded, Rewarded):
@@ -150,7 +144,6 @@ class Server:
 
     def activate(self, shown: ShownOnce) -> None:
         """Say that a decision, or a list of them, was shown."""
-        self.check_there()
         self.service.flush()
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
         known = {row.id for row in self.service.log.ledger.stored(ids)}
@@ -160,13 +153,11 @@ class Server:
 
     def health(self) -> Health:
         """Say whether the log answers. It needs no key."""
-        self.check_there()
         self.service.log.ledger.newest()
         return Health(status="ok", version=str(self.service.version))
 
     def measure(self) -> Response:
         """Return counts as Prometheus reads them."""
-        self.check_there()
         text = self.metrics.text(self.service)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -190,7 +181,6 @@ class Server:
                 logger.warning("the log cannot be read now: %s", error)
 
     def _keep_up(self) -> None:
-        self.check_there()
         self.service.flush()
         self.service.sync()
 
@@ -201,18 +191,6 @@ class Server:
         except FAILED as error:
             logger.error("decisions for the fallback arm could not be stored: %s", error)
         self.service.log.close()
-
-    def check_there(self) -> None:
-        """Raise OSError where the file of the log was deleted or replaced: SQLite would go on
-        writing into a file that nobody can open."""
-        if self.path is not None and self._file() != self.file:
-            raise FileNotFoundError(f"the file of the log, {self.path}, is not the one it was")
-
-    def _file(self) -> tuple[int, int] | None:
-        if self.path is None:
-            return None
-        there = os.stat(self.path)
-        return there.st_dev, there.st_ino
 
     # ---- decisions -------------------------------------------------------------------------------
 

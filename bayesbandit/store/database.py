@@ -46,11 +46,14 @@ class Database:
         self.url = _url(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.engine: Engine | None = self._engine()
+        self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
+        self.file: tuple[int, int] | None = None  # its place on the disk, of SQLite
         try:
             self._make()
         except BaseException:
             self.close()
             raise
+        self.file = self._file()
         _open.add(self)
 
     @property
@@ -60,8 +63,10 @@ class Database:
 
     def _engine(self) -> Engine:
         if not self.sqlite:
-            return create_engine(self.url, pool_pre_ping=True, pool_size=10, max_overflow=20)
-        engine = create_engine(self.url, connect_args={"timeout": BUSY})
+            return create_engine(
+                self.url, hide_parameters=True, pool_pre_ping=True, pool_size=10, max_overflow=20
+            )
+        engine = create_engine(self.url, hide_parameters=True, connect_args={"timeout": BUSY})
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
         return engine
@@ -73,10 +78,22 @@ class Database:
         self.engine = None
 
     def connected(self) -> Engine:
-        """Return the engine. Raise ValueError where the log has been closed."""
+        """Return the engine. Raise ValueError where the log has been closed, and OSError where its
+        file was deleted or replaced: SQLite would go on writing into a file that nobody can open.
+        """
         if self.engine is None:
             raise ValueError(f"the log {self.shown} has been closed; open it again")
+        if self.file is not None and self._file() != self.file:
+            raise FileNotFoundError(f"the file of the log {self.shown} was deleted or replaced")
         return self.engine
+
+    def _file(self) -> tuple[int, int] | None:
+        """Return the device and the inode of SQLite's file; None where there is none."""
+        try:
+            there = None if self.path is None else self.path.stat()
+        except FileNotFoundError:
+            there = None
+        return None if there is None else (there.st_dev, there.st_ino)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

@@ -504,6 +504,25 @@ def test_a_closed_log_says_so(lite):
         service.log.frame()
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_file_that_was_deleted_takes_no_decisions(lite, tmp_path, again):
+    """SQLite alone would go on writing into a file that has no name."""
+    service, _ = begun(lite)
+    decision = service.decide([0.0, 0.0])
+    for file in tmp_path.glob("*"):
+        file.unlink()
+    if again:
+        bb.DecisionLog(lite)
+    for call in (
+        lambda: service.decide([0.0, 0.0]),
+        lambda: service.reward(decision.id, 1.0),
+        service.learn,
+        service.log.frame,
+    ):
+        with pytest.raises(OSError, match="was deleted or replaced"):
+            call()
+
+
 def test_nothing_to_open(lite):
     log = bb.DecisionLog(lite)
     with pytest.raises(ValueError, match=r"has no bandit yet: bb.Service\(bandit, log\) begins"):
