@@ -20,8 +20,8 @@ from bayesbandit.inference.gibbs.shrinkage import HalfCauchy, Monomial, Shrinkag
 from bayesbandit.inference.graph_analysis.quadratic import Quadratic
 from bayesbandit.kernels.gibbs import mixture as gibbs
 
-LEFT_OVER = 1e-8  # what a comparison may leave, relative to the largest coefficient
-ROUNDING = 1e-13  # what is smaller, relative to the largest coefficient, is 0
+LEFT_OVER = 1e-8  # what a comparison may leave of a coefficient, relative to its size
+ROUNDING = 1e-13  # what is smaller, relative to a coefficient's size, is 0
 
 Powers = dict[int, float]  # the exponent of each element of the positive variables
 Key = int | frozenset[tuple[int, float]]  # log v_i by i, a monomial by its powers
@@ -207,11 +207,15 @@ class Search:
         X = np.zeros((len(keys), len(functions)))
         X[:] = [[f.get(key, 0.0) for f in functions.values()] for key in keys]
         y = np.array([self.rest.get(key, 0.0) for key in keys])
-        scale, largest = np.abs(X).max(axis=0, initial=1e-300), max(1.0, np.abs(y).max(initial=0.0))
-        c = np.linalg.lstsq(X / scale, y)[0]
-        if not (np.abs(X / scale @ c - y) <= LEFT_OVER * largest).all():
+        row = np.where(y != 0.0, np.abs(y), np.abs(X).max(axis=1, initial=0.0))
+        row[row == 0.0] = 1.0  # each coefficient is compared in its own units
+        X, y = X / row[:, None], y / row
+        column = np.abs(X).max(axis=0, initial=0.0)
+        column[column == 0.0] = 1.0
+        c = np.linalg.lstsq(X / column, y)[0]
+        if not (np.abs(X / column @ c - y) <= LEFT_OVER).all():
             return None
-        c = np.where(np.abs(c) < ROUNDING * largest, 0.0, c) / scale
+        c = np.where(np.abs(c) < ROUNDING, 0.0, c) / column
         return self.prior(roles, dict(zip(functions, c.tolist(), strict=True)))
 
     def functions(self, roles: Roles) -> dict[str, Coefficients]:
@@ -294,7 +298,7 @@ class Search:
         inverse_gamma = None
         if roles.noise:
             inverse_gamma = max(c["shape"], 0.0), max(c["scale"], 0.0)
-            if min(c["shape"], c["scale"]) < -1e-6:
+            if c["shape"] < -1e-6 or c["scale"] < 0.0:
                 return None
         fixed = np.where(self.moving, np.nan, self.precision.factor)
         made = gibbs.declare(
