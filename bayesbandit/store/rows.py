@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, date
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,7 +180,9 @@ def moment(at: object, what: str) -> int | None:
     try:
         if isinstance(at, int | float) and not isinstance(at, bool):
             return round(at * 1e6)
-        stamp = pd.Timestamp(at)  # type: ignore[arg-type]
+        if not isinstance(at, str | date | np.datetime64):
+            raise TypeError(f"found a {type(at).__name__}")
+        stamp = pd.Timestamp(at)
         stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
         return int(stamp.as_unit("us").asm8.astype(np.int64))
     except (TypeError, ValueError, OverflowError) as error:
