@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
@@ -23,9 +24,9 @@ PENALTY = 1.0  # of coefficients of standardised features
 class Regressor(Protocol):
     """A regressor as of scikit-learn."""
 
-    def fit(self, x: Any, y: Any) -> Any: ...
+    def fit(self, x: np.ndarray, y: np.ndarray) -> object: ...
 
-    def predict(self, x: Any) -> Any: ...
+    def predict(self, x: np.ndarray) -> ArrayLike: ...
 
 
 class Means(Protocol):

@@ -115,7 +115,7 @@ class Database:
     def add(
         self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
     ) -> set[tuple[Any, ...]]:
-        """Insert rows but those of which there is one already; return the keys of the new ones."""
+        """Insert the rows whose keys are new; return these keys."""
         dialect: Any = sqlite if self.sqlite else postgresql
         made = dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
         return {tuple(row) for row in connection.execute(made, rows)} if rows else set()

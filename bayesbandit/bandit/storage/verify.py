@@ -119,7 +119,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     floor = log["min_probability"] * count
     demand(((floor >= 0) & (floor <= 1 + 1e-9)).all(), "its least probabilities are none")
     unknown = np.isnan(p) & ~((arm >= 0) & available.any(axis=1))
-    demand(not unknown.any(), "its history has rounds of which no propensity can be known")
+    demand(not unknown.any(), "its history has rounds whose propensities cannot be computed")
 
 
 def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
 
+if TYPE_CHECKING:
+    from bayesbandit.store.reading import Chunk
+
 Snapshots = Callable[[Any, np.ndarray], np.ndarray]
 AT_ONCE = 10_000  # decisions
-MOST = 200  # versions of which snapshots are kept in memory
+MOST = 200  # snapshots that are kept in memory, one for each version
 
 
 def of_decisions(
@@ -79,7 +82,7 @@ def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
 
 
 def _columns(
-    chunk: Any, arms: dict[Name, int], how: Settings, n_features: int
+    chunk: Chunk, arms: dict[Name, int], how: Settings, n_features: int
 ) -> dict[str, np.ndarray]:
     """Return the columns of some decisions, with those of all arms; without what was not shown."""
     from bayesbandit.store.reading import joined_rewards, moments
@@ -112,7 +115,7 @@ def _columns(
 
 
 def _widened(part: np.ndarray, K: int, name: str) -> np.ndarray:
-    """Return the columns of all arms, of which later ones were not there."""
+    """Return columns (n, K) of all arms from those (n, k) of the arms that were there."""
     if name not in ("probabilities", "mean", "available") or part.shape[1] == K:
         return part
     wide = np.zeros((len(part), K), dtype=part.dtype)
