@@ -83,8 +83,13 @@ class Belief(Protocol):
 
     @property
     def computes_when_asked(self) -> bool:
-        """Whether a prediction may change the belief, as when new draws are computed."""
+        """Whether a prediction may change the belief, as when new draws are computed. `renew` does
+        that ahead."""
         return False
+
+    def renew(self) -> None:
+        """Compute now what a prediction would compute first, as new draws that are due."""
+        return
 
     @abstractmethod
     def predict(self, x: Array) -> Prediction:

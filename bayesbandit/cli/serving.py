@@ -6,16 +6,19 @@ import os
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.cli.report import clear_errors, say, warn
+from bayesbandit.model import load_model
+from bayesbandit.runtime.plugins import module_of
 from bayesbandit.service.service import Service
 from bayesbandit.store.log import DecisionLog
 
 KEY = "BAYESBANDIT_API_KEY"
+FROM_FILE = "bayesbandit.cli.serving:"  # prefix of the module names of files with parts of a bandit
 SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
@@ -30,9 +33,23 @@ LogUrl = Annotated[
     ),
 ]
 
+BanditName = Annotated[
+    str, typer.Option(help="The bandit's name in the log, which may hold several bandits.")
+]
+OwnPolicy = Annotated[
+    str | None,
+    typer.Option(help="The policy, FILE.py:NAME, where a saved bandit does not hold its own."),
+]
+OwnModel = Annotated[
+    str | None,
+    typer.Option(help="The reward model, likewise: a name of the gallery, FILE.py, FILE.py:NAME."),
+]
+OwnBalance = Annotated[str | None, typer.Option(help="The balance, likewise: FILE.py:NAME.")]
+
 
 def serve(
     log: LogUrl,
+    name: BanditName = "default",
     bandit: Annotated[
         Path | None,
         typer.Option(help="A saved bandit, with which the log begins. Later the log has its own."),
@@ -61,6 +78,9 @@ def serve(
     apprentice: Annotated[
         bool, typer.Option(help="Another system decides, and the bandit learns from it.")
     ] = False,
+    policy: OwnPolicy = None,
+    model: OwnModel = None,
+    balance: OwnBalance = None,
 ) -> None:
     """Let a bandit decide over HTTP: /decide, /reward, /activate, /healthz, /metrics.
 
@@ -80,17 +100,17 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key, kind = _key(key_file), Apprentice if apprentice else Service
-        opened = DecisionLog(log)
+        opened, parts = DecisionLog(log, name), parts_of(policy, model, balance)
         if bandit is None:
             if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
                 raise ValueError(
                     "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
                     "has those with which it began"
                 )
-            service = kind.open(opened, fallback=fallback)
+            service = kind.open(opened, **parts, fallback=fallback)
         else:
             service = kind(
-                Bandit.load(bandit), opened, wait, default_reward, aggregate=aggregate,
+                Bandit.load(bandit, **parts), opened, wait, default_reward, aggregate=aggregate,
                 activation=activation, fallback=fallback,
             )  # fmt: skip
         app = application(service, key)
@@ -99,6 +119,26 @@ def serve(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
+
+
+def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
+    """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them."""
+    return {
+        "policy": None if policy is None else _object(policy, "--policy"),
+        "model": None if model is None else load_model(model),
+        "balance": None if balance is None else _object(balance, "--balance"),
+    }
+
+
+def _object(text: str, option: str) -> Any:
+    """Return the object of a file that `FILE.py:NAME` names."""
+    file, _, name = text.rpartition(":")
+    if not file.endswith(".py"):
+        raise ValueError(f"{option} must be FILE.py:NAME; got {text!r}")
+    found = vars(module_of(Path(file), FROM_FILE)).get(name)
+    if found is None or isinstance(found, type):
+        raise ValueError(f"{option}: {file} has no object {name!r}, as {name} = bb.Thompson(…)")
+    return found
 
 
 def _key(file: Path | None) -> str:
@@ -116,8 +156,12 @@ def _key(file: Path | None) -> str:
 
 def learn(
     log: LogUrl,
+    name: BanditName = "default",
     every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 10.0,
     once: Annotated[bool, typer.Option(help="Learn what there is, and end.")] = False,
+    policy: OwnPolicy = None,
+    model: OwnModel = None,
+    balance: OwnBalance = None,
 ) -> None:
     """Learn the rewards of a log, until it is stopped.
 
@@ -125,7 +169,7 @@ def learn(
     killed has lost nothing.
     """
     with clear_errors():
-        service = Service.open(DecisionLog(log))
+        service = Service.open(DecisionLog(log, name), **parts_of(policy, model, balance))
         from sqlalchemy.exc import SQLAlchemyError
 
         stop = threading.Event()

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from bayesbandit.cli.report import MAKER, clear_errors, say
-from bayesbandit.cli.serving import LogUrl
+from bayesbandit.cli.serving import BanditName, LogUrl
 from bayesbandit.runtime.files import replacing
 from bayesbandit.store.log import DecisionLog
 
@@ -32,6 +32,7 @@ QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 def report(
     log: LogUrl,
+    name: BanditName = "default",
     out: Annotated[Path, typer.Option(help="The page, a file.")] = Path("report.html"),
     since: Annotated[
         str | None, typer.Option(help='Decisions from then on, as "2026-11-01"; UTC.')
@@ -44,10 +45,11 @@ def report(
     earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
     """
     with clear_errors():
-        with DecisionLog(log) as opened:
+        with DecisionLog(log, name) as opened:
             tables, figures, answer = watch(opened, since, until)
             record = {
-                "log": opened.ledger.database.shown, "since": since, "until": until,
+                "log": opened.ledger.database.shown, "name": opened.name,
+                "since": since, "until": until,
                 "counts": opened.counts(), "bandit": opened.ledger.beginning()["policy"],
                 "arms at the beginning": opened.ledger.beginning()["arms"],
                 "bayesbandit": version("bayesbandit"), "python": platform.python_version(),
@@ -70,7 +72,7 @@ def watch(
     from bayesbandit.service.watching import watched
 
     if log.ledger.settings() is None:
-        raise ValueError(f"{log} has no bandit yet")
+        raise log.ledger.nothing()
     seen = watched(log, since, until)
     own = seen.decisions
     weeks, arms = by_week(log, seen), of_arms(log, since, until, seen)

@@ -112,8 +112,9 @@ class Apprentice(Service):
         return p / p.sum()
 
     def _advised(self, id: str) -> tuple[Name, float]:
-        found = select(events.c.detail).where(events.c.kind == ADVISED, events.c.decision_id == id)
-        with self.log.ledger.database.read() as connection:
+        ledger = self.log.ledger
+        found = select(events.c.detail).where(ledger.of_ids(events, [id]), events.c.kind == ADVISED)
+        with ledger.database.read() as connection:
             text = connection.execute(found).scalar()
         if text is None:
             raise Conflict(f"the log has a decision {id!r}, and the bandit made it")

@@ -124,7 +124,7 @@ class Service:
         check_log(log)
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
-            raise ValueError(f"{log} has no bandit yet: bb.Service(bandit, log) begins one")
+            raise log.ledger.nothing()
         check_policy(policy, log)
         service.settings = settings
         service._begin(log, Parts(policy, model, balance), fallback, snapshot_every, clock)
@@ -347,7 +347,7 @@ class Service:
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
         learned = 0
-        with self._changing, self.log.ledger.database.learner() as elected:
+        with self._changing, self.log.ledger.learner() as elected:
             while elected and left > 0:
                 self.sync()
                 due = self.log.ledger.due(self._now(), int(min(CHUNK, left)))

@@ -78,7 +78,7 @@ def _agreement(ledger: Ledger, frame: pd.DataFrame) -> pd.Series:
     with ledger.database.read() as connection:
         for start in range(0, len(ids), AT_ONCE):
             found = select(events.c.decision_id, events.c.detail).where(
-                events.c.kind == ADVISED, events.c.decision_id.in_(ids[start : start + AT_ONCE])
+                ledger.of_ids(events, ids[start : start + AT_ONCE]), events.c.kind == ADVISED
             )
             for row in connection.execute(found):
                 advised[row.decision_id] = json.loads(row.detail)["arm"]

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,12 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from bayesbandit.store import tables
-from bayesbandit.store.tables import MIGRATIONS, SCHEMA, metadata
+from bayesbandit.store.migrations import MIGRATIONS
+from bayesbandit.store.tables import SCHEMA, metadata
 
 RELEASE = version("bayesbandit")
 BUSY = 30.0  # seconds for which SQLite waits for another process
-LEARNER, MAKER = 0x62616E646974, 0x62616E646975  # keys of PostgreSQL's advisory locks
+MAKER = 0x62616E646975  # the key of PostgreSQL's advisory lock of who makes the tables
 _open: WeakSet[Database] = WeakSet()
 
 
@@ -121,15 +123,18 @@ class Database:
         return {tuple(row) for row in connection.execute(made, rows)} if rows else set()
 
     @contextmanager
-    def learner(self) -> Iterator[bool]:
-        """Yield whether this process may learn: it holds the lock meanwhile, which ends with it."""
-        with self._learner_of_file() if self.sqlite else self._learner_of_server() as elected:
+    def learner(self, name: str) -> Iterator[bool]:
+        """Yield whether this process may learn for the bandit of this name: it holds the lock
+        meanwhile, which ends with it."""
+        lock = self._lock_of_file if self.sqlite else self._lock_of_server
+        with lock(sha256(name.encode()).digest()[:8]) as elected:
             yield elected
 
     @contextmanager
-    def _learner_of_file(self) -> Iterator[bool]:
+    def _lock_of_file(self, key: bytes) -> Iterator[bool]:
         """By a lock of a database beside the log: deciding goes on meanwhile."""
-        beside = sqlite3.connect(f"{self.url.database}-learner", timeout=0, isolation_level=None)
+        path = f"{self.url.database}-learner-{key.hex()}"
+        beside = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             try:
                 beside.execute("BEGIN EXCLUSIVE")
@@ -143,16 +148,17 @@ class Database:
             beside.close()
 
     @contextmanager
-    def _learner_of_server(self) -> Iterator[bool]:
+    def _lock_of_server(self, key: bytes) -> Iterator[bool]:
+        named = {"key": int.from_bytes(key, signed=True)}
         with self.connected().connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             taken = text("SELECT pg_try_advisory_lock(:key)")
-            elected = bool(connection.execute(taken, {"key": LEARNER}).scalar())
+            elected = bool(connection.execute(taken, named).scalar())
             try:
                 yield elected
             finally:
                 if elected:
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": LEARNER})
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), named)
 
     # ---- the tables ------------------------------------------------------------------------------
 

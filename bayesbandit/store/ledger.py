@@ -1,13 +1,26 @@
-"""What is written into a log and read from it, one transaction each."""
+"""What is written into a bandit's log and read from it, one transaction each."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from bayesbandit.checks import Name
@@ -41,6 +54,7 @@ from bayesbandit.store.tables import (
     streams,
 )
 
+DEFAULT = "default"  # the name of a bandit that is alone in its database
 AT_ONCE = 1000  # rewards that are stored in one transaction
 
 
@@ -63,25 +77,56 @@ def stored_of(row: Row[Any]) -> Stored:
 
 
 class Ledger:
-    """The transactions of a log."""
+    """The transactions of the log of one bandit, which may share its database with others.
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    name: of the bandit. Each query asks for its rows alone.
+    """
+
+    def __init__(self, database: Database, name: str) -> None:
+        self.database, self.name = database, name
+
+    def __str__(self) -> str:
+        name = "" if self.name == DEFAULT else f", name={self.name!r}"
+        return f"{self.database.shown!r}{name}"
+
+    def own(self, table: Table) -> ColumnElement[bool]:
+        """Return the condition that a row of a table is about this bandit."""
+        return table.c.bandit == self.name
+
+    def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
+        """Return the condition that a row of a table is about one of these decisions."""
+        column = table.c.id if table is decisions else table.c.decision_id
+        return and_(self.own(table), column.in_(ids))
 
     # ---- the beginning ---------------------------------------------------------------------------
 
     def settings(self) -> Settings | None:
         """Return how rewards are joined; None where no bandit has begun."""
         with self.database.read() as connection:
-            found = select(events.c.detail).where(events.c.version == 0)
-            detail = connection.execute(found).scalar()
+            detail = connection.execute(self._beginning()).scalar()
         return None if detail is None else Settings(**json.loads(detail)["settings"])
+
+    def names(self) -> list[str]:
+        """Return the names of all bandits of the database."""
+        begun = select(events.c.bandit).where(events.c.version == 0).order_by(events.c.bandit)
+        with self.database.read() as connection:
+            return [*connection.execute(begun).scalars()]
+
+    def nothing(self) -> ValueError:
+        """Return the error that no bandit of this name has begun."""
+        others = ", ".join(map(repr, self.names()))
+        said = f"; it has {others}" if others else ""
+        return ValueError(
+            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{said}"
+        )
 
     def beginning(self) -> dict[str, Any]:
         """Return what is known of the bandit that everything begins with."""
         with self.database.read() as connection:
-            found = connection.execute(select(events.c.detail).where(events.c.version == 0))
-            return dict(json.loads(found.scalar_one()))
+            return dict(json.loads(connection.execute(self._beginning()).scalar_one()))
+
+    def _beginning(self) -> Select[str]:
+        return select(events.c.detail).where(self.own(events), events.c.version == 0)
 
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
         """Write down the bandit that everything begins with; False where another one has begun."""
@@ -97,8 +142,8 @@ class Ledger:
     def open_stream(self, key: str, entropy: int) -> None:
         """Write down where a process has its random numbers from."""
         row = {
-            "key": key, "entropy": str(entropy), "opened_at": microseconds(), "host": HOST,
-            "pid": os.getpid(), "release": RELEASE,
+            "bandit": self.name, "key": key, "entropy": str(entropy),
+            "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
         }  # fmt: skip
         with self.database.write() as connection:
             connection.execute(insert(streams), row)
@@ -119,9 +164,10 @@ class Ledger:
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
-                for table, own in ((decisions, rows), (opened, queue), (events, noted)):
-                    if own:
-                        connection.execute(insert(table), own[0] if len(own) == 1 else own)
+                for table, new in ((decisions, rows), (opened, queue), (events, noted)):
+                    if new:
+                        told = [{"bandit": self.name, **row} for row in new]
+                        connection.execute(insert(table), told[0] if len(told) == 1 else told)
         except IntegrityError:
             return False
         except SQLAlchemyError as error:
@@ -135,7 +181,7 @@ class Ledger:
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
             for start in range(0, len(ids), AT_ONCE):
-                some = decisions.c.id.in_(ids[start : start + AT_ONCE])
+                some = self.of_ids(decisions, ids[start : start + AT_ONCE])
                 found = connection.execute(select(decisions).where(some))
                 known |= {row.id: stored_of(row) for row in found}
         return [known[one] for one in ids if one in known]
@@ -160,7 +206,7 @@ class Ledger:
     ) -> list[str | Conflict]:  # fmt: skip
         ids = sorted({one for one, *_ in told})
         is_open = self._lock(connection, ids)
-        known = select(decisions.c.id, decisions.c.decided_at).where(decisions.c.id.in_(ids))
+        known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
         decided = {row.id: row.decided_at for row in connection.execute(known)}
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
         keys = []
@@ -173,15 +219,15 @@ class Ledger:
                 status = LATE
             keys.append((one, key))
             row = {
-                "decision_id": one, "key": key, "value": value, "observed_at": at,
-                "received_at": now, "status": status,
+                "bandit": self.name, "decision_id": one, "key": key, "value": value,
+                "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             rows.setdefault((one, key), row)
         added = self.database.add(connection, rewards, [*rows.values()])
         found: list[str | Conflict] = []
         for which, (_, _, value, _) in zip(keys, told, strict=True):
-            if which in added:
-                added.remove(which)
+            if (self.name, *which) in added:
+                added.remove((self.name, *which))
                 found.append(str(rows[which]["status"]))
             else:
                 found.append(self._before(connection, *which, value))
@@ -192,7 +238,7 @@ class Ledger:
     def _before(self, connection: Connection, one: str, key: str, value: float) -> str | Conflict:
         """Return how a reward came that the log has already."""
         known = select(rewards.c.value, rewards.c.status).where(
-            rewards.c.decision_id == one, rewards.c.key == key
+            self.of_ids(rewards, [one]), rewards.c.key == key
         )
         before = connection.execute(known).one()
         if before.value == value:
@@ -210,21 +256,24 @@ class Ledger:
         ids = ids[:AT_ONCE]
         with self.database.write() as connection:
             self._lock(connection, ids)
-            known = select(decisions.c.id).where(decisions.c.id.in_(ids))
+            known = select(decisions.c.id).where(self.of_ids(decisions, ids))
             if lost := set(ids) - set(connection.execute(known).scalars()):
                 raise ValueError(f"the log has no decision {min(lost)!r}")
-            rows = [{"at": now, "kind": ACTIVATED, "decision_id": one} for one in {*ids}]
-            before = select(events.c.decision_id).where(
-                events.c.decision_id.in_(ids), events.c.kind == ACTIVATED
-            )
-            new = {*ids} - set(connection.execute(before).scalars())
-            self.database.add(connection, events, rows)
+            new = {*ids} - set(connection.execute(self.activated(ids)).scalars())
+            row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
+            self.database.add(connection, events, [{**row, "decision_id": one} for one in {*ids}])
             self._touch(connection, sorted(new), now, how)
+
+    def activated(self, ids: Sequence[str]) -> Select[str]:
+        """Return the query of those of these decisions that were shown."""
+        return select(events.c.decision_id).where(
+            self.of_ids(events, ids), events.c.kind == ACTIVATED
+        )
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
         """Return those of these decisions that are open, and how often each was touched. None of
         them changes until the end of the transaction. All lock them in one order."""
-        found = select(opened.c.decision_id, opened.c.touched).where(opened.c.decision_id.in_(ids))
+        found = select(opened.c.decision_id, opened.c.touched).where(self.of_ids(opened, ids))
         rows = connection.execute(found.order_by(opened.c.decision_id).with_for_update())
         return {row.decision_id: row.touched for row in rows}
 
@@ -232,29 +281,30 @@ class Ledger:
         """Note that something came of open decisions, which may be due by that."""
         if not ids:
             return
-        own = update(opened).where(opened.c.decision_id.in_(ids))
-        connection.execute(own.values(touched=opened.c.touched + 1))
+        touched = update(opened).where(self.of_ids(opened, ids))
+        connection.execute(touched.values(touched=opened.c.touched + 1))
         if how.aggregate == "first":
             ready = select(rewards.c.decision_id).where(
-                rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY
+                self.of_ids(rewards, ids), rewards.c.status == TIMELY
             )
             if how.activation:
-                shown = select(events.c.decision_id).where(
-                    events.c.kind == ACTIVATED, events.c.decision_id.in_(ids)
-                )
-                ready = ready.where(rewards.c.decision_id.in_(shown))
+                ready = ready.where(rewards.c.decision_id.in_(self.activated(ids)))
             earlier = opened.c.due.is_(None) | (opened.c.due > now)
-            due = own.where(opened.c.decision_id.in_(ready), earlier)
+            due = touched.where(opened.c.decision_id.in_(ready), earlier)
             connection.execute(due.values(due=now))
 
     # ---- learning --------------------------------------------------------------------------------
+
+    def learner(self) -> AbstractContextManager[bool]:
+        """Yield whether this process may learn: one at a time may, for each bandit."""
+        return self.database.learner(self.name)
 
     def due(self, now: int, limit: int) -> list[Due]:
         """Return open decisions that are to be learned, those first that are due for longest."""
         queue = (
             select(decisions, opened.c.touched)
-            .join(opened, opened.c.decision_id == decisions.c.id)
-            .where(opened.c.due <= now)
+            .join(opened, of_decision(opened))
+            .where(self.own(opened), opened.c.due <= now)
             .order_by(opened.c.due, opened.c.decision_id)
             .limit(limit)
         )
@@ -262,17 +312,17 @@ class Ledger:
             rows = connection.execute(queue).all()
             ids = [row.id for row in rows]
             told: dict[str, list[float]] = {one: [] for one in ids}
-            came = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
-            order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
-            for row in connection.execute(came.order_by(*order)):
+            for row in connection.execute(self.timely(ids)):
                 told[row.decision_id].append(row.value)
-            shown = select(events.c.decision_id).where(
-                events.c.kind == ACTIVATED, events.c.decision_id.in_(ids)
-            )
-            active = set(connection.execute(shown).scalars())
+            active = set(connection.execute(self.activated(ids)).scalars())
         return [
             Due(stored_of(row), row.touched, row.id in active, tuple(told[row.id])) for row in rows
         ]
+
+    def timely(self, ids: Sequence[str]) -> Select[Any]:
+        """Return the query of the rewards of these decisions that came in time, in their order."""
+        came = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
+        return came.order_by(rewards.c.observed_at, rewards.c.received_at, rewards.c.key)
 
     def commit(
         self, version: int, kind: str, detail: Mapping[str, Any],
@@ -287,8 +337,8 @@ class Ledger:
         ids = [one.decision.id for one in closed]
         rows = [
             {
-                "decision_id": one.decision.id, "version": version, "position": i,
-                "outcome": one.outcome, "reward": one.reward, "reason": one.reason,
+                "bandit": self.name, "decision_id": one.decision.id, "version": version,
+                "position": i, "outcome": one.outcome, "reward": one.reward, "reason": one.reason,
             }
             for i, one in enumerate(closed)
         ]  # fmt: skip
@@ -299,7 +349,7 @@ class Ledger:
                     if self._lock(connection, ids) != dict(touched or {}):
                         raise Stale
                     connection.execute(insert(outcomes), rows)
-                    connection.execute(delete(opened).where(opened.c.decision_id.in_(ids)))
+                    connection.execute(delete(opened).where(self.of_ids(opened, ids)))
                 if data is not None:
                     self._snapshot(connection, version, data)
         except (IntegrityError, Stale):
@@ -311,11 +361,14 @@ class Ledger:
     def newest(self) -> int:
         """Return the number of the newest version."""
         with self.database.read() as connection:
-            return int(connection.execute(select(func.max(events.c.version))).scalar() or 0)
+            newest = select(func.max(events.c.version)).where(self.own(events))
+            return int(connection.execute(newest).scalar() or 0)
 
     def snapshot(self, at_most: int | None = None, above: int = -1) -> tuple[int, bytes] | None:
         """Return the newest snapshot, or the newest up to a version, and its version."""
-        found = select(snapshots.c.version, snapshots.c.data).where(snapshots.c.version > above)
+        found = select(snapshots.c.version, snapshots.c.data).where(
+            self.own(snapshots), snapshots.c.version > above
+        )
         if at_most is not None:
             found = found.where(snapshots.c.version <= at_most)
         with self.database.read() as connection:
@@ -331,7 +384,7 @@ class Ledger:
         """Return the arms that were removed up to a version, and the last version that did so."""
         found = (
             select(events.c.version, events.c.detail)
-            .where(events.c.kind == REMOVED, events.c.version <= version)
+            .where(self.own(events), events.c.kind == REMOVED, events.c.version <= version)
             .order_by(events.c.version)
         )
         with self.database.read() as connection:
@@ -340,21 +393,36 @@ class Ledger:
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return the next changes after a version, in order, at most so many."""
-        found = (
-            select(events).where(events.c.version > after).order_by(events.c.version).limit(limit)
-        )
+        found = select(events).where(self.own(events), events.c.version > after)
         with self.database.read() as connection:
-            rows = connection.execute(found).all()
+            rows = connection.execute(found.order_by(events.c.version).limit(limit)).all()
             if not rows:
                 return []
             learned: dict[int, list[Outcome]] = {row.version: [] for row in rows}
-            past = learned_rows().where(
+            past = self.learned().where(
                 outcomes.c.version.between(rows[0].version, rows[-1].version),
                 outcomes.c.outcome.in_(LEARNED),
             )
             for row in connection.execute(past):
                 learned[row.learned_by].append(outcome_of(row))
         return [change_of(row, learned[row.version]) for row in rows]
+
+    def learned(self) -> Select[Any]:
+        """Return the query of closed decisions in the order in which they were learned."""
+        known = outcomes.c
+        return (
+            select(
+                decisions,
+                known.version.label("learned_by"),
+                known.position.label("learned_place"),
+                known.outcome,
+                known.reward,
+                known.reason,
+            )
+            .join(outcomes, of_decision(outcomes))
+            .where(self.own(outcomes))
+            .order_by(known.version, known.position)
+        )
 
     # ---- parts of transactions -------------------------------------------------------------------
 
@@ -363,11 +431,17 @@ class Ledger:
         detail: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         said = None if detail is None else json.dumps(detail)
-        row = {"at": microseconds(), "kind": kind, "version": version, "detail": said}
+        row = {
+            "bandit": self.name, "at": microseconds(), "kind": kind, "version": version,
+            "detail": said,
+        }  # fmt: skip
         connection.execute(insert(events), row)
 
     def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
-        row = {"version": version, "at": microseconds(), "data": data, "release": RELEASE}
+        row = {
+            "bandit": self.name, "version": version, "at": microseconds(), "data": data,
+            "release": RELEASE,
+        }  # fmt: skip
         self.database.add(connection, snapshots, [row])
 
 
@@ -375,25 +449,13 @@ class Stale(Exception):
     """Something came of a decision after it was read."""
 
 
-def learned_rows() -> Select[Any]:
-    """Return the query of closed decisions in the order in which they were learned."""
-    own = outcomes.c
-    return (
-        select(
-            decisions,
-            own.version.label("learned_by"),
-            own.position.label("learned_place"),
-            own.outcome,
-            own.reward,
-            own.reason,
-        )
-        .join(outcomes, own.decision_id == decisions.c.id)
-        .order_by(own.version, own.position)
-    )
+def of_decision(table: Table) -> ColumnElement[bool]:
+    """Return the condition that a row of a table is about a row of the table of decisions."""
+    return and_(table.c.bandit == decisions.c.bandit, table.c.decision_id == decisions.c.id)
 
 
 def outcome_of(row: Row[Any]) -> Outcome:
-    """Return the outcome of a row of `learned_rows`."""
+    """Return the outcome of a row of `Ledger.learned`."""
     known = row._mapping
     return Outcome(stored_of(row), known["outcome"], known["reward"], known["reason"])
 

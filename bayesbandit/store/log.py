@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import integer
-from bayesbandit.store.rows import Parts
+from bayesbandit.store.rows import Parts, check_id
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +26,17 @@ class DecisionLog:
 
     url: "sqlite:///offers.db", or "postgresql+psycopg://user:password@host/name". The tables are
     made on first use, and those of an older release are brought up to date. Their names begin with
-    `bandit_`. A database has one bandit.
+    `bandit_`.
+    name: of the bandit, 1 to 200 printable characters. A database holds any number of bandits, each
+    with its own settings, versions, rewards and learner. Ids of decisions are unique for a bandit:
+    two bandits may both decide about "order-1".
 
     A `Service` writes it; any number of threads and processes may do so. Close it, or use it in a
     `with` statement.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, name: str = "default") -> None:
+        name = check_id(name, "name")
         try:
             from bayesbandit.store.database import Database
             from bayesbandit.store.ledger import Ledger
@@ -42,10 +46,19 @@ class DecisionLog:
             raise ModuleNotFoundError(
                 "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
             ) from error
-        self.ledger: Ledger = Ledger(Database(url))
+        self.ledger: Ledger = Ledger(Database(url), name)
 
     def __repr__(self) -> str:
-        return f"DecisionLog({self.ledger.database.shown!r})"
+        return f"DecisionLog({self.ledger})"
+
+    @property
+    def name(self) -> str:
+        """The name of the bandit."""
+        return self.ledger.name
+
+    def names(self) -> list[str]:
+        """Return the names of all bandits of the database."""
+        return self.ledger.names()
 
     def __enter__(self) -> DecisionLog:
         return self

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import Select, Table, and_, func, or_, select
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, deviation, row_type
 from bayesbandit.store.database import microseconds
-from bayesbandit.store.ledger import Ledger, stored_of
-from bayesbandit.store.records import ACTIVATED, INACTIVE, TIMELY, Stored
+from bayesbandit.store.ledger import Ledger, of_decision, stored_of
+from bayesbandit.store.records import INACTIVE, Stored
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
@@ -27,7 +27,9 @@ Chunk = tuple[list[Stored], Closed, Came, set[str]]  # with the ids of those tha
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
     """Return a version by every change since the first."""
     if until is not None:
-        last = select(func.max(events.c.version)).where(events.c.at <= moment(until, "until"))
+        last = select(func.max(events.c.version)).where(
+            ledger.own(events), events.c.at <= moment(until, "until")
+        )
         with ledger.database.read() as connection:
             by_time = connection.execute(last).scalar()
         if by_time is None:
@@ -57,24 +59,20 @@ def frames(
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield decisions, how they were closed, and the rewards that came in time, by their ids."""
     own, last = decisions.c, (-(2**62) if begin is None else begin - 1, "")
-    found = select(decisions, outcomes.c.outcome, outcomes.c.reward)
-    found = found.outerjoin(outcomes, outcomes.c.decision_id == own.id)
+    found = select(decisions, outcomes.c.outcome, outcomes.c.reward).where(ledger.own(decisions))
+    found = found.outerjoin(outcomes, of_decision(outcomes))
     found = found.order_by(own.decided_at, own.id).limit(size)
     if end is not None:
         found = found.where(own.decided_at < end)
     while True:
-        after = or_(own.decided_at > last[0], and_(own.decided_at == last[0], own.id > last[1]))
+        at, one = last
+        after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
         with ledger.database.read() as connection:
             rows = connection.execute(found.where(after)).all()
             ids = [row.id for row in rows]
-            told = select(rewards).where(rewards.c.decision_id.in_(ids), rewards.c.status == TIMELY)
-            shown = select(events.c.decision_id).where(
-                events.c.decision_id.in_(ids), events.c.kind == ACTIVATED
-            )
-            active = set(connection.execute(shown).scalars())
-            order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
+            active = set(connection.execute(ledger.activated(ids)).scalars())
             came: Came = {}
-            for row in connection.execute(told.order_by(*order)):
+            for row in connection.execute(ledger.timely(ids)):
                 came.setdefault(row.decision_id, []).append((row.value, row.observed_at))
         if not rows:
             return
@@ -163,20 +161,26 @@ def counts(ledger: Ledger) -> dict[str, int]:
     with ledger.database.read() as connection:
         found: dict[str, int] = {"decisions": 0, "open": 0}
         for name, own in (("decisions", decisions), ("open", opened)):
-            found[name] = connection.execute(select(func.count()).select_from(own)).scalar() or 0
+            found[name] = connection.execute(_number(ledger, own)).scalar() or 0
         for column, what in ((outcomes.c.outcome, "closed"), (rewards.c.status, "rewards")):
-            for value, n in connection.execute(select(column, func.count()).group_by(column)):
+            each = select(column, func.count()).where(ledger.own(column.table)).group_by(column)
+            for value, n in connection.execute(each):
                 found[f"{what}: {value}"] = n
-        versions = select(func.count()).where(events.c.version.is_not(None))
+        versions = _number(ledger, events).where(events.c.version.is_not(None))
         found["versions"] = connection.execute(versions).scalar() or 0
-        kept = select(func.count()).select_from(snapshots)
-        found["snapshots"] = connection.execute(kept).scalar() or 0
+        found["snapshots"] = connection.execute(_number(ledger, snapshots)).scalar() or 0
     return found
 
 
 def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
-    due = select(func.count()).select_from(opened).where(opened.c.due <= microseconds())
+    every = _number(ledger, opened)
+    due = every.where(opened.c.due <= microseconds())
     with ledger.database.read() as connection:
-        everything = connection.execute(select(func.count()).select_from(opened)).scalar()
+        everything = connection.execute(every).scalar()
         return everything or 0, connection.execute(due).scalar() or 0
+
+
+def _number(ledger: Ledger, table: Table) -> Select[int]:
+    """Return the query of how many rows a table has."""
+    return select(func.count()).where(ledger.own(table))

@@ -1,19 +1,18 @@
-"""The tables of a log, and how an older one becomes one of now.
+"""The tables of a log. They hold several bandits: each row says which one, in `bandit`.
 
-All but `open` only grow: a row is never changed or deleted. `open` is the queue of the learner, and
-can be made again from the others. Times are microseconds since 1970, UTC. Numbers (`row`, `x`,
-`probabilities`) are float64, little-endian. Names of arms are JSON, since 1 and "1" differ.
+All but `open` and `snapshots` only grow: a row is never changed or deleted. `open` is the queue of
+the learner, and can be made again from the others. Old snapshots are thinned out. Times are
+microseconds since 1970, UTC. Numbers (`row`, `x`, `probabilities`) are float64, little-endian.
+Names of arms are JSON, since 1 and "1" differ. A change here needs a step in `migrations.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlalchemy import (
     BigInteger,
     Column,
-    Connection,
     Double,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -23,12 +22,17 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = 1
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}  # from this version to the next one
+SCHEMA = 2
 
 metadata = MetaData()
 NAME = 200  # characters of an id
 COUNTED = BigInteger().with_variant(Integer, "sqlite")  # which counts by itself
+
+
+def of_bandit(key: bool = True) -> Column[str]:
+    """Return the column that says which bandit a row is about. key: of the primary key."""
+    return Column("bandit", String(NAME), primary_key=key, nullable=False)
+
 
 schema = Table(
     "bandit_schema",
@@ -40,8 +44,9 @@ schema = Table(
 decisions = Table(
     "bandit_decisions",
     metadata,
+    of_bandit(),
     Column("id", String(NAME), primary_key=True),
-    Column("decided_at", BigInteger, nullable=False, index=True),
+    Column("decided_at", BigInteger, nullable=False),
     Column("arm", Text, nullable=False),
     Column("propensity", Double, nullable=False),
     Column("mode", String(20), nullable=False),  # bandit, fallback, or another system's name
@@ -56,50 +61,58 @@ decisions = Table(
     Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/row_layout.py
     Column("probabilities", LargeBinary, nullable=False),
     Column("x", LargeBinary),  # all arms' features, where arms have features
-    UniqueConstraint("stream", "position", "place"),
+    UniqueConstraint("bandit", "stream", "position", "place"),
+    Index("bandit_decisions_by_time", "bandit", "decided_at"),
 )
 opened = Table(
     "bandit_open",
     metadata,
+    of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
-    Column("due", BigInteger, index=True),  # when to learn it; none: when a reward comes
+    Column("due", BigInteger),  # when to learn it; none: when a reward comes
     Column("touched", Integer, nullable=False),  # rewards and activations that came
+    Index("bandit_open_by_time", "bandit", "due"),
 )
 rewards = Table(
     "bandit_rewards",
     metadata,
+    of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
     Column("key", String(NAME), primary_key=True),  # tells one of several rewards from another
     Column("value", Double, nullable=False),
     Column("observed_at", BigInteger, nullable=False),
-    Column("received_at", BigInteger, nullable=False, index=True),
+    Column("received_at", BigInteger, nullable=False),
     Column("status", String(20), nullable=False),  # timely, late or unknown
 )
 outcomes = Table(
     "bandit_outcomes",
     metadata,
+    of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),  # a decision is learned once
     Column("version", BigInteger, nullable=False),  # of the bandit that has learned it
     Column("position", Integer, nullable=False),
     Column("outcome", String(20), nullable=False),
     Column("reward", Double),
     Column("reason", Text),
-    UniqueConstraint("version", "position"),
+    UniqueConstraint("bandit", "version", "position"),
 )
 events = Table(
     "bandit_events",
     metadata,
     Column("id", COUNTED, primary_key=True),
+    of_bandit(key=False),
     Column("at", BigInteger, nullable=False),
     Column("kind", String(20), nullable=False),
-    Column("version", BigInteger, unique=True),  # of the bandit after it, where it has changed
+    Column("version", BigInteger),  # of the bandit after it, where it has changed
     Column("decision_id", String(NAME)),
     Column("detail", Text),
-    UniqueConstraint("kind", "decision_id"),
+    UniqueConstraint("bandit", "kind", "decision_id"),
+    UniqueConstraint("bandit", "version"),
 )
 snapshots = Table(
     "bandit_snapshots",
     metadata,
+    of_bandit(),
     Column("version", BigInteger, primary_key=True, autoincrement=False),
     Column("at", BigInteger, nullable=False),
     Column("data", LargeBinary, nullable=False),
@@ -108,6 +121,7 @@ snapshots = Table(
 streams = Table(
     "bandit_streams",
     metadata,
+    of_bandit(),
     Column("key", String(36), primary_key=True),
     Column("entropy", Text, nullable=False),  # of the random numbers, an integer
     Column("opened_at", BigInteger, nullable=False),

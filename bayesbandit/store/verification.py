@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, and_, select
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
@@ -22,7 +22,7 @@ from bayesbandit.store import versions
 from bayesbandit.store.ledger import (
     Ledger,
     change_of,
-    learned_rows,
+    of_decision,
     outcome_of,
     stored_of,
 )
@@ -120,9 +120,8 @@ class Verification:
         open nor closed, or both."""
         own = decisions.c.id
         for table, kind in ((rewards, "reward"), (outcomes, "outcome"), (opened, "open")):
-            one = table.c.decision_id
-            lost = select(one).outerjoin(decisions, own == one).where(own.is_(None))
-            for row in self.rows(lost):
+            lost = select(table.c.decision_id).outerjoin(decisions, of_decision(table))
+            for row in self.rows(lost.where(self.ledger.own(table), own.is_(None))):
                 said = f"there is a row of {kind} and no decision {row.decision_id!r}"
                 self.found.add(
                     f"{kind} without decision", row.decision_id, "a decision", None, said
@@ -130,9 +129,9 @@ class Verification:
         is_open, is_closed = opened.c.decision_id, outcomes.c.decision_id
         state = (
             select(own, is_open.label("open"), is_closed.label("closed"))
-            .outerjoin(opened, is_open == own)
-            .outerjoin(outcomes, is_closed == own)
-            .where(is_open.is_(None) == is_closed.is_(None))
+            .outerjoin(opened, of_decision(opened))
+            .outerjoin(outcomes, of_decision(outcomes))
+            .where(self.ledger.own(decisions), is_open.is_(None) == is_closed.is_(None))
         )
         for row in self.rows(state):
             found = "neither" if row.open is None else "both"
@@ -141,8 +140,10 @@ class Verification:
 
     def check_rewards(self) -> None:
         """Find rewards that were observed before their decision, or came too late and count."""
-        after = select(rewards, decisions.c.decided_at).join(
-            decisions, decisions.c.id == rewards.c.decision_id
+        after = (
+            select(rewards, decisions.c.decided_at)
+            .join(decisions, of_decision(rewards))
+            .where(self.ledger.own(rewards))
         )
         early = after.where(rewards.c.observed_at < decisions.c.decided_at)
         for row in self.rows(early):
@@ -168,8 +169,10 @@ class Verification:
         back."""
         own = decisions.c
         order = own.stream, own.position, own.place
-        found = select(*order, own.size, own.decided_at, own.id, streams.c.key).outerjoin(
-            streams, streams.c.key == own.stream
+        found = (
+            select(*order, own.size, own.decided_at, own.id, streams.c.key)
+            .outerjoin(streams, and_(streams.c.key == own.stream, streams.c.bandit == own.bandit))
+            .where(self.ledger.own(decisions))
         )
         for stream, rows in groupby(self.rows(found.order_by(*order)), key=lambda row: row.stream):
             position, place, size, at = -1, 0, 0, -(2**62)
@@ -201,19 +204,27 @@ class Verification:
     def check_versions(self) -> None:
         """Compute every version again, and let it decide again."""
         version = versions.first(self.ledger, self.parts)
-        self.kept = set(self.connection.execute(select(snapshots.c.version)).scalars())
+        kept = select(snapshots.c.version).where(self.ledger.own(snapshots))
+        self.kept = set(self.connection.execute(kept).scalars())
         own, closed = decisions.c, outcomes.c
         decided = Groups(
             self.connection,
-            select(decisions).order_by(own.version, own.stream, own.position, own.place),
+            select(decisions)
+            .where(self.ledger.own(decisions))
+            .order_by(own.version, own.stream, own.position, own.place),
             "version",
         )
-        learned = Groups(self.connection, learned_rows(), "learned_by")
+        learned = Groups(self.connection, self.ledger.learned(), "learned_by")
         told = Groups(
             self.connection,
             select(closed.version, closed.position, rewards.c.value)
-            .join(rewards, rewards.c.decision_id == closed.decision_id)
-            .where(rewards.c.status == TIMELY)
+            .join(
+                rewards,
+                and_(
+                    rewards.c.bandit == closed.bandit, rewards.c.decision_id == closed.decision_id
+                ),
+            )
+            .where(self.ledger.own(outcomes), rewards.c.status == TIMELY)
             .order_by(
                 closed.version, closed.position, rewards.c.observed_at, rewards.c.received_at,
                 rewards.c.key,
@@ -221,10 +232,10 @@ class Verification:
             "version",
         )  # fmt: skip
         self.check_decisions(version, decided, 0)
-        changes = select(events).where(events.c.version > 0).order_by(events.c.version)
+        changes = select(events).where(self.ledger.own(events), events.c.version > 0)
         at, number = -(2**62), 0
         last: Version | None = version
-        for row in self.rows(changes):
+        for row in self.rows(changes.order_by(events.c.version)):
             if row.at < at:
                 said = f"version {row.version} is before the one before it"
                 self.found.add("clock", row.version, at, row.at, said)
@@ -255,7 +266,9 @@ class Verification:
             except ValueError as error:
                 said = f"version {change.version} cannot be computed: {error}"
                 self.found.add("version", change.version, "a change", change.kind, said)
-        kept = select(snapshots.c.data).where(snapshots.c.version == change.version)
+        kept = select(snapshots.c.data).where(
+            self.ledger.own(snapshots), snapshots.c.version == change.version
+        )
         data = self.connection.execute(kept).scalar() if change.version in self.kept else None
         if data is None:
             return made
@@ -375,7 +388,9 @@ class Verification:
             x = np.array([one.x for one in call]).reshape(len(call), len(among), -1)
         entropy = self.entropies.get(first.stream)
         if entropy is None:
-            found = select(streams.c.entropy).where(streams.c.key == first.stream)
+            found = select(streams.c.entropy).where(
+                self.ledger.own(streams), streams.c.key == first.stream
+            )
             entropy = int(self.connection.execute(found).scalar() or 0)
             self.entropies = {first.stream: entropy}
         return versions.decided(bandit, x, among, first.t, entropy, first.position)

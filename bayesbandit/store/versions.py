@@ -91,8 +91,7 @@ def independent(bandit: Bandit) -> Bandit:
 
 def settled(bandit: Bandit) -> Bandit:
     """Return the bandit itself, with the draws of now, where it decides by draws."""
-    if bandit.belief.computes_when_asked:
-        bandit.belief.new  # noqa: B018 - renews the draws that are due
+    bandit.belief.renew()
     return bandit
 
 
@@ -168,7 +167,5 @@ def first(ledger: Ledger, parts: Parts) -> Version:
     """Return the version that everything begins with."""
     beginning = ledger.snapshot(at_most=0)
     if beginning is None:
-        raise ValueError(
-            f"the log {ledger.database.shown} has no bandit yet: bb.Service(bandit, log) begins"
-        )
+        raise ledger.nothing()
     return restored(ledger, beginning, parts)

@@ -1,6 +1,8 @@
 """A server: what it answers is in the log, and nothing that is sent to it harms the log."""
 
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -331,3 +333,34 @@ def test_it_does_not_begin_without_what_it_needs(tmp_path, words, key, said, mon
     found = CliRunner().invoke(app, ["serve", "--log", f"sqlite:///{tmp_path}/l.db", *words])
     assert found.exit_code == 2
     assert said in " ".join(found.output.split())
+
+
+OWN = """
+import bayesbandit as bb
+
+def alpha(t):
+    return 1.0 + 1.0 / (1 + t)
+
+POLICY = bb.Thompson(alpha)
+"""
+
+
+@pytest.mark.slow
+def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
+    """A server in one process, and a learner in another."""
+    (tmp_path / "mine.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    code = "import runpy, bayesbandit as bb; own = runpy.run_path('mine.py')['POLICY']; "
+    code += "bb.Bandit(['a', 'b'], bb.Ridge(), own, n_features=2).save('own.npz')"
+    assert subprocess.run([sys.executable, "-c", code], check=True).returncode == 0
+    url, own = f"sqlite:///{tmp_path}/own.db", ("--policy", "mine.py:POLICY")
+    with serving(url, "--bandit", "own.npz", *own, "--name", "own") as client:
+        one = decided(client)["id"]
+        client.post("/reward", json={"id": one, "value": 1.0})
+        learner = command("learn", "--log", url, "--name", "own", "--once", *own)
+        assert "1 rewards learned" in learner.communicate(timeout=60)[0]
+    bare = command("learn", "--log", url, "--name", "own", "--once").communicate(timeout=60)[0]
+    assert "policy=" in bare
+    for wrong, said in (("mine.py", "FILE.py:NAME"), ("mine.py:NONE", "has no object 'NONE'")):
+        found = command("learn", "--log", url, "--policy", wrong).communicate(timeout=60)[0]
+        assert said in " ".join(found.split())

@@ -41,10 +41,10 @@ def linear(**settings):
     return bb.LinTS(["mail", "call", "wait"], 2, seed=0, **settings)
 
 
-def begun(url, bandit=None, **settings):
+def begun(url, bandit=None, name="default", **settings):
     clock = Clock()
     settings = {"wait": "1d", "default_reward": 0.0, "clock": clock} | settings
-    return bb.Service(bandit or linear(), bb.DecisionLog(url), **settings), clock
+    return bb.Service(bandit or linear(), bb.DecisionLog(url, name), **settings), clock
 
 
 def same(one, other):
@@ -383,7 +383,7 @@ def test_one_learns_at_a_time(url):
     service, _ = begun(url)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
     other = bb.Service.open(bb.DecisionLog(url))
-    with service.log.ledger.database.learner() as elected:
+    with service.log.ledger.learner() as elected:
         assert elected
         assert other.learn() == 0
         assert other.decide([0.0, 0.0]).id  # deciding goes on

@@ -55,7 +55,7 @@ FORGERIES = {
     "stream": f"UPDATE bandit_decisions SET stream = 'mine' WHERE id = {FIRST}",
     "reward without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
     "outcome without decision": f"DELETE FROM bandit_decisions WHERE id = {FIRST}",
-    "open without decision": "INSERT INTO bandit_open VALUES ('nobody', 0, 0)",
+    "open without decision": "INSERT INTO bandit_open VALUES ('default', 'nobody', 0, 0)",
     "state": f"DELETE FROM bandit_outcomes WHERE decision_id = {FIRST}",
     "reward": f"UPDATE bandit_rewards SET value = value + 1 WHERE decision_id = {FIRST}",
     "late": f"UPDATE bandit_rewards SET observed_at = 9e15 WHERE decision_id = {FIRST}",
@@ -102,7 +102,7 @@ def test_all_are_listed(forge):
     found = forge(
         f"DELETE FROM bandit_outcomes WHERE decision_id = {FIRST}",
         "UPDATE bandit_decisions SET propensity = 0.9 WHERE place = 3",
-        "INSERT INTO bandit_rewards VALUES ('nobody', '', 1, 2, 3, 'unknown')",
+        "INSERT INTO bandit_rewards VALUES ('default', 'nobody', '', 1, 2, 3, 'unknown')",
     )
     assert {"state", "gap", "propensity", "reward without decision"} <= set(found["kind"])
 
@@ -293,23 +293,6 @@ def test_a_log_of_a_newer_release_is_left_alone(tmp_path):
         connection.execute(sa.text("INSERT INTO bandit_schema VALUES (99, 0, '9.9')"))
     with pytest.raises(ValueError, match=r"tables of version 99, of a newer release; this one"):
         bb.DecisionLog(url)
-
-
-def test_tables_of_an_older_release_are_brought_up_to_date(tmp_path, monkeypatch):
-    from bayesbandit.store import database
-
-    url = fresh("sqlite", tmp_path)
-    bb.DecisionLog(url).close()
-    monkeypatch.setattr(database, "SCHEMA", 3)
-    steps = {
-        1: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD a INT"),
-        2: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD b INT"),
-    }
-    monkeypatch.setattr(database, "MIGRATIONS", steps)
-    with bb.DecisionLog(url) as log, log.ledger.database.read() as connection:
-        assert connection.execute(sa.text("SELECT a, b FROM bandit_streams")).all() == []
-        found = connection.execute(sa.text("SELECT version FROM bandit_schema")).scalars().all()
-        assert found == [1, 2, 3]
 
 
 def test_a_database_that_is_none(tmp_path):

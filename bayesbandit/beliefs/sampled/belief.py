@@ -81,6 +81,10 @@ class SampledBelief(ByDraws):
             self._run(g, n)
         return self.chains[g].values
 
+    def renew(self) -> None:
+        for g in range(len(self.chains)):
+            self.current(g)
+
     def decided(self, n: int) -> None:
         for chain in self.chains:
             chain.served += n

@@ -104,6 +104,9 @@ class SharedBelief(Belief):
         """Whether a prediction may change the belief."""
         return self.common.computes_when_asked
 
+    def renew(self) -> None:
+        self.common.renew()
+
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> Prediction:

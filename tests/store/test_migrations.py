@@ -1,0 +1,156 @@
+"""A log of an older release goes on: its tables become those of now, whole or not at all."""
+
+import os
+import signal
+
+import pytest
+
+import bayesbandit as bb
+
+sa = pytest.importorskip("sqlalchemy")
+
+from bayesbandit.store import database, migrations  # noqa: E402
+from tests.service.killing import FORK  # noqa: E402
+from tests.service.test_service import begun, linear, live, same  # noqa: E402
+from tests.store.databases import KINDS, fresh  # noqa: E402
+from tests.store.old_tables import write_as_version_1  # noqa: E402
+
+posix = pytest.mark.skipif(os.name != "posix", reason="forks")
+
+
+@pytest.fixture(params=KINDS)
+def old(request, tmp_path):
+    """The address of a log of version 1, and a service of now that has the same log."""
+    service, clock = begun(fresh("sqlite", tmp_path), snapshot_every=25)
+    live(service, clock)
+    service.add_arm("fax")
+    service.reward([service.decide([0.0, 1.0]).id, "nobody"], [1.0, 2.0])
+    url = fresh(request.param, tmp_path)
+    write_as_version_1(url, service.log)
+    yield url, service, clock
+    service.log.close()
+
+
+def tables(log):
+    """Columns, keys and indexes of all tables."""
+    with log.ledger.database.read() as connection:
+        seen, found = sa.inspect(connection), {}
+        for name in seen.get_table_names():
+            columns = {
+                (one["name"], str(one["type"]), one["nullable"], one["default"])
+                for one in seen.get_columns(name)
+            }
+            keys = {tuple(seen.get_pk_constraint(name)["constrained_columns"])}
+            unique = {tuple(one["column_names"]) for one in seen.get_unique_constraints(name)}
+            indexes = {(one["name"], *one["column_names"]) for one in seen.get_indexes(name)}
+            found[name] = columns, keys, unique, indexes
+        return found
+
+
+def test_an_old_log_is_one_of_now_and_goes_on(old, tmp_path):
+    url, before, clock = old
+    with bb.DecisionLog(url) as log, bb.DecisionLog(fresh(log_kind(url), tmp_path)) as new:
+        assert tables(log) == tables(new)
+        assert log.names() == ["default"]
+        assert log.frame().equals(before.log.frame())
+        assert log.counts() == before.log.counts()
+        assert log.verify()["kind"].tolist() == ["reward without decision"]
+        assert same(log.replay(), before.log.replay())
+        service = bb.Service.open(log, clock=clock)
+        assert service.reward(service.decide([1.0, 1.0]).id, 0.5) == "timely"
+        service.learn()
+        service.remove_arm("fax")
+        assert same(log.replay(), service.bandit)
+        other, _ = begun(log_url(log), linear(), name="other")  # beside it
+        other.decide([0.0, 0.0])
+        assert log.verify()["kind"].tolist() == ["reward without decision"]
+    with bb.DecisionLog(url) as log, log.ledger.database.read() as connection:
+        found = connection.execute(sa.text("SELECT version FROM bandit_schema ORDER BY version"))
+        assert found.scalars().all() == [1, 2]
+
+
+def log_kind(url):
+    return url.partition(":")[0].partition("+")[0]
+
+
+def log_url(log):
+    return log.ledger.database.url.render_as_string(hide_password=False)
+
+
+def killed_midway(url):
+    """Upgrade, and die when all but the last step is done."""
+    whole = migrations.several_bandits
+
+    def half(connection):
+        whole(connection)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    database.MIGRATIONS = {1: half}
+    bb.DecisionLog(url)
+
+
+@posix
+def test_an_upgrade_that_is_killed_has_changed_nothing(old):
+    url, before, _ = old
+    process = FORK.Process(target=killed_midway, args=(url,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    with sa.create_engine(url).connect() as connection:
+        names = [one["name"] for one in sa.inspect(connection).get_columns("bandit_decisions")]
+        assert "bandit" not in names
+    with bb.DecisionLog(url) as log:
+        assert log.frame().equals(before.log.frame())
+        assert same(log.replay(), before.log.replay())
+
+
+def opened(url, together, said):
+    together.wait()
+    with bb.DecisionLog(url) as log:
+        said.put(log.counts())
+
+
+@posix
+def test_processes_that_upgrade_at_once(old):
+    url, before, _ = old
+    together, said = FORK.Barrier(4), FORK.Queue()
+    processes = [FORK.Process(target=opened, args=(url, together, said)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    assert [said.get(timeout=60) for _ in processes] == [before.log.counts()] * 4
+    for process in processes:
+        process.join()
+
+
+def test_tables_of_others_are_left_alone(tmp_path):
+    """A table of ours by its name, and not by its keys."""
+    url = fresh("sqlite", tmp_path)
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for made in (
+            "CREATE TABLE bandit_schema (version INTEGER, at BIGINT, release TEXT)",
+            "INSERT INTO bandit_schema VALUES (1, 0, '0')",
+            "CREATE TABLE bandit_decisions (id INTEGER PRIMARY KEY, mine TEXT)",
+            "INSERT INTO bandit_decisions VALUES (7, 'mine')",
+        ):
+            connection.exec_driver_sql(made)
+    with pytest.raises(ValueError, match=r"bandit_decisions has no PRIMARY KEY \(id\)"):
+        bb.DecisionLog(url)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SELECT * FROM bandit_decisions").all()
+        assert found == [(7, "mine")]
+
+
+def test_a_step_after_a_step(tmp_path, monkeypatch):
+    url = fresh("sqlite", tmp_path)
+    bb.DecisionLog(url).close()
+    monkeypatch.setattr(database, "SCHEMA", 4)
+    steps = {
+        2: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD a INT"),
+        3: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD b INT"),
+    }
+    monkeypatch.setattr(database, "MIGRATIONS", steps)
+    with bb.DecisionLog(url) as log, log.ledger.database.read() as connection:
+        assert connection.execute(sa.text("SELECT a, b FROM bandit_streams")).all() == []
+        found = connection.execute(sa.text("SELECT version FROM bandit_schema")).scalars().all()
+        assert found == [2, 3, 4]
