@@ -26,6 +26,7 @@ COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
 MANY = 2**20 - 1  # the most draws, replicates or trees of one belief
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
 STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # NumPy would convert these to numbers
+CACHED = 2**15  # numbers that are looked at twice while they are in the cache
 LARGEST = 1e50  # the largest |context| or |reward|: products of four stay finite
 SIZES = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
 
@@ -138,16 +139,25 @@ def _filled(values: object) -> np.ndarray:
 
 
 def unmasked(values: object, what: str) -> np.ndarray:
-    """Return values as an array of objects. Raise ValueError where a NumPy mask hides one."""
+    """Return values as an array of objects, or of integers as it was.
+
+    Raise ValueError where a NumPy mask hides one.
+    """
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise ValueError(f"{what} has masked values: {values!r}")
+    if type(values) is np.ndarray and values.dtype.kind in "iu":
+        return values
     return np.asarray(values, dtype=object)
 
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
     """Return the array itself; raise ValueError unless all |values| are finite and ≤ `most`."""
-    if array.size and not (-most <= array.min() and array.max() <= most):  # also true for NaN
-        raise ValueError(_not_finite(array, what, most, np.argwhere(~(np.abs(array) <= most))[0]))
+    flat = array.ravel(order="K")
+    for i in range(0, flat.size, CACHED):
+        part = flat[i : i + CACHED]
+        if not (-most <= part.min() and part.max() <= most):  # also true for NaN
+            at = np.argwhere(~(np.abs(array) <= most))[0]
+            raise ValueError(_not_finite(array, what, most, at))
     return array
 
 
@@ -218,7 +228,7 @@ def same_length(arm: np.ndarray, n: int) -> None:
 def repeated(value: object, n: int) -> Any:
     """Return a single number repeated n times; return anything else unchanged."""
     single = isinstance(value, Real) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    return [value] * n if single else value
+    return np.repeat(floats(value, "propensities"), n) if single else value
 
 
 def propensities(values: object, n: int) -> np.ndarray:

@@ -163,12 +163,12 @@ class History:
 
     def has_room(self, n: int) -> bool:
         """Return whether n more rounds, or `limit` if that is less, fit into the free rows."""
-        return self.end + (n if self.limit is None else min(n, self.limit)) <= len(self.rows)
+        return self.end + self.kept(n) <= len(self.rows)
 
     def reserve(self, n: int) -> None:
         """Make room for n more rounds, or for `limit` if that is less."""
         if not self.has_room(n):
-            n = n if self.limit is None else min(n, self.limit)
+            n = self.kept(n)
             past = self.ordered()
             rows = np.empty((max(len(past) + n, 2 * len(past), ROOM), self.rows.shape[1]))
             rows[: len(past)] = past
@@ -180,7 +180,7 @@ class History:
         If the limit is less than n, they are a ring of `limit` rows: round i goes to row i % limit.
         """
         self.reserve(n)
-        end, size = self.end, n if self.limit is None else min(n, self.limit)
+        end, size = self.end, self.kept(n)
         return self.rows[end : end + size]
 
     def count_in(self, n: int) -> None:
@@ -190,13 +190,18 @@ class History:
             ring[:] = np.roll(ring, -(n % len(ring)), axis=0)
         self.count += len(ring), n, 0
 
-    def extend(self, rows: np.ndarray) -> None:
-        """Log observed rounds (n, width)."""
-        kept = rows if self.limit is None else rows[max(0, len(rows) - self.limit) :]
+    def kept(self, n: int) -> int:
+        """Return how many of n more rounds are kept: the last ones."""
+        return n if self.limit is None else min(n, self.limit)
+
+    def extend(self, rows: np.ndarray, n: int | None = None) -> None:
+        """Log observed rounds (n, width), or the last of n rounds: at least those that are kept."""
+        n = len(rows) if n is None else n
+        kept = rows[len(rows) - self.kept(n) :]
         self.reserve(len(kept))
         end = self.end
         self.rows[end : end + len(kept)] = kept
-        self.count += len(kept), len(rows), 0
+        self.count += len(kept), n, 0
 
     def ordered(self) -> np.ndarray:
         """Return a view of the kept rows (n, width), oldest first."""

@@ -357,6 +357,12 @@ class Bandit:
             must be finite, and the encoder must accept it. Its reward must be finite and possible
             under the model. Its propensity must be in (0, 1].
         If arms have features, those of the chosen arms, (n, d), are enough.
+
+        A call with many rows is quicker than many calls: an arm with 1,000 or more of them learns
+        from matrix products, if its model is linear. The result is that of row after row, to
+        rounding, with these exceptions. Weights without propensities come from the belief before
+        the call. λ by cross-validation, and the average of normalised weights, are settled when the
+        call ends.
         """
         return learning.update(self, x, arm, reward, propensity, errors)
 

@@ -12,6 +12,7 @@ from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, tran
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
 from bayesbandit.beliefs.base import Kernel
+from bayesbandit.beliefs.sums import MANY
 from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
@@ -21,6 +22,9 @@ from bayesbandit.weighting.reweighting import Inverse
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
+
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # contexts, arms, rewards, weights
+SIMPLE = "string", "integer"  # kinds of names that are looked up once each
 
 
 def observe(
@@ -102,7 +106,7 @@ def _update_some(
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
     checks.same_length(arm, n)
     r, p = checks.one_a_row(reward, n, "rewards"), None
-    rows.check(lambda i: [bandit.number(a) for a in arm[i]])
+    rows.check(lambda i: _numbers_of(bandit, arm[i]))
     rows.check_finite(r, "rewards")
     if propensity is not None:
         p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
@@ -131,7 +135,7 @@ def _update(
     p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
     with bandit.lock:
         transactions.release(bandit)
-        index = [bandit.number(a) for a in arm]
+        index = _numbers_of(bandit, arm)
         now = bandit.numbers(1)
         twin = bandit if bandit.compiled else transactions.fork_to_decide(bandit)
         absent = propensity is None and not weighs_by_propensity(bandit)
@@ -139,19 +143,59 @@ def _update(
             arm_features.check_weighable(bandit, x)
         if x.ndim == 3 and absent:
             x = x[np.arange(n), index]
-        if absent or (bandit.of_arms and x.ndim == 2):
-            rows, rule = _rows_without_moments(bandit, x, index), TABULATED
+        described = not (absent or (bandit.of_arms and x.ndim == 2))
+        batch, logged = None, slice(None)
+        if n >= MANY and _is_weighed_alone(twin, described, propensity is not None):
+            own = x if x.ndim == 2 else x[np.arange(n), index]
+            if bandit.kernel is None or not own.flags.writeable:  # kernels alone leave x as it is
+                own = own.copy()
+            balanced = bandit.source == rounds.DECISION
+            weight = 1.0 / np.maximum(bandit.clip, p) if balanced else np.ones(n)
+            batch, described = (own, index, reward, weight), False
+            logged = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
+        z, k = x[logged], index[logged]
+        if described:
+            rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True)
         else:
-            rows, rule = choosing.describe(twin, x, bandit.all_arms, now, held=True)
-        if x.ndim == 3:
-            rows[:, : bandit.n_features] = x[np.arange(n), index]
+            rows, rule = _rows_without_moments(bandit, z, k), TABULATED
+        if z.ndim == 3:
+            rows[:, : bandit.n_features] = z[np.arange(len(z)), k]
         log = bandit.layout.records(rows)
-        log["arm"], log["rule"], log["propensity"], log["reward"] = index, rule, p, reward
+        log["arm"], log["rule"], log["reward"] = k, rule, reward[logged]
+        log["propensity"] = np.broadcast_to(p, n)[logged]
+        floor = np.broadcast_to(floor, n)[logged]
         log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
-        log["weight"] = np.nan
-        learn(twin, rows)
+        log["weight"] = np.nan if batch is None else batch[3][logged]
+        learn(twin, rows, batch)
         if twin is not bandit:
             transactions.become(bandit, twin)
+
+
+def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
+    """Return the numbers (n,) of arms by their names (n,), integers or objects."""
+    K, whole = len(bandit.arms), arm.dtype != object
+    if len(arm) >= MANY:
+        import pandas as pd
+
+        if whole and arm.min() >= 0 and arm.max() < K and bandit.arms == tuple(range(K)):
+            return arm.astype(np.int64)
+        # of mixed objects, 1 and True and 1.0 would be one
+        if whole or pd.api.types.infer_dtype(arm, skipna=False) in SIMPLE:
+            code, names = pd.factorize(arm)
+            return np.array([bandit.number(name) for name in names])[code]
+    return np.array([bandit.number(name) for name in arm], dtype=np.int64)
+
+
+def _is_weighed_alone(bandit: Bandit, described: bool, has_propensity: bool) -> bool:
+    """Return whether rounds can be learned without the moments of the arms.
+
+    described: whether their rows have moments, which may also change a belief without kernels.
+    """
+    if bandit.reweighting is not None or (described and bandit.kernel is None):
+        return False
+    return bandit.source == rounds.UNWEIGHTED or (
+        bandit.source == rounds.DECISION and has_propensity
+    )
 
 
 def weighs_by_propensity(bandit: Bandit) -> bool:
@@ -162,7 +206,7 @@ def weighs_by_propensity(bandit: Bandit) -> bool:
     return isinstance(reweighting.weigher, Inverse)
 
 
-def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: list[int]) -> np.ndarray:
+def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> np.ndarray:
     """Return rows (n, width) with contexts x (n, d) but no moments; `index` are the chosen arms.
 
     If arms have features, x are those of the chosen arms. The chosen arm gets probability 1.
@@ -186,12 +230,16 @@ def _learn_one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -
     )  # fmt: skip
 
 
-def learn(bandit: Bandit, rows: np.ndarray) -> None:
-    """Weight rows (n, width) with their rewards, update the belief, and log the rows."""
-    if bandit.reweighting is None and (kernel := bandit.kernel) is not None:
+def learn(bandit: Bandit, rows: np.ndarray, batch: Batch | None = None) -> None:
+    """Weight rows (n, width) with their rewards, update the belief, and log the rows.
+
+    batch: all rounds, already weighed, if there are only rows of those that the history keeps.
+    """
+    kernel = bandit.kernel if batch is None and len(rows) < MANY else None
+    if bandit.reweighting is None and kernel is not None:
         _learn_compiled(bandit, kernel, rows)
     else:
-        _learn_on_fork(bandit, rows)
+        _learn_on_fork(bandit, rows, batch)
 
 
 def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
@@ -205,27 +253,27 @@ def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
 
 
 @transactions.alone
-def _learn_on_fork(bandit: Bandit, rows: np.ndarray) -> None:
-    """Update a fork; the bandit takes its state over if nothing fails."""
+def _learn_on_fork(bandit: Bandit, rows: np.ndarray, batch: Batch | None) -> None:
+    """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
     twin = transactions.fork(bandit)
     belief, history, reweighting = twin.belief, twin.history, twin.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
-    observations, before = _weighed(bandit, rows), np.array(belief.n)
-    belief.update(*observations)
-    counted = before + np.bincount(observations[1], minlength=len(before))
+    batch, before = batch or _weighed(bandit, rows), np.array(belief.n)
+    belief.update(*batch)
+    counted = before + np.bincount(batch[1], minlength=len(before))
     if not np.array_equal(belief.n, counted):
         name = type(belief).__name__
         raise ValueError(
             f"{name}.update must leave n = {counted}, rounds of each arm; got {belief.n}"
         )
-    history.extend(rows)
+    history.extend(rows, len(batch[0]))
     if reweighting is not None:
         reweighting.settle(rows, belief, history)
     transactions.become(bandit, twin)
 
 
-def _weighed(bandit: Bandit, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+def _weighed(bandit: Bandit, rows: np.ndarray) -> Batch:
     """Return contexts, arm numbers, rewards and weights of rows; write known weights into them."""
     layout, log = bandit.layout, bandit.layout.records(rows)
     if bandit.source == rounds.UNWEIGHTED:

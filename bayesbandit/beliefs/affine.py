@@ -22,6 +22,8 @@ from bayesbandit.kernels import ridge_state
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Joint, LocationScale, Prediction
 
+ROOM = 2**24  # numbers of the rows that the inner belief learns at once
+
 Array = np.ndarray
 
 
@@ -124,7 +126,16 @@ class AffineBelief(Belief):
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
-        self.inner.update(*self.observed(x, arm, reward, weight), weight)
+        self._teach(x, arm, reward, weight)
+
+    def _teach(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None, own: Array | None = None
+    ) -> None:
+        """Update the inner belief, with as many rows at once as fit into memory: see `observed`."""
+        step = max(1, ROOM // max(1, self.inner.n_columns))
+        for part in (slice(i, i + step) for i in range(0, len(x), step)):
+            w, arms = (None if values is None else values[part] for values in (weight, own))
+            self.inner.update(*self.observed(x[part], arm[part], reward[part], w, arms), w)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -132,6 +143,21 @@ class AffineBelief(Belief):
         """Refit the arms that are due, from all rounds: see `update`."""
         z, _, y = self.observed(x, arm, reward, weight)
         self.inner.reweigh(due, z, arm, y, weight)
+
+    def absorb(self, other: Belief) -> None:
+        """Learn what another belief has learned: see `LinearBelief.absorb`."""
+        if not (
+            isinstance(other, AffineBelief)
+            and type(other) is type(self)
+            and len(self.n) == len(other.n)
+            and all(map(np.array_equal, self._coordinates(), other._coordinates()))
+        ):
+            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        self.inner.absorb(other.inner)
+
+    def _coordinates(self) -> list[Array]:
+        """Return what the rows of the inner regression depend on."""
+        return [self.whiten, self.prior.mean, *(self.map or ())]
 
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""

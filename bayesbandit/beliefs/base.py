@@ -125,6 +125,13 @@ class Belief(Protocol):
         """
         raise _missing(self, "reweigh", "the weights of its past change")
 
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief of the same kind has learned, as if they came next.
+
+        Raise ValueError unless both have the same settings and number of arms.
+        """
+        raise _missing(self, "absorb", "what parts of a log teach is put together")
+
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""
         raise _missing(self, "add_arm", "an arm is added")

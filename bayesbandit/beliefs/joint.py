@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -54,7 +55,7 @@ class JointBelief(AffineBelief):
 
     def _learn(self, x: Array, arm: Array, reward: Array, weight: Array | None) -> None:
         group = np.zeros(len(x), dtype=np.int64)  # one posterior
-        self.inner.update(*self.observed(x, group, reward, weight, arm), weight)
+        self._teach(x, group, reward, weight, arm)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
@@ -62,6 +63,12 @@ class JointBelief(AffineBelief):
     ) -> None:
         self.rounds.replace(x, arm, reward, weight)
         self._refit(len(self.n))
+
+    def absorb(self, other: Belief) -> None:
+        super().absorb(other)
+        assert isinstance(other, JointBelief)
+        self.rounds.append(**other.rounds.of())
+        self.n = self.n + other.n
 
     def fork(self) -> Self:
         twin = super().fork()

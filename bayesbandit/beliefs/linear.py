@@ -51,7 +51,8 @@ class Ridge:
     refit_every: when λ and the weights' average are updated and B is factorised again. An int is
         every m rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None, with
         "cv" or normalised weights: every row up to 32 columns, and growth by 5 % beyond. None
-        otherwise: every 2,000 rows, only to limit rounding errors.
+        otherwise: every 2,000 rows, only to limit rounding errors. A batch with 1,000 rows of an
+        arm ends with an update.
     """
 
     ridge: float | Literal["cv"] = 1.0

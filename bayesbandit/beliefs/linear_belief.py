@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.checks import integer
@@ -127,11 +128,42 @@ class LinearBelief(Belief, Kernel):
         return together(self.design(x.reshape(-1, d)), 0.0, LinearBelief.posterior(self, 0), n, m)
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
+        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1).
+
+        An arm with many of them (`sums.MANY`) learns their sums, as fast as matrices multiply. The
+        result is that of one round at a time, to rounding, but λ by cross-validation and the
+        average of normalised weights are settled at the end. Rounds are learned one at a time where
+        the scales of the columns differ so much that sums would lose digits.
+        """
         weight = np.ones(len(x)) if weight is None else weight
-        arm, reward, weight = map(np.ascontiguousarray, (arm, reward, weight))
+        rows = x, *map(np.ascontiguousarray, (arm, reward, weight))
+        if len(x) >= sums.MANY:
+            left = sums.learn(self.arms, self.settings, *rows)
+            rows = rows if left.all() else tuple(values[left] for values in rows)
+        x, arm, reward, weight = rows
         learn = without(update_many, *kernel.unreached(self.settings))
         learn(self.arms, self.design(x), arm, reward, weight, self.settings)
+
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief has learned, as if they had come next.
+
+        The sums of its rounds are added, and never its prior: so beliefs about parts of a log
+        become the belief about the whole, to rounding, with cross-validation by the same folds. λ
+        and the average of normalised weights are settled at the end.
+
+        Raise ValueError unless both have the same settings and number of arms.
+        """
+        if not (
+            isinstance(other, LinearBelief)
+            and self.arms.shape == other.arms.shape
+            and np.array_equal(self.settings, other.settings, equal_nan=True)
+        ):
+            raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
+        for mine, its in zip(self.arms, other.arms, strict=True):
+            if its[ridge_state.N]:
+                sums.add(mine, self.settings, sums.of_arm(its, self.settings))
+                sums.solve(mine, self.settings, always=True)
+        kernel.pool_noise(self.arms, self.settings)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array

@@ -100,6 +100,18 @@ class ConjugateBelief(Belief, Kernel):
             self.arms[k] = 0.0
             self.update(x[mine], arm[mine], reward[mine], weight[mine])
 
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief of the same model has learned."""
+        if not (
+            isinstance(other, ConjugateBelief)
+            and len(self.arms) == len(other.arms)
+            and np.array_equal(self.settings, other.settings)
+        ):
+            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        arms = self.arms.copy()
+        arms[:, kernel.N : kernel.REST + 1] += other.arms[:, kernel.N : kernel.REST + 1]
+        self._set_arms(arms)
+
     # ---- what is known ---------------------------------------------------------------------------
 
     def known(self, k: int) -> Any:

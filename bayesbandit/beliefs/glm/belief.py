@@ -151,6 +151,12 @@ class LinearizedBelief(Belief):
             y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)
             linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
 
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief of the same model has learned, from their rows."""
+        if not (isinstance(other, LinearizedBelief) and len(self.n) == len(other.n)):
+            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        self.update(**other.rounds.of())
+
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:

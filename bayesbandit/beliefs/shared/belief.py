@@ -147,6 +147,12 @@ class SharedBelief(Belief):
         """Refit the common posterior from all rounds, including those of removed arms."""
         self.common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
 
+    def absorb(self, other: Belief) -> None:
+        if not (isinstance(other, SharedBelief) and len(self.n) == len(other.n)):
+            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        self.common.absorb(other.common)
+        self.n = self.n + other.n
+
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
 

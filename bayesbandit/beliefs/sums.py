@@ -1,0 +1,154 @@
+"""The sums of many rows, by matrix products, and regressions that learn from sums.
+
+A regression depends on its rows through n, Σw, Σwr², X'Wr and X'WX, for cross-validation of each
+fold. So rows are learned as fast as BLAS multiplies matrices, in any number of parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+
+from bayesbandit.kernels import bulk, linear, ridge_state
+from bayesbandit.runtime.compiling import interpreted, without
+
+MANY = 1000  # rows of an arm that are worth a factorisation
+BLOCK = 8192  # rows that are multiplied together, at least
+EACH = 32  # and for each group of rows
+ROOM = 2**22  # numbers that a block may have
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums of one arm's rows, by fold (F; one where λ is not chosen by cross-validation).
+
+    n (F,): rows. weight: Σw of all rows. products (F, D + 1, D + 1): A'WA with A = (X, r − shift).
+    """
+
+    n: Array
+    weight: float
+    products: Array
+    shift: float
+
+    def shifted(self, shift: float) -> Array:
+        """Return the products for rewards less another shift, where X ends with a constant."""
+        products, move = self.products.copy(), self.shift - shift
+        ones = self.products[:, -2]
+        products[:, -1] += move * ones
+        products[:, :, -1] += move * ones
+        products[:, -1, -1] += move * move * ones[:, -2]
+        return products
+
+
+def of_arm(arm: Array, settings: Array) -> Sums:
+    """Return the sums that an arm's numbers hold (`kernels/ridge_state.py`)."""
+    D, folds = _sizes(settings)
+    products = np.empty((max(folds, 1), D + 1, D + 1))
+    if folds:
+        held = interpreted(ridge_state.folds_of)(arm, D, folds)
+        n, rr, b, G = held[:, 0].copy(), held[:, 1], held[:, 2 : 2 + D], held[:, 2 + D :]
+    else:
+        n, rr = arm[[ridge_state.N]], arm[ridge_state.SUM_WRR]
+        b, G = interpreted(ridge_state.b_of)(arm, D), _products_of(arm, D)
+    products[:, :D, :D] = G.reshape(-1, D, D)
+    products[:, :D, D] = products[:, D, :D] = b
+    products[:, D, D] = rr
+    return Sums(n, float(arm[ridge_state.SUM_W]), products, float(arm[ridge_state.SHIFT]))
+
+
+def add(arm: Array, settings: Array, sums: Sums) -> None:
+    """Add the sums of rows that come after the arm's own. Rows go to the folds in turn."""
+    D, folds = _sizes(settings)
+    n, shift = int(arm[ridge_state.N]), float(arm[ridge_state.SHIFT])
+    if n == 0:
+        arm[ridge_state.SHIFT] = shift = sums.shift
+    products = sums.products if shift == sums.shift else sums.shifted(shift)
+    if folds:
+        held = interpreted(ridge_state.folds_of)(arm, D, folds)
+        turn = (np.arange(folds) + n) % folds
+        held[turn, 0] += sums.n
+        held[turn, 1] += products[:, D, D]
+        held[turn, 2 : 2 + D] += products[:, :D, D]
+        held[turn, 2 + D :] += products[:, :D, :D].reshape(folds, -1)
+    total = products.sum(axis=0)
+    arm[ridge_state.N] += sums.n.sum()
+    arm[ridge_state.SUM_W] += sums.weight
+    arm[ridge_state.SUM_WRR] += total[D, D]
+    interpreted(ridge_state.b_of)(arm, D)[:] += total[:D, D]
+    _products_of(arm, D)[:] += total[:D, :D]
+
+
+def solve(arm: Array, settings: Array, always: bool) -> bool:
+    """Set the arm's posterior from its sums, and return whether its factorisation was good.
+
+    A rough one is used `always`, with λ in effect larger (`kernels/algebra/rank_one.py`), or not.
+    """
+    solve_sums = without(bulk.solve_sums, *linear.unreached(settings))
+    return bool(solve_sums(arm, settings, always))
+
+
+def learn(
+    arms: Array, settings: Array, x: Array, arm: Array, reward: Array, weight: Array
+) -> Array:
+    """Learn the rows of each arm that has many, and return a mask (n,) of the rows that are left.
+
+    x (n, d), arm numbers, rewards and weights (n,). λ and the weights' divisor are settled at the
+    end. An arm whose factorisation would be rough stays as it was, and its rows are left.
+    """
+    count = np.bincount(arm, minlength=len(arms))
+    many, learned = np.flatnonzero(count >= MANY), np.zeros(len(arms), dtype=np.bool_)
+    if many.size:
+        for k, sums in zip(
+            many, _of_rows(many, arms, settings, x, arm, reward, weight), strict=True
+        ):
+            before = arms[k].copy()
+            add(arms[k], settings, sums)
+            learned[k] = solve(arms[k], settings, always=False)
+            if not learned[k]:
+                arms[k] = before
+    return ~learned[arm]
+
+
+def _of_rows(
+    which: Array, arms: Array, settings: Array, x: Array, arm: Array, reward: Array, weight: Array
+) -> list[Sums]:
+    """Return the sums of the rows of each of `which` arms, computed in blocks of rows."""
+    D, folds = _sizes(settings)
+    M, F = len(which), max(folds, 1)
+    place = np.full(len(arms), -1)
+    place[which] = np.arange(M)
+    shift = arms[which, ridge_state.SHIFT]
+    if interpreted(ridge_state.is_shifted)(settings):
+        first = np.empty(len(arms))
+        first[arm[::-1]] = reward[::-1]  # the last one assigned stays
+        shift = np.where(arms[which, ridge_state.N] == 0.0, first[which], shift)
+    n, products = np.zeros((M, F)), np.zeros((M, F, D + 1, D + 1))
+    size = max(1, min(max(BLOCK, EACH * M * F), ROOM // (D + 1), len(x)))
+    out, ends, seen = np.empty((size, D + 1)), *np.zeros((2, M * F + 1), dtype=np.int64)
+    for start in range(0, len(x), size):
+        part = slice(start, start + size)
+        rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]
+        bulk.stack(*rows, place[arm[part]], shift, seen, F, out, ends)
+        counts = np.diff(ends).reshape(M, F)
+        n += counts
+        for k, f in np.argwhere(counts):
+            g = k * F + f
+            products[k, f] += dsyrk(1.0, out[ends[g] : ends[g + 1]].T)
+    products += np.triu(products, 1).swapaxes(2, 3)  # BLAS fills the upper triangle
+    total = np.bincount(arm, weights=weight, minlength=len(arms))[which]
+    return [Sums(*sums) for sums in zip(n, total.tolist(), products, shift.tolist(), strict=True)]
+
+
+def _sizes(settings: Array) -> tuple[int, int]:
+    """Return D, the columns of the design, and the number of folds."""
+    return int(settings[ridge_state.D_]), int(settings[ridge_state.FOLDS])
+
+
+def _products_of(arm: Array, D: int) -> Array:
+    """Return X'WX (D, D), a view of an arm's numbers."""
+    flat = interpreted(ridge_state.G_of)(arm, D)
+    return interpreted(ridge_state.matrix)(flat, D)[:, :D]

@@ -1,0 +1,132 @@
+"""Rounds learned by their sums: in bulk, and from beliefs about parts of a log."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit import Ridge
+from bayesbandit.beliefs import sums
+from bayesbandit.kernels import ridge_state
+from tests import declarations as declared
+from tests.bandit.kinds import off_centre
+from tests.beliefs.test_linear import data, learned, seeds
+from tests.cases import moments_of
+
+K, D = 3, 3
+MODELS = [
+    Ridge(), Ridge("cv", "nig", "unpenalised"), Ridge(0.3, "rss/n", False), Ridge("cv", 0.5),
+    Ridge(2.0, "rss", "unpenalised"),
+]  # fmt: skip
+models = st.sampled_from(MODELS)
+
+
+@contextmanager
+def in_bulk():
+    """Learn 20 rows of an arm by their sums, and in blocks of 16 rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in {"MANY": 20, "BLOCK": 16, "EACH": 1}.items():
+            patch.setattr(sums, name, size)
+        yield
+
+
+def same(one, other, tolerance=1e-10):
+    x = data(1, 9, D)[0]
+    for a, b in zip(moments_of(one, x), moments_of(other, x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
+    np.testing.assert_array_equal(one.n, other.n)
+
+
+@given(seed=seeds, model=models, normalize=st.booleans(), parts=st.integers(1, 3))
+def test_many_rows_are_learned_as_one_at_a_time(seed, model, normalize, parts):
+    rows = data(seed, 400, D, K)
+    one_at_a_time, belief = learned(model, *rows, K, normalize), model.belief(K, D, normalize)
+    with in_bulk():
+        for part in np.array_split(np.arange(400), parts):
+            belief.update(*(values[part] for values in rows))
+    same(belief, one_at_a_time)
+    np.testing.assert_array_equal(belief.lam, one_at_a_time.lam)
+    np.testing.assert_allclose(belief.sigma2, one_at_a_time.sigma2, rtol=1e-10)
+
+
+@given(seed=seeds, scale=st.sampled_from([1e7, 1e20]))
+def test_where_sums_would_lose_digits_rows_are_learned_one_at_a_time(seed, scale):
+    """Two large columns differ by little, which their sums drown."""
+    x, arm, r, w = data(seed, 90, D, K)
+    x[:, 1] = x[:, 0] + scale * x[:, 2]
+    x[:, 0] = scale * x[:, 2]
+    x[arm == 0] = data(seed, (arm == 0).sum(), D)[0]
+    one_at_a_time, belief = learned(Ridge(), x, arm, r, w, K), Ridge().belief(K, D)
+    with in_bulk():
+        left = sums.learn(belief.arms.copy(), belief.settings, x, arm, r, w)
+        belief.update(x, arm, r, w)
+    np.testing.assert_array_equal(left, arm != 0)
+    numbers = slice(ridge_state.HEAD, ridge_state.core_width(D + 1))
+    np.testing.assert_array_equal(belief.arms[1:, numbers], one_at_a_time.arms[1:, numbers])
+    same(belief, one_at_a_time)
+
+
+DECLARED = {
+    "known noise": declared.known, "with its own prior": declared.noncentred,
+    "unknown noise": off_centre, "arms together": declared.pooled, "logistic": declared.binary,
+    "a probability": bb.load_model("beta_bernoulli"),
+}  # fmt: skip
+
+
+@given(
+    seed=seeds, model=models, normalize=st.booleans(),
+    ends=st.lists(st.integers(0, 60), max_size=4), right=st.booleans(),
+)  # fmt: skip
+def test_beliefs_about_parts_become_the_belief_about_the_whole(seed, model, normalize, ends, right):
+    """Parts in their order, some of them empty or without an arm, added from the left or right."""
+    rows = data(seed, 60, D, K)
+    rows[1][:20] = 1
+    whole = learned(model, *rows, K, normalize)
+    parts = [
+        learned(model, *(v[part] for v in rows), K, normalize) if len(part)
+        else model.belief(K, D, normalize)
+        for part in np.split(np.arange(60), sorted(ends))
+    ]  # fmt: skip
+    while len(parts) > 1:
+        at = len(parts) - 2 if right else 0
+        parts[at].absorb(parts.pop(at + 1))
+    same(parts[0], whole)
+    np.testing.assert_array_equal(parts[0].lam, whole.lam)
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_so_do_those_of_declared_models(kind):
+    spec = bb.Bandit(K, DECLARED[kind], bb.Greedy(), n_features=D).spec
+    x, arm, r, w = data(3, 60, D, K)
+    if kind in ("logistic", "a probability"):
+        r, w = (r > 2.0) * 1.0, np.ones(60)
+    whole, first, rest = (spec.belief(K, D, False, np.random.SeedSequence(0)) for _ in range(3))
+    whole.update(x, arm, r, w)
+    first.update(x[:25], arm[:25], r[:25], w[:25])
+    rest.update(x[25:], arm[25:], r[25:], w[25:])
+    first.absorb(rest)
+    same(first, whole, 1e-9)
+    with pytest.raises(ValueError, match="absorbs a belief"):
+        first.absorb(Ridge().belief(K, D))
+
+
+def test_so_does_one_model_of_all_arms():
+    x, arm, r, w = data(3, 60, D, K)
+    whole, first, rest = (bb.Shared(Ridge()).belief(K, D, False, None) for _ in range(3))
+    for belief, part in ((whole, slice(60)), (first, slice(25)), (rest, slice(25, 60))):
+        belief.update(x[part], arm[part], r[part], w[part])
+    first.absorb(rest)
+    np.testing.assert_array_equal(first.n, whole.n)
+    np.testing.assert_allclose(first.posterior(0, None).location, whole.posterior(0, None).location)
+
+
+@pytest.mark.parametrize("other", [Ridge(2.0).belief(K, D), Ridge().belief(2, D), bb.LinTS(K, D)])
+def test_a_belief_absorbs_only_its_like(other):
+    belief = learned(Ridge(), *data(1, 30, D, K), K)
+    before = belief.arms.copy()
+    with pytest.raises(ValueError, match="absorbs a belief with the same settings; got"):
+        belief.absorb(other)
+    np.testing.assert_array_equal(belief.arms, before)
