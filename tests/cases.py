@@ -1,4 +1,4 @@
-"""Cases of one law: a few that are unlike each other are quick, the others slow."""
+"""Cases of one law: a few that are unlike each other are quick, the others slow, or long."""
 
 from collections.abc import Container, Iterable
 from typing import Any
@@ -20,6 +20,11 @@ def few(*cases: str) -> pytest.MarkDecorator:
     """Above a test of many cases: those whose ids hold one of these texts are quick, the others
     slow. Without it three are quick."""
     return pytest.mark.few(*cases)
+
+
+def long_but(gate: Container[Any], cases: Iterable[Any]) -> list[Any]:
+    """All cases; those that are not among `gate` are long: they repeat what these show."""
+    return [c if c in gate else pytest.param(c, marks=pytest.mark.long) for c in cases]
 
 
 def moments_of(belief, x):

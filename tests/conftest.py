@@ -40,8 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a law's cases those are quick that `tests.cases.few` names, or else three, from the first
-    to the last; unless tests are asked for by name."""
+    """What is long is slow, too. Of a law's cases those are quick that `tests.cases.few` names, or
+    else three, from the first to the last; unless tests are asked for by name."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
     if config.option.keyword or any("::" in name for name in config.args):
         return
     laws: dict[str, list[pytest.Item]] = {}

@@ -220,20 +220,12 @@ def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_pa
         bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
 
 
-QUICK = (
-    *("LinTS", "BLTS pooled", "BLUCB", "balanced cv", "shared", "tables", "mixture", "levels"),
-    *("a balance of yours", "affine", "by Gibbs"),
-)
-
-
 @few("[levels]")
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in SAVED]
-)
+@pytest.mark.parametrize("name", SAVED)
 def test_crafted_files_of_every_kind(name, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
-    imported, run, written or started."""
-    flips.craft(tmp_path, 1, name, 25 if name in QUICK else 150)
+    imported, run, written or started. `tests.attack` crafts more."""
+    flips.craft(tmp_path, 1, name, 30)
 
 
 @pytest.mark.parametrize(

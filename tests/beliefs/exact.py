@@ -52,6 +52,11 @@ SLOW = [
     for f in (*linear.STREAMED, *unknown_noise.STREAMED)
     if f not in QUICK.values() and f.__name__ not in DOES_NOT_STREAM
 ]
+UNLIKE = (  # of these; the others are as one of them, or of the quick ones, in other words
+    *(linear.autoregression, linear.gaussian_process, linear.hierarchical_mean, linear.einsum),
+    *(linear.weights_by_potential, linear.arms_off_centre),
+    *(unknown_noise.precision, unknown_noise.double_noise),
+)
 DECLARED = {name: RewardModel(f, {}) for name, f in QUICK.items()} | MODELS
 FIRST = (  # the others are slow
     "noise by context",

@@ -5,8 +5,8 @@ import pytest
 
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
-from tests.beliefs.exact import DECLARED, SLOW, K, agree, believed, close, every, probe
-from tests.cases import few, moments_of
+from tests.beliefs.exact import DECLARED, SLOW, UNLIKE, K, agree, believed, close, every, probe
+from tests.cases import few, long_but, moments_of
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_what_streams_in_is_what_fit_finds(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("declare", SLOW, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("declare", long_but(UNLIKE, SLOW), ids=lambda f: f.__name__)
 def test_so_it_is_however_it_is_declared(declare):
     model, rows = RewardModel(declare, {}), data(n=40)
     agree(learn(believed(model), rows), model, rows)

@@ -79,7 +79,7 @@ def simulated(model, x, arm, size, seed):
 @pytest.mark.parametrize("name", slow_but(("hierarchy", "scaled"), MODELS))
 @pytest.mark.parametrize(
     ("datasets", "thin"),
-    [(64, 20), pytest.param(2000, 40, marks=[pytest.mark.slow, pytest.mark.long])],
+    [(64, 20), pytest.param(2000, 40, marks=pytest.mark.long)],
 )
 @few("hierarchy")
 def test_ranks_are_uniform(name, datasets, thin):

@@ -70,7 +70,7 @@ def ranks(name, from_rows, datasets, thin, rng):
 @pytest.mark.parametrize("name", slow_but(UNLIKE, PROPER))
 @pytest.mark.parametrize(
     ("datasets", "thin"),
-    [(64, 20), pytest.param(2000, 50, marks=[pytest.mark.slow, pytest.mark.long])],
+    [(64, 20), pytest.param(2000, 50, marks=pytest.mark.long)],
 )
 def test_ranks_are_uniform(name, from_rows, datasets, thin):
     case = zlib.crc32(f"{name} {from_rows}".encode())  # of its own: cases share no contexts

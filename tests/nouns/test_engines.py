@@ -1,11 +1,13 @@
 """The laws of an engine, for every one: the toolkit's, and a stranger's."""
 
+from functools import cache
+
 import numpy as np
 import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.inference import registry
+from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
 from tests.cases import few, slow_but
@@ -53,6 +55,12 @@ def rows(n=30):
     return {"x": x, "weight": weight, "reward": x @ [1.0, -1.0] + 0.7 * rng.normal(size=n)}
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """As many as these small models need."""
+    monkeypatch.setattr(approximate, "ADVI_STEPS", 3000)
+
+
 def fitted(name):
     """A posterior by this engine, of the first of the models that it takes, and the model."""
     for model in (known_noise, learned_noise, conjugate, chance):
@@ -61,6 +69,9 @@ def fitted(name):
         except NotThisEngine:
             continue
     raise AssertionError(f"{name} takes none of them")
+
+
+kept = cache(fitted)
 
 
 def test_a_strangers_is_among_them():
@@ -74,7 +85,7 @@ def test_a_strangers_is_among_them():
 @few("gibbs")
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
-    posterior, model = fitted(name)
+    posterior, model = kept(name)
     reference = bb.fit(model, **rows(), seed=2)
     if reference.engine == name:  # compiled in seconds
         reference = bb.fit(model, **rows(), engine="nuts", seed=2)
@@ -88,7 +99,7 @@ def test_it_finds_the_posterior(name):
 
 @every
 def test_the_same_seed_gives_the_same_posterior(name):
-    (one, _), (other, _) = fitted(name), fitted(name)
+    (one, _), (other, _) = kept(name), fitted(name)
     x = rows(4)["x"]
     np.testing.assert_array_equal(one.mean(x), other.mean(x))
 
@@ -97,8 +108,8 @@ def test_the_same_seed_gives_the_same_posterior(name):
 @every
 @few("gibbs")
 def test_a_bandit_goes_on_from_a_file(name, tmp_path):
-    model = fitted(name)[1]
-    made = played(bandit(model, engine=name, draws=30), 8)
+    model = kept(name)[1]
+    made = played(bandit(model, engine=name, draws=30, refit_every=5), 8)
     made.save(tmp_path / "bandit")
     same(made.copy(), bb.Bandit.load(tmp_path / "bandit", model=model))
 
