@@ -21,6 +21,7 @@ Arms = int | Iterable[Name]  # how many, or their names
 Seed = int | np.random.SeedSequence
 Alpha = float | Callable[[int], float]  # a policy's setting: a number, or a function of round t
 
+FLOAT64 = np.dtype(np.float64)
 HUGEST = int(sys.float_info.max)
 COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
 MANY = 2**20 - 1  # the most draws, replicates or trees of one belief
@@ -173,18 +174,6 @@ def not_finite(array: np.ndarray, what: str) -> dict[int, str]:
 def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
     size = "" if most == sys.float_info.max else f", at most {most:g} in size"
     return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"
-
-
-def sums(p: np.ndarray, what: str, slack: float = 1e-6) -> np.ndarray:
-    """Return the sums (n,) of rows of probabilities p (n, A).
-
-    Raise ValueError unless p ≥ 0 and each sum is within `slack` of 1.
-    """
-    total = p.sum(axis=1)
-    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
-        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
-        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
-    return np.asarray(total)
 
 
 def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:

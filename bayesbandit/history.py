@@ -34,9 +34,9 @@ class Layout:
         return self  # it is immutable
 
     @cached_property
-    def shape(self) -> tuple[int]:
+    def shape(self) -> tuple[int, ...]:
         """The shape of a context."""
-        return (self.n_features,)
+        return (len(self.arms), self.n_features) if self.of_arms else (self.n_features,)
 
     @cached_property
     def row_type(self) -> np.dtype:

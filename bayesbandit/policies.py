@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number, sums
+from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
-from bayesbandit.predictions import Prediction
+from bayesbandit.predictions import Prediction, probabilities_in
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 
@@ -72,13 +72,9 @@ def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
 
     Each row is divided by its sum.
     """
-    what = type(policy).__name__
-    p = floats(policy.probabilities(prediction, t), f"the probabilities of {what}")
-    shape = prediction.mean.shape
-    if p.shape != shape:
-        new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
-        raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")
-    return p / sums(p, what)[:, None]
+    given, what = policy.probabilities(prediction, t), type(policy).__name__
+    p = probabilities_in(given, prediction.mean.shape, what)
+    return p / p.sum(axis=1)[:, None]
 
 
 def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, float]:
@@ -87,6 +83,8 @@ def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, fl
     Raise ValueError if the minimum probability is more than 1/K.
     """
     given = policy.min_probability if isinstance(policy, WithFloor) else 0.0
+    if not callable(given):
+        number(given, "min_probability", least=0)
     floor = _number(given, t, "min_probability", least=0)
     if K * floor > 1.0:
         raise ValueError(f"min_probability must be ≤ 1/{K} for {K} arms; got {floor:g}")
@@ -134,7 +132,7 @@ def _winners(scores: np.ndarray) -> np.ndarray:
 def _number(value: Alpha, t: Rounds, what: str, **bounds: float) -> Any:
     """Return a setting's number in round t; for rounds t (n,) and a function, numbers (n, 1)."""
     if not callable(value):
-        return number(value, what, **bounds)
+        return float(value)  # checked when the policy was made
     if np.ndim(t) == 0:
         return number(value(int(t)), f"{what}({t})", **bounds)
     return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in np.ravel(t)])

@@ -14,12 +14,12 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import floats, one_of
+from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
-from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, THOMPSON, spread
+from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
@@ -185,7 +185,7 @@ class Comparison:
 
     def __init__(self, joint: Joint, alpha: Array, floor: Array) -> None:
         self.alpha, self.floor = np.broadcast_arrays(alpha.astype(float), floor.astype(float))
-        self.mean, self.factor = np.ascontiguousarray(joint.mean), points.principal(joint.root)
+        self.mean, self.factor = np.ascontiguousarray(joint.mean), principal(joint.root)
         self.df, self.seeds = joint.df, np.zeros(len(joint.mean))
 
     def choose(self, rows: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
@@ -363,7 +363,84 @@ class Conjugate:
         return None
 
 
+def spread(scale: Array | float, df: Array | float) -> Array:
+    """Return standard deviations of location-scale normals (df = ∞) or Student-t.
+
+    The bits are those of `row_layout.spread_of`, without a kernel.
+    """
+    df = np.maximum(np.abs(df), 2.0)
+    wide = scale / np.sqrt(np.maximum(1.0 - 2.0 / df, 1e-300))
+    return np.where(df > 2.0, wide, np.where(np.greater(scale, 0.0), np.inf, 0.0))
+
+
+def deviation(kind: Array, scale: Array, last: Array) -> Array:
+    """Return arms' standard deviations (…, K) from logged rows of these KINDs (…, 1).
+
+    scale, last (…, K): see `kernels/row_layout.py`. The result is 0 for an arm with scale 0.
+    """
+    kind, scale, last = map(np.asarray, (kind, scale, last))
+    sd = np.where(kind == TABULATED, scale, spread(scale, last))
+    for family, moments in ((BETA, beta_moments), (GAMMA, gamma_moments)):
+        there = (kind == family) & (scale != 0.0)
+        sd[there] = interpreted(moments)(np.abs(last[there]), scale[there])[1]
+    return np.where(scale == 0.0, 0.0, sd)
+
+
+def principal(root: Array) -> Array:
+    """Return factors (n, P, A), P < A, of arms with roots (n, A, D), for quasi-random points.
+
+    They are the arms' differences along their principal axes. The widest axis comes first, since
+    the first coordinates of a Sobol sequence are its best.
+    """
+    apart = root - root.mean(axis=1, keepdims=True)
+    n, A, D = apart.shape
+    if A > D:
+        axes = np.linalg.eigh(apart.transpose(0, 2, 1) @ apart)[1][:, :, ::-1]
+    else:  # fewer than D axes tell all: squares would lose narrow ones beside wide ones
+        tall = np.linalg.svd(apart, full_matrices=False)[2].transpose(0, 2, 1)
+        axes = tall[:, :, : max(1, A - 1)]
+    out = np.empty((n, axes.shape[2], A))
+    for i in range(n):
+        out[i] = product(apart[i], axes[i]).T
+    return out
+
+
+def product(a: Array, b: Array) -> Array:
+    """Return the matrix product of a (n, D) and b (D, P), in which equal rows give equal bits.
+
+    So equal arms tie. A library's product does not promise this.
+    """
+    out = np.empty((len(a), b.shape[1]))
+    joint.product(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
+    return out
+
+
+def probabilities_in(
+    given: object, shape: tuple[int, ...], what: str, slack: float = 1e-6
+) -> Array:
+    """Return the probabilities (n, A) that an object gave, as an array.
+
+    Raise ValueError unless the shape is right, p ≥ 0 and each sum is within `slack` of 1.
+    """
+    p = _floats(given, what)
+    if p.shape != shape:
+        new = "; arms without a reward so far are left out" if p.shape[1:] > shape[1:] else ""
+        raise ValueError(f"{what} must give probabilities {shape}; got {p.shape}{new}")
+    total = p.sum(axis=1)
+    if not ((p >= 0.0).all() and (np.abs(total - 1.0) <= slack).all()):
+        worst = int(np.argmax(np.where(np.isnan(total), np.inf, np.abs(total - 1.0))))
+        raise ValueError(f"{what} must give probabilities ≥ 0 that sum to 1; got {p[worst]}")
+    return p
+
+
+def _floats(values: object, what: str) -> Array:
+    """Return values as a contiguous float64 array, as `checks.floats` does; arrays need less."""
+    if type(values) is np.ndarray and values.dtype is FLOAT64:
+        return np.ascontiguousarray(values)
+    return floats(values, what)
+
+
 def _set(value: object, **fields: Array | float) -> None:
     """Set these fields of a frozen dataclass, as float64 arrays."""
     for name, array in fields.items():
-        object.__setattr__(value, name, floats(array, name))
+        object.__setattr__(value, name, _floats(array, name))

@@ -28,7 +28,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.checks import LARGEST, Contexts, Name
+from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 BLOCK = 4096  # normals drawn at a time
 DECISIONS = 0  # key of the random stream of decisions
-FLOAT64, ADJACENT = np.dtype(np.float64), (8,)  # dtype and strides that need no conversion
+ADJACENT = (8,)  # strides that need no conversion
 NUMBERS = (float, int, np.int64, np.bool_)  # types of rewards for the compiled call
 
 

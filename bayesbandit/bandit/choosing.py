@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,20 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
-from bayesbandit.beliefs.base import Kernel, parts, predicted
-from bayesbandit.checks import Contexts, Name, floats, sums
+from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
-from bayesbandit.kernels.row_layout import TABULATED, THOMPSON, put_moments
+from bayesbandit.kernels.row_layout import ARM, TABULATED, TAIL, THOMPSON
 from bayesbandit.policies import chosen
-from bayesbandit.predictions import Comparison, Prediction
+from bayesbandit.predictions import (
+    Comparison,
+    Conjugate,
+    Draws,
+    Joint,
+    LocationScale,
+    Prediction,
+    probabilities_in,
+)
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -30,22 +38,42 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
 
     If arms have features, contexts are as in `arm_features.contexts`.
     """
-    if bandit.of_arms:
-        with bandit.lock:
-            return _by_arm_features(bandit, *arm_features.contexts(bandit, x, arms))
-    x = checks.floats(x if bandit.encoder is not None else bandit.encoded(x), "contexts")
     with bandit.lock:
-        layout = bandit.layout
-        available = bandit.all_arms if arms is None else bandit.among(arms)
-        if x is NOTHING and layout.n_features > 0:
-            raise ValueError(f"contexts must have {layout.n_features} features; got none")
+        x, available, one = _contexts(bandit, x, arms)
         live = bandit.deciding
-        if live is None and bandit.rule is not None:  # a fork
+        if live is None and bandit.compiled and bandit.rule is not None:  # a fork
             live = fast_path.calls(bandit)["deciding"]
-        if x.shape == layout.shape and live is not None:
-            return Decision(layout, _decide_one(bandit, live, x, available))
-        rows = _many(bandit, checks.contexts(x, layout.n_features), available)
-        return Decision(layout, rows[0] if x.ndim == 1 else rows)
+        if one and live is not None:
+            return Decision(bandit.layout, _decide_one(bandit, live, x[0], available))
+        if len(x) == 0:
+            raise ValueError("contexts must have at least one row; got none")
+        # one decision is one compiled call, and needs no fork
+        needs_fork = len(x) > 1 or bandit.belief.computes_when_asked
+        decide = _decide_on_fork if needs_fork else _decide
+        decision = decide(bandit, x, available, bandit.numbers(len(x)))
+        return Decision(bandit.layout, decision.rows[0], decision.late) if one else decision
+
+
+def _contexts(
+    bandit: Bandit, x: Contexts, arms: Iterable[Name] | None
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Return contexts (n, …), a mask (K,) of the available arms, and whether x is one context."""
+    d = bandit.n_features
+    if (
+        arms is None
+        and type(x) is np.ndarray
+        and x.dtype is FLOAT64
+        and x.shape == bandit.layout.shape
+        and (bandit.deciding is not None or (np.abs(x) <= LARGEST).all())  # compiled calls check
+    ):
+        return np.ascontiguousarray(x)[None], bandit.all_arms, True
+    if bandit.of_arms:
+        return arm_features.contexts(bandit, x, arms)
+    if x is NOTHING and d > 0:
+        raise ValueError(f"contexts must have {d} features; got none")
+    x = checks.floats(x if bandit.encoder is not None else bandit.encoded(x), "contexts")
+    available = bandit.all_arms if arms is None else bandit.among(arms)
+    return checks.contexts(x, d), available, x.ndim == 1
 
 
 def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
@@ -62,84 +90,89 @@ def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.nda
     return row
 
 
-def _many(bandit: Bandit, x: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """Return decided rows (n, width) for contexts x (n, d)."""
-    if len(x) == 0:
-        raise ValueError("contexts must have at least one row; got none")
-    numbers = bandit.numbers(len(x))
-    return _all_or_none(bandit, len(x), lambda twin: _decide(twin, x, available, numbers))
-
-
-def _all_or_none[T](bandit: Bandit, n: int, decide: Callable[[Bandit], T]) -> T:
-    """Return n decisions, all or none. One is one compiled call; more are made on a fork."""
-    if n == 1 and not bandit.belief.computes_when_asked:
-        return decide(bandit)
-    return _on_fork(bandit, decide)
-
-
 @transactions.alone
-def _on_fork[T](bandit: Bandit, decide: Callable[[Bandit], T]) -> T:
-    twin = transactions.fork_to_decide(bandit)
-    decisions = decide(twin)
-    transactions.become(bandit, twin)
-    return decisions
-
-
-def _decide(
+def _decide_on_fork(
     bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray
-) -> np.ndarray:
-    """Return decided rows (n, width) for contexts x (n, …)."""
-    rows, kind = describe(bandit, x, available, numbers)
-    layout, done = bandit.layout, 0
+) -> Decision:
+    """Decide on a fork; the bandit takes its state over if nothing fails."""
+    twin = transactions.fork_to_decide(bandit)
+    decision = _decide(twin, x, available, numbers)
+    transactions.become(bandit, twin)
+    return decision
+
+
+def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray) -> Decision:
+    """Return decisions about contexts x (n, …)."""
+    layout, arms, done, kind, late = bandit.layout, np.flatnonzero(available), 0, TABULATED, None
+    D, K = layout.n_columns, len(layout.arms)
+    if (dependent := _dependent(bandit, x)) is None:
+        rows, kind = describe(bandit, x, available, numbers)
+    else:
+        prediction, ranking = dependent
+        rows, late = np.empty((len(x), layout.width)), Comparison(ranking.among(arms), *numbers.T)
+        put_moments(rows, D, available, prediction.mean, prediction.sd, np.nan)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     while done < len(rows):
-        done = choose_many(
-            rows, done, layout.n_columns, len(layout.arms), kind, numbers, bandit.stream
-        )
+        if late is None:
+            done = choose_many(rows, done, D, K, kind, numbers, bandit.stream)
+        else:
+            done = late.choose(rows, done, D, K, arms, bandit.stream)
         if done < len(rows):
             random_streams.refill(bandit)
-    return rows
+    if bandit.of_arms:
+        k = rows[:, ARM - TAIL].astype(np.int64)
+        rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
+    return Decision(layout, rows, None if late is None else (late, arms))
 
 
-def _by_arm_features(bandit: Bandit, x: np.ndarray, available: np.ndarray, one: bool) -> Decision:
-    """Choose arms for contexts x (n, K, d); `one`: return a decision for a single context."""
-    if len(x) == 0:
-        raise ValueError("contexts must have at least one decision's rows; got none")
-    numbers = bandit.numbers(len(x))
+def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None:
+    """Return the prediction at x (n, K, d) and the dependent arms that Thompson sampling draws.
 
-    def decide(bandit: Bandit) -> Decision:
-        decision = _by_joint_draws(bandit, x, available, numbers)
-        if decision is None:
-            decision = Decision(bandit.layout, _decide(bandit, x, available, numbers))
-        return decision
-
-    decision = _all_or_none(bandit, len(x), decide)
-    rows, arm = decision.rows, decision.records["arm"].astype(np.int64)
-    rows[:, : bandit.n_features] = x[np.arange(len(x)), arm]
-    return Decision(bandit.layout, rows[0] if one else rows, decision.late)
-
-
-def _by_joint_draws(
-    twin: Bandit, x: np.ndarray, available: np.ndarray, params: np.ndarray
-) -> Decision | None:
-    """Return Thompson decisions by joint draws; probabilities are computed when first needed.
-
-    None unless dependent normals or Student-t order the arms and no arm is new.
+    Probabilities of such decisions are computed when first needed. None unless arms have features,
+    dependent normals or Student-t order the arms, and no arm is new.
     """
-    if twin.rule != THOMPSON or twin.belief.new.any():
+    if not bandit.of_arms or bandit.rule != THOMPSON or bandit.belief.new.any():
         return None
-    prediction = predicted(twin.belief, x)
-    if (ranking := prediction.ranking()) is None:
-        return None
-    layout, arms, done = twin.layout, np.flatnonzero(available), 0
-    comparison = Comparison(ranking.among(arms), *params.T)
-    rows = np.empty((len(x), layout.width))
-    put_moments(rows, layout.n_columns, available, prediction.mean, prediction.sd, np.nan)
-    while done < len(rows):
-        done = comparison.choose(rows, done, layout.n_columns, len(layout.arms), arms, twin.stream)
-        if done < len(rows):
-            random_streams.refill(twin)
-    return Decision(layout, rows, (comparison, arms))
+    prediction = predicted(bandit.belief, x)
+    ranking = prediction.ranking()
+    return None if ranking is None else (prediction, ranking)
+
+
+def predicted(belief: Belief, x: np.ndarray) -> Prediction:
+    """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
+    prediction, what = belief.predict(x.copy()), f"{type(belief).__name__}.predict"
+    if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
+        raise TypeError(
+            f"{what} must give a prediction, as bb.LocationScale(mean, scale); "
+            f"got {checks.shown(prediction)}"
+        )
+    shape, mean, sd = (len(x), len(belief.n)), *map(np.asarray, (prediction.mean, prediction.sd))
+    if not mean.shape == sd.shape == shape:
+        raise ValueError(f"{what} must be of {shape}; got means {mean.shape} and sds {sd.shape}")
+    if not (sd >= 0.0).all():  # NaN is refused, infinity is not
+        raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
+    if not np.isfinite(mean).all():
+        checks.finite(mean, f"the means of {what}")
+    return prediction
+
+
+def parts(belief: Belief, x: np.ndarray) -> Iterator[slice]:
+    """Yield slices of contexts x (n, …) whose predictions fit into memory."""
+    step = max(1, belief.at_once(x)) if len(x) > 1 else 1
+    return (slice(i, i + step) for i in range(0, len(x), step))
+
+
+def put_moments(
+    rows: np.ndarray, D: int, available: np.ndarray, mean: np.ndarray, scale: np.ndarray,
+    last: np.ndarray | float,
+) -> None:  # fmt: skip
+    """Write every available arm's mean, scale and last number (n, K) into rows (n, width).
+
+    The last numbers are degrees of freedom or probabilities (`kernels/row_layout.py`).
+    """
+    K, all_ = available.size, available.all()
+    for at, values, absent in ((D, mean, -np.inf), (D + K, scale, 0.0), (D + 2 * K, last, 0.0)):
+        rows[:, at : at + K] = values if all_ else np.where(available, values, absent)
 
 
 @transactions.alone
@@ -205,7 +238,8 @@ def describe(
             floor = param[:, 1:]
             last = floor + (1.0 - available.sum() * floor) * last
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
-        belief.decided(len(t[part]))
+        if belief.computes_when_asked:
+            belief.decided(len(t[part]))
     return rows, kind
 
 
@@ -225,19 +259,11 @@ def _entries(
     def among(old: np.ndarray) -> np.ndarray:
         if bandit.rule is None:
             return chosen(bandit.policy, prediction.among(old), t)  # a copy: policies may change it
-        return best_of(prediction if old.all() else prediction.among(old), params[:, 0])
+        them, K = prediction if old.all() else prediction.among(old), int(old.sum())
+        what = f"{type(them).__name__}.best"
+        return probabilities_in(them.best(params[:, 0]), them.mean.shape, what, slack=1e-6 * K)
 
     return TABULATED, prediction.sd, shared(new, available, among)
-
-
-def best_of(prediction: Prediction, alpha: np.ndarray) -> np.ndarray:
-    """Return `prediction.best(alpha)` (n, K); raise ValueError unless they are probabilities."""
-    what, shape = f"{type(prediction).__name__}.best", prediction.mean.shape
-    p = floats(prediction.best(alpha), what)
-    if p.shape != shape:
-        raise ValueError(f"{what} must give {shape}; got {p.shape}")
-    sums(p, what, slack=1e-6 * max(1, shape[1]))
-    return p
 
 
 def shared(

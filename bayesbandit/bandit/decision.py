@@ -10,8 +10,8 @@ import numpy as np
 from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_of, shown
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
-from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL, deviation
-from bayesbandit.predictions import Comparison
+from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
+from bayesbandit.predictions import Comparison, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.schema import check, demand
 

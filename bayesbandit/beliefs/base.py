@@ -8,16 +8,16 @@ methods have a default here, or raise an error that names the method to write.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bayesbandit.checks import finite, shown
+from bayesbandit.checks import shown
 from bayesbandit.kernels import rounds
 from bayesbandit.model import RewardModel
-from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
+from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 
 Array = np.ndarray
@@ -59,12 +59,14 @@ class Belief(Protocol):
     """The methods of a belief about K arms and contexts of d features, which a bandit calls.
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
-    row of features for each arm.
+    row of features for each arm. computes_when_asked: whether a prediction may change the belief,
+    as when new draws are computed.
     """
 
     n: Array
     n_features: int
     of_arms: ClassVar[bool] = False
+    computes_when_asked: bool = False
 
     @property
     def n_columns(self) -> int:
@@ -80,12 +82,6 @@ class Belief(Protocol):
     def kernel(self) -> Kernel | None:
         """The kernels of this belief; None if it has none."""
         return None
-
-    @property
-    def computes_when_asked(self) -> bool:
-        """Whether a prediction may change the belief, as when new draws are computed. `renew` does
-        that ahead."""
-        return False
 
     def renew(self) -> None:
         """Compute now what a prediction would compute first, as new draws that are due."""
@@ -113,7 +109,7 @@ class Belief(Protocol):
         return len(x)
 
     def decided(self, n: int) -> None:
-        """Count n more decisions made with the current belief."""
+        """Count n more decisions made with the current belief, if predictions may change it."""
         return
 
     def reweigh(
@@ -275,29 +271,6 @@ def check(belief: Belief, maker: str) -> None:
         raise TypeError(
             f"{_kind(belief)}.n must be an array (K,), an arm's rounds; got {belief.n!r}"
         )
-
-
-def predicted(belief: Belief, x: Array) -> Prediction:
-    """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
-    prediction, what = belief.predict(x.copy()), f"{_kind(belief)}.predict"
-    if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
-        raise TypeError(
-            f"{what} must give a prediction, as bb.LocationScale(mean, scale); "
-            f"got {shown(prediction)}"
-        )
-    shape, mean, sd = (len(x), len(belief.n)), *map(np.asarray, (prediction.mean, prediction.sd))
-    if not mean.shape == sd.shape == shape:
-        raise ValueError(f"{what} must be of {shape}; got means {mean.shape} and sds {sd.shape}")
-    if not (sd >= 0.0).all():  # NaN is refused, infinity is not
-        raise ValueError(f"{what} must give standard deviations ≥ 0; got {sd[~(sd >= 0.0)][0]}")
-    finite(mean, f"the means of {what}")
-    return prediction
-
-
-def parts(belief: Belief, x: Array) -> Iterator[slice]:
-    """Yield slices of contexts x (n, …) whose predictions fit into memory."""
-    step = max(1, belief.at_once(x)) if len(x) else 1
-    return (slice(i, i + step) for i in range(0, len(x), step))
 
 
 def kernel_of(belief: Belief) -> Kernel | None:

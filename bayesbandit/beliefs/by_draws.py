@@ -90,8 +90,7 @@ class ByDraws(Belief):
         return values
 
     def at_once(self, x: Array) -> int:
-        S = self._all(x[:1]).shape[2] if len(x) > 1 else 1
-        return AT_ONCE // (S * len(self.n))
+        return AT_ONCE // (self._all(x[:1]).shape[2] * len(self.n))
 
     def predict(self, x: Array) -> Prediction:
         return Draws(self._all(x), joint=self.joint)

@@ -13,10 +13,9 @@ from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.checks import integer
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels import ridge_state
-from bayesbandit.kernels.prob_best.points import product, root_of
 from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.row_layout import UCB, empty_rows
-from bayesbandit.predictions import Joint, LocationScale
+from bayesbandit.kernels.row_layout import UCB, row_type
+from bayesbandit.predictions import Joint, LocationScale, product
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -93,6 +92,10 @@ class LinearBelief(Belief, Kernel):
         return self.arms[:, ridge_state.N]
 
     @property
+    def new(self) -> Array:
+        return self.n == 0
+
+    @property
     def kernel(self) -> Kernel:
         return self
 
@@ -118,7 +121,9 @@ class LinearBelief(Belief, Kernel):
 
     def predict(self, x: Array) -> LocationScale:
         K, D = len(self.arms), self.n_columns
-        rows, log = empty_rows(len(x), D, K)
+        kind = row_type(D, K)
+        rows = np.empty((len(x), kind.itemsize // 8))
+        log = rows.view(kind)[:, 0]
         log["x"] = self.design(x)
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
         return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
@@ -274,3 +279,12 @@ def together(z: Array, offset: Array | float, known: LinearPosterior, n: int, m:
     mean = product(z, known.location[:, None])[:, 0] + offset
     root = product(z, root_of(known.spread))
     return Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df)
+
+
+def root_of(spread: Array) -> Array:
+    """Return R with RR' = spread (D, D), which may be singular."""
+    try:
+        return np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        variance, axes = np.linalg.eigh(spread)
+        return axes * np.sqrt(np.maximum(variance, 0.0))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Contexts
-from bayesbandit.kernels.row_layout import spread
+from bayesbandit.predictions import spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.runtime.compiling import interpreted, njit
+from bayesbandit.runtime.compiling import njit
 
 # The scalars of a row, which kernels count from `tail_at`; `row_type` has them by name.
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
@@ -69,19 +68,6 @@ def row_type(D: int, K: int) -> np.dtype:
     return np.dtype([("x", "f8", (D,)), *moments, *((name, "f8") for name in SCALARS)])
 
 
-def empty_rows(n: int, D: int, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n rows (n, width) for kernels, and as records (n,), which share their memory."""
-    records = np.empty(n, row_type(D, K))
-    return records.view(np.float64).reshape(n, records.itemsize // 8), records
-
-
-def put_moments(rows, D, available, mean, scale, last):
-    """Every available arm's mean, scale, and degrees of freedom or probability (n, K) into rows."""
-    K, all_ = available.size, available.all()
-    for at, values, absent in ((D, mean, -np.inf), (D + K, scale, 0.0), (D + 2 * K, last, 0.0)):
-        rows[:, at : at + K] = values if all_ else np.where(available, values, absent)
-
-
 @njit(cache=True, error_model="numpy")
 def spread_of(scale, df):
     """Standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's df < 0."""
@@ -89,23 +75,6 @@ def spread_of(scale, df):
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
     return scale / np.sqrt(max(1.0 - 2.0 / df, 1e-300))
-
-
-def spread(scale, df):
-    """`spread_of` arrays, to the bit, without a kernel."""
-    df = np.maximum(np.abs(df), 2.0)
-    wide = scale / np.sqrt(np.maximum(1.0 - 2.0 / df, 1e-300))
-    return np.where(df > 2.0, wide, np.where(np.greater(scale, 0.0), np.inf, 0.0))
-
-
-def deviation(kind, scale, last):
-    """Arms' standard deviations (…, K) by what stands in rows of these KINDs (…, 1): 0 of none."""
-    kind, scale, last = map(np.asarray, (kind, scale, last))
-    sd = np.where(kind == TABULATED, scale, spread(scale, last))
-    for family, moments in ((BETA, beta_moments), (GAMMA, gamma_moments)):
-        there = (kind == family) & (scale != 0.0)
-        sd[there] = interpreted(moments)(np.abs(last[there]), scale[there])[1]
-    return np.where(scale == 0.0, 0.0, sd)
 
 
 @njit(cache=True)

@@ -9,7 +9,8 @@ import pandas as pd
 from sqlalchemy import Select, Table, and_, func, or_, select
 
 from bayesbandit.checks import Name
-from bayesbandit.kernels.row_layout import TAIL, deviation, row_type
+from bayesbandit.kernels.row_layout import TAIL, row_type
+from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, of_decision, stored_of
 from bayesbandit.store.records import INACTIVE, Stored

@@ -12,7 +12,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.propensities import chances
-from bayesbandit.kernels.row_layout import TABULATED, empty_rows
+from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
 
@@ -147,7 +147,9 @@ def chances_then(
     entries = prediction.entries(kind)
     assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
     scale, last = entries
-    out, (rows, log) = np.empty(len(x)), empty_rows(len(x), 0, new.size)
+    row = row_type(0, new.size)
+    out, rows = np.empty(len(x)), np.empty((len(x), row.itemsize // 8))
+    log = rows.view(row)[:, 0]
     log["mean"], log["scale"], log["last"] = prediction.mean, scale, np.where(new, -last, last)
     log["rule"], log["number"], log["min_probability"] = kind, param, floor
     chances(rows, k, 0, new.size, out)

@@ -171,7 +171,7 @@ BEST = {
     "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
     "negative": (lambda p: 0 * p + [2.0, -0.5, -0.5], "probabilities ≥ 0"),
     "unknown": (lambda p: p * np.nan, "probabilities ≥ 0"),
-    "turned": (lambda p: p.T, r"must give \(4, 3\); got \(3, 4\)"),
+    "turned": (lambda p: p.T, r"must give probabilities \(4, 3\); got \(3, 4\)"),
 }
 
 

@@ -91,6 +91,8 @@ class SharedBelief(Belief):
 
     def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
+        self.computes_when_asked = common.computes_when_asked
+        self.is_joint = declares(common, "predict_together", ("predict",)) is not None
 
     def __repr__(self) -> str:
         return f"SharedBelief({shown(self.common)}, n_arms={len(self.n)})"
@@ -98,11 +100,6 @@ class SharedBelief(Belief):
     @property
     def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
-
-    @property
-    def computes_when_asked(self) -> bool:
-        """Whether a prediction may change the belief."""
-        return self.common.computes_when_asked
 
     def renew(self) -> None:
         self.common.renew()
@@ -117,8 +114,7 @@ class SharedBelief(Belief):
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
-        is_joint = declares(self.common, "predict_together", ("predict",)) is not None
-        if is_joint and not self.new.any():
+        if self.is_joint and not self.new.any():
             return self.common.predict_together(x)
         return Belief.predict_together(self.common, x)
 

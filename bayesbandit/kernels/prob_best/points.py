@@ -49,37 +49,3 @@ def log_width(df: float) -> np.ndarray:
     low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)
     log = np.where(chi2_ > 1e-200, np.log(np.maximum(chi2_, 1e-200)), low)
     return CubicSpline(np.arange(STEPS + 1), 0.5 * (np.log(df) - log)).c
-
-
-def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return a (n, D) times b (D, P), by which equal rows have equal bits wherever they stand, so
-    that equal arms tie; a library's product lets them differ."""
-    out = np.empty((len(a), b.shape[1]))
-    joint.product(np.ascontiguousarray(a), np.ascontiguousarray(b), out)
-    return out
-
-
-def principal(root: np.ndarray) -> np.ndarray:
-    """Return factors (n, P, A), P < A, of arms with roots (n, A, D): differences of arms along
-    their principal axes, the widest first, as the first coordinates of a Sobol sequence are its
-    best."""
-    apart = root - root.mean(axis=1, keepdims=True)
-    n, A, D = apart.shape
-    if A > D:
-        axes = np.linalg.eigh(apart.transpose(0, 2, 1) @ apart)[1][:, :, ::-1]
-    else:  # fewer than D axes tell all: squares would lose narrow ones beside wide ones
-        tall = np.linalg.svd(apart, full_matrices=False)[2].transpose(0, 2, 1)
-        axes = tall[:, :, : max(1, A - 1)]
-    out = np.empty((n, axes.shape[2], A))
-    for i in range(n):
-        out[i] = product(apart[i], axes[i]).T
-    return out
-
-
-def root_of(spread: np.ndarray) -> np.ndarray:
-    """Return R with RR' = spread (D, D), which may be singular."""
-    try:
-        return np.linalg.cholesky(spread)
-    except np.linalg.LinAlgError:
-        variance, axes = np.linalg.eigh(spread)
-        return axes * np.sqrt(np.maximum(variance, 0.0))
