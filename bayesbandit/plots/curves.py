@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import check, curves, last
-from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled
+from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled, words
 
 MANY = 12  # environments that still get a panel each
 CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
@@ -84,9 +84,12 @@ def over_time(
     points = curves(table)
     styles = looks(pd.unique(points["bandit"]))
     count, clock = replications(points["replications"]), "round t"
+    once, rounds = count == "one replication", pd.unique(last(table)["t"])
+    many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
         count, clock = f"{len(names)} environments, {count} each", "share of the horizon played (%)"
+        many = ""
         label = label if isinstance(label, str) else label[names[0]]
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
@@ -99,7 +102,7 @@ def over_time(
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
             ax.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
-        dress(ax, name, clock, labels[name], always=len(set(labels.values())) > 1)
+        dress(ax, words(name), clock, labels[name], always=len(set(labels.values())) > 1)
         ruled(ax)
         ax.set_xlim(0, None)
         least = float((here[column] - here[f"{column}_se"].fillna(0.0)).min())
@@ -112,8 +115,7 @@ def over_time(
             ax.set_ylim(0.0, 1.03 if share else None)
         if here[column].isna().all():
             ax.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=ax.transAxes)
-    once = count == "one replication"
-    entitle(figure, f"{title}, {count}" if once else f"{title}: mean ± SE over {count}")
+    entitle(figure, f"{title}{', ' if once else ': mean ± SE over '}{count}{many}")
     keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     legend(figure, keys, handle=3)
     return figure

@@ -21,6 +21,7 @@ from bayesbandit.plots.style import (
     plain,
     rows,
     ruled,
+    words,
 )
 
 LEVEL = 0.95
@@ -63,7 +64,7 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
                 mean[some], -down[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
             )
         ax.axvline(0.0, color="black", lw=0.9, zorder=1)
-        dress(ax, name, plain(f"regret above that of {reference}"), "", inches=WIDTH)
+        dress(ax, words(name), plain(f"regret above that of {reference}"), "", inches=WIDTH)
         ruled(ax, "x")
     label_rows(axes, labels, down, lines)
     over = f"mean and {LEVEL:.0%} interval over {replications(found['replications'])}"

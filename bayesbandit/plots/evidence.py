@@ -23,6 +23,7 @@ from bayesbandit.plots.style import (
     label_rows,
     legend,
     look,
+    looks,
     panels,
     plain,
     rows,
@@ -141,19 +142,20 @@ def replay_curves(runs: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
     """Mean reward so far by matched round, a line a bandit: the mean of its runs, with the range of
     their middle half. runs: by bandit, the `curve` of each replay."""
     figure, (ax,) = panels(1, most=1, width=6.0, height=3.4)
-    for b, some in enumerate(runs.values()):
+    styles = looks(runs)
+    for b, (name, some) in enumerate(runs.items()):
         n = min(len(curve) for curve in some)
         t = np.unique(np.linspace(0, n - 1, POINTS).astype(int))
         means = np.array([curve["mean"].to_numpy()[t] for curve in some])
         low, high = np.quantile(means, [0.25, 0.75], axis=0)
-        own = look(b)
+        own = styles[name]
         ax.plot(t + 1, means.mean(axis=0), lw=1.6, ms=4.5, markevery=(0.05 * b % 0.2, 0.2), **own)
         ax.fill_between(t + 1, low, high, color=own["color"], alpha=0.18, lw=0)
     dress(ax, "", "matched round", "mean reward so far")
     ruled(ax)
     ax.set_xlim(0, None)
     entitle(figure, "Mean reward while learning, by replay: mean and middle half of the runs")
-    keys = [Line2D([], [], label=name, **look(b)) for b, name in enumerate(runs)]
+    keys = [Line2D([], [], label=name, **own) for name, own in styles.items()]
     legend(figure, keys, handle=3)
     return figure
 

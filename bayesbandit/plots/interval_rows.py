@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bayesbandit.plots.style import BLUE, GREY, dress, entitle, label_rows, panels, rows, ruled
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    dress,
+    entitle,
+    label_rows,
+    panels,
+    rows,
+    ruled,
+    words,
+)
 
 WIDTH = 3.1  # inches of a panel
 
@@ -36,7 +46,7 @@ def interval_rows(
             ax.set_xlim(least, None)
             off = middle < least
             ax.plot(np.full(off.sum(), least), -down[off], "<", color=BLUE, ms=6, clip_on=False)
-        dress(ax, str(name), label, "", inches=WIDTH)
+        dress(ax, words(name), label, "", inches=WIDTH)
         ruled(ax, "x")
     label_rows(axes, labels, down, end)
     entitle(figure, title)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled
+from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled, words
 
 
 def learning_curves(
@@ -40,13 +41,17 @@ def learning_curves(
             ax.plot(at, mean, lw=1.6, ms=4.5, **style)
             low = np.maximum(mean - se, 0.1 * mean) if log else mean - se
             ax.fill_between(at, low, mean + se, color=style["color"], alpha=0.18, lw=0)
-        label = name if isinstance(name, str) else f"{panel} = {name}"
+        label = words(name) if isinstance(name, str) else f"{panel} = {name}"
         dress(ax, label, x_label, y_label)
         ruled(ax)
         if nominal is not None:
             ax.axhline(nominal, color=GREY, lw=1.0, zorder=1)
         if log:
             ax.set(xscale="log", yscale="log")
+            for axis in (ax.xaxis, ax.yaxis):  # 100, 200, 500: no ticks that collide
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+                axis.set_minor_locator(NullLocator())
         elif points.loc[points[panel] == name, "mean"].min() < 0.0:
             ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         else:

@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from bayesbandit.plots.style import Picture, dot, dress, entitle, legend, look, panels, plain
 
 SMOOTH: dict[str, Any] = {"shading": "gouraud", "rasterized": True}
-TENFOLD = 10.0
 WIDEST = 6  # arms side by side
 
 
@@ -122,9 +120,9 @@ def bias(
     arms, or the other way round where arms are more than six.
 
     grid (m, 2) regular, estimated (n, m, K), truth (m, K), a title for each of the n. White is 0,
-    blue too low, red too high. One scale ends at the 98 % quantile of |bias|; where those of the
-    panels differ tenfold, each has its own, and the title says so. The captions of the paper
-    (section 3.1) leave the sign open; ours is estimate − truth.
+    blue too low, red too high. Each row has one scale, which ends at ± the 98 % quantile of |bias|
+    in the row; its bar names this limit. The captions of the paper (section 3.1) leave the sign
+    open; ours is estimate − truth.
     """
     estimated, truth = np.asarray(estimated, np.float64), np.asarray(truth, np.float64)
     wanted = (len(titles), len(grid), len(arms))
@@ -134,36 +132,26 @@ def bias(
     beside, above = list(titles), [f"arm {arm}" for arm in arms]
     if len(arms) > WIDEST:
         error, beside, above = error.swapaxes(0, 1), above, beside
-    ends = np.quantile(np.abs(error), 0.98, axis=2)
+    ends = np.quantile(np.abs(error), 0.98, axis=(1, 2))
     ends[ends == 0.0] = ends.max() or 1.0
-    own = bool(ends.max() >= TENFOLD * ends.min())
-    if not own:
-        ends[:] = np.quantile(np.abs(error), 0.98) or 1.0
-    rows, columns = ends.shape
+    rows, columns = error.shape[:2]
     beside = [plain(name, 18) for name in beside]
-    across = (2.7 if own else 1.9) * columns + (0.5 if own else 1.5)
-    across += 0.17 * max(name.count("\n") for name in beside)
+    across = 1.9 * columns + 2.0 + 0.17 * max(name.count("\n") for name in beside)
     down = 1.9 * rows + 1.0 + 0.17 * max(plain(name, 20).count("\n") for name in above)
     figure = Picture(figsize=(max(across, 5.0), down), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for (i, j), ax in np.ndenumerate(axes):
-        shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -ends[i, j], "vmax": ends[i, j]}
+        shades: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -ends[i], "vmax": ends[i]}
         image = ax.pcolormesh(*_mesh(grid, error[i, j]), **SMOOTH, **shades)
-        dress(ax, above[j] if i == 0 else "", "$x_0$", f"{beside[i]}\n$x_1$")
+        dress(ax, above[j] if i == 0 else "", "$x_0$", f"{beside[i]}\n$x_1$", inches=2.0)
         _square(ax)
         ax.label_outer()
-        if own:
+        if j == columns - 1:
             # Part of its panel: the layout would move panels of fixed shape with bars beside them.
-            within = ax.inset_axes((1.05, 0.1, 0.06, 0.8))
-            bar = figure.colorbar(image, cax=within, extend="both")
-            bar.locator = MaxNLocator(4, symmetric=True)
-            within.yaxis.set_offset_position("left")  # from the bar to the right
-    unit = "estimate − truth (units of reward)"
-    if own:
-        entitle(figure, f"{title}: {unit}, a scale for each panel")
-    else:
-        figure.colorbar(image, ax=axes, extend="both", shrink=0.8, aspect=8 + 8 * rows, label=unit)
-        entitle(figure, title)
+            bar = figure.colorbar(image, cax=ax.inset_axes((1.06, 0.1, 0.06, 0.8)), extend="both")
+            end = f"{ends[i]:.2g}"
+            bar.set_ticks([-ends[i], 0.0, ends[i]], labels=[f"−{end}", "0", end])
+    entitle(figure, f"{title}: estimate − truth (units of reward), a scale for each row")
     return figure
 
 

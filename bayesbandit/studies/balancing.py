@@ -8,13 +8,14 @@ against λ is not what is compared, but for "decision, raw", the paper's.
 The worlds are those of section 3.1, two by two: features with which the linear model is right or
 wrong (x, x² or x alone), and the 50 logged rounds from one corner of the contexts, which is
 covariate shift, or none. Beside regret stand each arm's estimated mean rewards at the end, at
-contexts that are the same for all: the root of their mean squared bias, their variance over
-replications, and how often mean ± 1.96 sd of the bandit's own posterior has the truth.
+contexts that are the same for all: the root of their mean squared error, its bias and variance over
+replications, and how often mean ± 1.96 sd has the truth, with the sd of the bandit's own posterior
+and with that of the sandwich covariance (`posterior.robust()`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.checks import Arms, Seed
+from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
 from bayesbandit.experiments.experiment import stream
@@ -60,8 +61,11 @@ PAIRS = [
     (RAW, "decision"),
 ]
 ASKED = 500  # contexts at which estimates are judged
-REPLAYED = 10  # replications of it, at most: unlike the runs, these are not kept
+REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kept
+FEWER = {"residual": 10, "kernel": 5}  # of balances whose weights take long to compute
 SHOWN = (100, 200, 500, 1000)  # rounds after which estimates are drawn, with the last
+ACCURACY = [("squared_error", "error"), ("coverage", "posterior"), ("robust", "sandwich")]
+PARTS = [("squared_bias", "bias"), ("variance", "variance")]  # of the mean squared error
 
 
 @dataclass(frozen=True)
@@ -106,12 +110,10 @@ def players() -> dict[str, Callable[..., Bandit]]:
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return medians of regret; its differences, replication by replication; and of the
-    estimates at the end bias, variance and coverage, ± SE, and differences of their mean squared
+    """Return medians of regret; its differences, replication by replication; and of the estimates
+    at the end error, coverage, bias and variance, ± SE, and differences of their mean squared
     error."""
-    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
-    found = estimates(replications, horizon, seed)
-    found, by = found[found["t"] == horizon], f"± SE, {replications} replications"
+    found, by = at_the_end(results)
     medians = evaluation.regrets(results).pivot(
         index="bandit", columns="environment", values="median"
     )
@@ -119,26 +121,38 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     frames = {
         "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
         "Regret: differences ± SE, replication by replication": above(results),
+        f"Mean squared error of estimates, means of all arms: differences {by}": errors(found),
     }
     for name in names:
-        heading = f"{name}: estimated mean rewards at the end, coverage in %, {by}"
-        frames[heading] = quality(found[found["environment"] == name])
-    frames[f"Mean squared error of estimates, means of all arms: differences {by}"] = errors(found)
+        here = found[found["environment"] == name]
+        heading = f"{name}: estimates at the end, root mean squared error and coverage (%)"
+        frames[f"{heading}, {by}"] = quality(here, ACCURACY)
+        frames[f"{name}: estimates at the end, bias and variance, {by}"] = quality(here, PARTS)
     return frames
 
 
+def at_the_end(results: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the estimates at the end of the runs, and a text with their replications."""
+    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
+    found = estimates(replications, horizon, seed)
+    fewer = "".join(f" ({name}: {n})" for name, n in FEWER.items() if n < replications)
+    return found[found["t"] == horizon], f"± SE, {replications} replications{fewer}"
+
+
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw, without the floor and with it: regret; squared bias, variance and coverage, means of
-    all arms, over rounds."""
+    """Draw, without the floor and with it: regret above that without weights; squared bias,
+    variance and coverage, means of all arms, over rounds. Draw errors and coverage at the end."""
     found = estimates(*evaluation.replayed(results, REPLAYED))
     rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
     means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
-    drawn: dict[str, Figure] = {}
+    end, _ = at_the_end(results)
+    drawn = {"errors": error_rows(end), "intervals": coverage_rows(end)}
     for suffix in ("", FLOORED):
         names, tag = [name + suffix for name in BALANCES], "-floor" if suffix else ""
-        drawn[f"regret{tag}"] = plots.regret_curves(results[results["bandit"].isin(names)])
+        runs = results[results["bandit"].isin(names)]
+        drawn[f"regret{tag}"] = plots.paired_differences(runs, NONE + suffix)
         for column in ("squared_bias", "variance", "coverage"):
-            name = column.replace("_", " ")
+            name, sigma = column.replace("_", " "), SyntheticExample.sigma
             drawn[f"{column}{tag}"] = plots.learning_curves(
                 means[means["bandit"].isin(names)],
                 "t",
@@ -147,7 +161,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
                 "environment",
                 "round t",
                 name,
-                f"{name.capitalize()} of estimates, means of all arms",
+                f"{name.capitalize()} of estimates, means of all arms, σ = {sigma}",
                 log=column == "variance",
                 alike=column == "coverage",
                 nominal=0.95 if column == "coverage" else None,
@@ -155,10 +169,50 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
+def error_rows(found: pd.DataFrame) -> Figure:
+    """Draw by how much balancing changes the mean squared error of estimates, with a floor."""
+    pairs = [pair for pair in PAIRS if pair[1] == NONE + FLOORED]
+    rows = error_gaps(found, pairs)
+    reach = 1.96 * rows["error_se"]
+    return plots.interval_rows(
+        rows.assign(low=rows["error"] - reach, high=rows["error"] + reach),
+        "one",
+        "error",
+        "environment",
+        "mean squared error above that without weights",
+        f"Error of estimates with a minimum probability of {FLOOR}: mean and 95 % interval",
+        nominal=0.0,
+    )
+
+
+def coverage_rows(found: pd.DataFrame) -> Figure:
+    """Draw the coverage of both intervals with a floor, where the linear model is right."""
+    rows = []
+    here = found[found["environment"] == WORLDS[0].name]
+    for name in (name + FLOORED for name in BALANCES):
+        for arm, cells in here[here["bandit"] == name].groupby("arm"):
+            for column, kind in (("coverage", "posterior"), ("robust", "sandwich")):
+                mean, reach = cells[column].mean(), 1.96 * cells[column].sem()
+                rows.append(
+                    {"bandit": f"{name.removesuffix(FLOORED)}, {kind}", "panel": f"arm {arm}",
+                     "coverage": mean, "low": mean - reach, "high": min(mean + reach, 1.0)}
+                )  # fmt: skip
+    return plots.interval_rows(
+        pd.DataFrame(rows),
+        "bandit",
+        "coverage",
+        "panel",
+        "share of contexts with the truth inside",
+        f"Coverage of 95 % intervals, well-specified, minimum probability {FLOOR}",
+        nominal=0.95,
+    )
+
+
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
     """Return `evaluation.accuracy` of each world, bandit and number of rounds t, for each
-    replication and arm. All worlds have the same rounds."""
+    replication and arm; `robust` is the coverage with the sandwich covariance. All worlds have the
+    same rounds."""
     rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
     frames = []
     for world in WORLDS:
@@ -166,36 +220,47 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
         keys = [stream(seed, "balancing", i) for i in range(replications)]
         samples = [world.sample(horizon, np.random.default_rng(key)) for key in keys]
         for name, factory in players().items():
-            mean, sd = np.empty((2, len(rounds), replications, *asked.mean.shape))
-            for i, sample in enumerate(samples):
+            fewer = FEWER.get(name.removesuffix(FLOORED), replications)
+            R = evaluation.replays(replications, fewer)
+            mean, sd, robust = np.empty((3, len(rounds), R, *asked.mean.shape))
+            for i, sample in enumerate(samples[:R]):
                 own = stream(seed, "balanced", i)
                 stopped = stops(factory, world, sample, rounds, own)
                 for when, bandit in enumerate(stopped):
                     found = bandit.belief.predict(asked.x)
                     mean[when, i], sd[when, i] = found.mean, found.sd
+                    robust[when, i] = np.stack(
+                        [sandwich(bandit, arm, asked.x) for arm in bandit.arms], axis=1
+                    )
             for when, t in enumerate(rounds):
                 judged = evaluation.accuracy(mean[when], asked.mean, sd[when])
-                frames.append(judged.assign(environment=world.name, bandit=name, t=t))
+                other = evaluation.accuracy(mean[when], asked.mean, robust[when])["coverage"]
+                frames.append(judged.assign(robust=other, environment=world.name, bandit=name, t=t))
     return pd.concat(frames, ignore_index=True)
 
 
-def quality(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the estimates of one world: a row for each bandit, bias, variance and coverage by
-    arm."""
+def sandwich(bandit: Bandit, arm: Name, x: np.ndarray) -> np.ndarray:
+    """Return sds (n,) of an arm's mean reward at x (n, d) by the sandwich covariance; ∞ before its
+    first round."""
+    posterior = bandit.posterior(arm)
+    played = posterior.weighted is not None and posterior.weighted.seen > 0
+    return (posterior.robust() if played else posterior).sd(x)
+
+
+def quality(found: pd.DataFrame, shown: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Return the estimates of one world: a row for each bandit, and for each of the columns shown,
+    with its name, a column for each arm. Squares are shown by their roots, coverage in %."""
     cells = found.groupby(["bandit", "arm"], sort=False)
     parts = []
-    for column, name, digits in (
-        ("squared_bias", "bias", 4),
-        ("variance", "variance", 4),
-        ("coverage", "coverage", 0),
-    ):
+    for column, name in shown:
         rows = cells[column].agg(value="mean", value_se="sem").reset_index()
         rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]
-        if name == "bias":
+        if column.startswith("squared"):
             pairs = zip(rows["value"], rows["value_se"], strict=True)
             rows[["value", "value_se"]] = [evaluation.root(square, se) for square, se in pairs]
-        if name == "coverage":
-            rows[["value", "value_se"]] *= 100
+        share = column in ("coverage", "robust")
+        rows[["value", "value_se"]] *= 100 if share else 1
+        digits = 0 if share else 4
         parts.append(evaluation.wide(rows, digits, "bandit", "column", "value").set_index("bandit"))
     return pd.concat(parts, axis=1).reset_index()
 
@@ -210,13 +275,21 @@ def above(results: pd.DataFrame) -> pd.DataFrame:
 
 def errors(found: pd.DataFrame) -> pd.DataFrame:
     """Return the same of the mean squared error of estimates."""
+    gaps = error_gaps(found, PAIRS)
+    gaps = gaps.assign(difference=gaps["one"] + " − " + gaps["other"])
+    return evaluation.wide(gaps, 3, "difference", "environment", "error", sign=True)
+
+
+def error_gaps(found: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
+    """Return for each pair and world by how much the mean squared error of the one is above that
+    of the other, and its standard error, over the replications that both have."""
     means = found.pivot_table("squared_error", ["environment", "replication"], "bandit", sort=False)
     rows = []
-    for one, other in PAIRS:
+    for one, other in pairs:
         for world, gap in (means[one] - means[other]).groupby(level="environment", sort=False):
-            row = {"difference": f"{one} − {other}", "environment": world}
+            row = {"one": one, "other": other, "environment": world}
             rows.append(row | {"error": gap.mean(), "error_se": gap.sem()})
-    return evaluation.wide(pd.DataFrame(rows), 3, "difference", "environment", "error", sign=True)
+    return pd.DataFrame(rows)
 
 
 STUDY = Study(

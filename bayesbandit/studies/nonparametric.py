@@ -61,7 +61,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             grid,
             regions,
             truth,
-            title=f"Arm assignment by {name}",
+            title=f"Arm assignment by {name}, non-linear design, one simulation",
         )
     return drawn
 

@@ -22,7 +22,7 @@ come with scikit-learn. Long sets are cut: see `Cut`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -52,7 +52,7 @@ CLIPS = (0.01, 0.05, 0.1, 0.2)
 MUS = (0.01, 0.1, 1.0)
 DRAWS = 3  # more of each of LinTS's settings, in the selection null
 NULL = "LinTS, 9 draws"
-PROTOCOLS = ("best of the grid", "fixed settings")
+BEST, FIXED = PROTOCOLS = "best of the grid", "fixed settings"
 
 # Appendix B: data sets of 300 that the row wins from the column.
 PAPER = {
@@ -173,9 +173,11 @@ def data_sets() -> list[Classification]:
     return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
 
 
-def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
+def chosen(
+    results: pd.DataFrame, members: Mapping[str, list[str]], protocol: str = BEST
+) -> pd.DataFrame:
     """Return the runs of each algorithm at the setting that a protocol chooses, under its own
-    name."""
+    name. members: the names of each algorithm's settings."""
     ends = evaluation.last(results)
     regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
         index="environment", columns="bandit", values="rate", sort=True
@@ -183,9 +185,9 @@ def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
     stems = regret.index.str.split(" (", regex=False).str[0]  # versions of one set stay together
     half = pd.Series(pd.factorize(stems)[0] % 2, index=regret.index)
     parts = []
-    for name, cells in members(noise).items():
+    for name, cells in members.items():
         mine = regret[cells]
-        if protocol == "best of the grid":
+        if protocol == BEST:
             best = mine.idxmin(axis=1)
         else:
             means = mine.groupby(half).mean()
@@ -197,30 +199,35 @@ def chosen(results: pd.DataFrame, noise: str, protocol: str) -> pd.DataFrame:
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """Return for each noise scale, protocol and ordered pair of algorithms: data sets on which
-    the first has smaller and larger regret than the second, as the paper counts wins and losses;
-    those that it wins and loses by the paired t-test over shuffles (p < .05); and the mean
-    difference of normalised regret over data sets with its standard error."""
+    """Return `counts` for each noise scale and protocol."""
+    found = {
+        (noise, protocol): counts(chosen(results, members(noise), protocol))
+        for noise, protocol in product(NOISE, PROTOCOLS)
+    }
+    return pd.concat(found, names=["noise", "protocol"]).droplevel(2).reset_index()
+
+
+def counts(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return for each ordered pair of algorithms: data sets on which the first has smaller and
+    larger regret than the second, as the paper counts wins and losses; those that it wins and loses
+    by the paired t-test over shuffles (p < .05); and the mean difference of normalised regret over
+    data sets with its standard error."""
     rows = []
-    for noise, protocol in product(NOISE, PROTOCOLS):
-        pairs = evaluation.pairwise(chosen(results, noise, protocol))
-        for (one, other), met in pairs.groupby(["row", "column"], sort=False):
-            count = met["outcome"].value_counts()
-            rows.append(
-                {
-                    "noise": noise,
-                    "protocol": protocol,
-                    "row": one,
-                    "column": other,
-                    "wins": int(count.get("win", 0)),
-                    "losses": int(count.get("loss", 0)),
-                    "sets": len(met),
-                    "smaller": int((met["difference"] < 0).sum()),
-                    "larger": int((met["difference"] > 0).sum()),
-                    "difference": met["difference"].mean(),
-                    "se": met["difference"].sem(),
-                }
-            )
+    for (one, other), met in evaluation.pairwise(runs).groupby(["row", "column"], sort=False):
+        count = met["outcome"].value_counts()
+        rows.append(
+            {
+                "row": one,
+                "column": other,
+                "wins": int(count.get("win", 0)),
+                "losses": int(count.get("loss", 0)),
+                "sets": len(met),
+                "smaller": int((met["difference"] < 0).sum()),
+                "larger": int((met["difference"] > 0).sum()),
+                "difference": met["difference"].mean(),
+                "se": met["difference"].sem(),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -246,7 +253,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     the sets."""
     found = {}
     for noise, protocol in product(NOISE, PROTOCOLS):
-        runs = chosen(results, noise, protocol)
+        runs = chosen(results, members(noise), protocol)
         found[f"Ranking: {protocol}, {noise}"] = evaluation.ranking(runs)
     sets = characteristics(results["environment"].unique())
     found["BLTS − LinTS at fixed settings, by the data"] = breakdown(results, sets)
@@ -288,7 +295,7 @@ def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
     """Return BLTS − LinTS of normalised regret at fixed settings, by rows, classes and columns."""
     rows = []
     for noise in NOISE:
-        pairs = evaluation.pairwise(chosen(results, noise, "fixed settings"))
+        pairs = evaluation.pairwise(chosen(results, members(noise), FIXED))
         met = pairs[(pairs["row"] == "BLTS") & (pairs["column"] == "LinTS")].merge(sets)
         for what in BANDS:
             for band, here in met.groupby(_banded(met, what), observed=True):
@@ -313,7 +320,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     five = ["LinTS", "BLTS", "LinUCB", "BLUCB", "ILTCB"]
     drawn = {}
     for noise, protocol in product(NOISE, PROTOCOLS):
-        runs = chosen(results, noise, protocol)
+        runs = chosen(results, members(noise), protocol)
         key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
         drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
     return drawn

@@ -222,7 +222,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
                 points,
                 regions,
                 truth,
-                title=f"Arm assignment by {name}, {specification}-specified",
+                title=f"Arm assignment by {name}, {specification}-specified, one simulation",
             )
         drawn["outcomes"] = plots.outcomes(points, truth, environment.arms)
         drawn[f"bias-{specification}"] = plots.bias(
@@ -231,7 +231,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             truth,
             environment.arms,
             list(FOUR),
-            title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified",
+            title=f"Estimation bias after {WINDOWS[-1][1]:,} rounds, {specification}-specified, "
+            f"σ = {environment.sigma}, one simulation",
         )
     return drawn
 

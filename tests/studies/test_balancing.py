@@ -39,18 +39,21 @@ def judged(values):
     """Of one world and arm, by bandit: pseudo-values, errors and coverage of two replications."""
     return pd.DataFrame(
         {"environment": "w", "bandit": name, "replication": i, "arm": 0, "squared_bias": value,
-         "variance": 2 * value, "squared_error": 3 * value, "coverage": 0.5 + i / 4}
+         "variance": 2 * value, "squared_error": 3 * value, "coverage": 0.5 + i / 4,
+         "robust": 1.0}
         for name, row in values.items() for i, value in enumerate(row)
     )  # fmt: skip
 
 
 def test_quality_by_hand():
     """Squared bias 4 ± 1: its root is 2, and √5 − 2 above that."""
-    (row,) = balancing.quality(judged({"none": [3.0, 5.0]})).to_dict("records")
+    found = judged({"none": [3.0, 5.0]})
+    (row,) = balancing.quality(found, balancing.PARTS).to_dict("records")
     assert row == {
         "bandit": "none", "bias, arm 0": "2.0000 ± 0.2361", "variance, arm 0": "8.0000 ± 2.0000",
-        "coverage, arm 0": "62 ± 12",
     }  # fmt: skip
+    (row,) = balancing.quality(found, balancing.ACCURACY).to_dict("records")
+    assert (row["posterior, arm 0"], row["sandwich, arm 0"]) == ("62 ± 12", "100 ± 0")
 
 
 def test_errors_are_paired(monkeypatch):

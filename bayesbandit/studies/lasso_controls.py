@@ -1,0 +1,126 @@
+"""LASSO against ridge with one schedule for all, in the sparse design of section 4.1, σ = 0.1.
+
+In the study `lasso_ridge` the bootstrap bandits refit after every 20 rounds of an arm and choose λ
+by cross-validation; LinTS learns every round and has λ = 1. Here each of the two is changed by
+itself: LinTS that learns after every 20 rounds of an arm, or with λ by cross-validation; the
+bootstrap bandits with their default schedule (growth by 10 %), or with a fixed λ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit import evaluation, plots
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.decision import Decision
+from bayesbandit.bandit.presets.linear import LinTS
+from bayesbandit.checks import Arms, Name, Seed
+from bayesbandit.environments import SparseLinear
+from bayesbandit.experiments.study import Study
+from bayesbandit.schedule import Schedule
+from bayesbandit.studies.lasso_ridge import LASSO, RIDGE
+from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EVERY = 20  # rounds of an arm between two refits
+FIRST = 3  # rounds of an arm before its first fit: `Bootstrap.least`
+LAM = 0.01  # on the standardised scale, near λ = 1 of LinTS at 100 rounds of an arm
+GROWTH, FIXED = ", growth 10 %", ", λ fixed"
+STEPS, CV = f"LinTS, every {EVERY}", "LinTS, λ by CV"
+
+
+class InSteps:
+    """A bandit that learns an arm's rewards in one step after every so many of its rounds."""
+
+    def __init__(self, bandit: Bandit, every: int) -> None:
+        self.bandit, self.schedule = bandit, Schedule(every)
+        self.waiting: dict[Name, list[tuple[Decision, float]]] = {arm: [] for arm in bandit.arms}
+        self.due = dict.fromkeys(bandit.arms, FIRST)
+        self.rounds = dict.fromkeys(bandit.arms, 0)
+
+    def __repr__(self) -> str:
+        return f"InSteps({self.bandit!r}, {self.schedule.every}, {FIRST})"
+
+    @property
+    def arms(self) -> tuple[Name, ...]:
+        return self.bandit.arms
+
+    @property
+    def n_features(self) -> int:
+        return self.bandit.n_features
+
+    def choose(self, x: np.ndarray) -> Decision:
+        """Choose by what has been learned."""
+        return self.bandit.choose(x)
+
+    def observe(self, decision: Decision, reward: float) -> None:
+        """Keep a reward, and learn those of its arm where a step is due."""
+        arm: Any = decision.arm
+        self.waiting[arm].append((decision, reward))
+        self.rounds[arm] += 1
+        if self.rounds[arm] == self.due[arm]:
+            for kept, its_reward in self.waiting[arm]:
+                self.bandit.observe(kept, its_reward)
+            self.waiting[arm].clear()
+            self.due[arm] = self.schedule.next_due(self.rounds[arm])
+
+
+def in_steps(arms: Arms, n_features: int, seed: Seed = 0) -> InSteps:
+    """Return LinTS that learns after every 20 rounds of an arm, and at first after three."""
+    return InSteps(LinTS(arms, n_features, seed=seed), EVERY)
+
+
+PLAYERS: dict[str, Callable[..., Any]] = {
+    LASSO: partial(BootstrapLassoTS, refit_every=EVERY),
+    RIDGE: partial(BootstrapRidgeTS, refit_every=EVERY),
+    LASSO + GROWTH: BootstrapLassoTS,
+    RIDGE + GROWTH: BootstrapRidgeTS,
+    RIDGE + FIXED: partial(BootstrapRidgeTS, refit_every=EVERY, lam=LAM),
+    STEPS: in_steps,
+    CV: partial(LinTS, ridge="cv"),
+    "LinTS": LinTS,
+}
+PAIRS = [
+    (RIDGE, LASSO), (RIDGE + GROWTH, LASSO + GROWTH), (LASSO + GROWTH, LASSO),
+    (RIDGE + GROWTH, RIDGE), (RIDGE + FIXED, RIDGE), (STEPS, "LinTS"), (CV, "LinTS"),
+    (STEPS, LASSO), ("LinTS", LASSO + GROWTH),
+]  # fmt: skip
+
+
+def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return differences of regret, replication by replication."""
+    return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
+
+
+def figures(results: pd.DataFrame) -> dict[str, Figure]:
+    """Draw the regret above that of LASSO."""
+    return {"differences": plots.paired_differences(results, LASSO)}
+
+
+def printed(table: pd.DataFrame) -> pd.DataFrame:
+    """Return regret ± SE and the median, a row a bandit."""
+    pairs = zip(table["regret"], table["regret_se"], strict=True)
+    regret = [evaluation.within(mean, se) for mean, se in pairs]
+    return table[["bandit"]].assign(regret=regret, median=table["median"].round())
+
+
+STUDY = Study(
+    title="Regret of LASSO and ridge with matched schedules and λ",
+    environments=[SparseLinear(sigma=0.1)],
+    players=PLAYERS,
+    table=evaluation.regrets,
+    printed=printed,
+    details=details,
+    figures=figures,
+    replications=20,
+    horizon=1000,
+    points=50,
+    quick={"replications": 2, "horizon": 200},
+)
