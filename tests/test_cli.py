@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import app as commands
-from bayesbandit.cli import report
+from bayesbandit.cli import report, tuning
 from bayesbandit.cli.app import app
 from bayesbandit.cli.data import verdict
 from bayesbandit.cli.players import PLAYED, parse_bandit
@@ -529,3 +529,78 @@ def test_compile_refuses_unknown_names():
     found = run("compile", "--preset", "Nobody")
     assert found.exit_code == 2
     assert "unknown bandit 'Nobody'" in " ".join(found.output.split())
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    out = tmp_path_factory.mktemp("tuned")
+    bandits = ["--bandit", "LinTS(ridge=1.0)", "--bandit", "LinGreedy"]
+    small = ["--data", "iris", "--data", "wine", "--horizon", 60, "--replications", 5]
+    return out, run("compare", *small, *bandits, "--tune", "--out", out)
+
+
+@pytest.mark.slow
+def test_settings_are_chosen_on_one_half_and_shown_on_the_other(tuned):
+    """The choice is the least mean regret of streams 0 and 1; the table has streams 2 to 4."""
+    out, result = tuned
+    assert result.exit_code == 0, result.output
+    runs = pd.read_parquet(out / "compare" / "results.parquet")
+    ends = evaluation.last(runs)
+    first = ends[(ends["replication"] < 2) & (ends["environment"] == "wine")]
+    for name, stem, tried in (("LinTS(ridge=1.0)", "LinTS(", 4), ("LinGreedy", "LinGreedy(", 3)):
+        cells = first[first["bandit"].str.startswith(stem)].groupby("bandit")["regret"].mean()
+        assert len(cells) == tried
+        later = ends[(ends["bandit"] == cells.idxmin()) & (ends["environment"] == "wine")]
+        later = later[later["replication"] >= 2]
+        assert sorted(later["replication"]) == [2, 3, 4]
+        table = pd.read_csv(out / "compare" / "table.csv").set_index(["bandit", "environment"])
+        shown = table.loc[(name, "wine")]
+        assert shown["replications"] == 3
+        assert shown["normalised_regret"] == pytest.approx((later["regret"] / later["t"]).mean())
+    said = (out / "compare" / "table.md").read_text()
+    assert "Settings chosen on 2 of 5 streams" in said
+    assert cells.idxmin() in said
+
+
+def test_tuning_keeps_the_settings_that_are_given():
+    assert len(tuning.grid("BLTS")) == 12
+    assert list(tuning.grid("LinUCB(alpha=1, ridge=2.0)")) == ["LinUCB(alpha=1, ridge=2.0)"]
+    assert list(tuning.grid("PolicyTreeTS")) == [
+        f"PolicyTreeTS(alpha={alpha})" for alpha in (0.1, 0.25, 0.5, 1.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--replications", 1], "--tune needs two replications or more; got 1"),
+        (["--log", "log.csv"], "--tune needs streams with every arm's reward"),
+    ],
+)
+def test_tuning_that_cannot_be(options, message, tmp_path):
+    result = run("compare", "--tune", *options, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+@pytest.mark.slow
+def test_a_parquet_file_is_compared_like_a_csv_file(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=40), "y": rng.normal(size=40)})
+    frame["label"] = np.where(frame["x"] > 0, "up", "down")
+    frame.to_parquet(tmp_path / "mine.parquet")
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    tables = []
+    for option, file in (("--data", "mine.parquet"), ("--csv", "mine.csv"), ("--data", "mine.csv")):
+        out = tmp_path / f"{option}-{file}"
+        given = [option, tmp_path / file, "--target", "label", "--bandit", "LinTS"]
+        result = run("compare", *given, "--replications", 2, "--out", out)
+        assert result.exit_code == 0, result.output
+        tables.append((out / "compare" / "table.csv").read_text())
+    assert len(set(tables)) == 1
+    both = run("compare", "--data", tmp_path / "mine.csv", "--csv", tmp_path / "mine.parquet")
+    assert "give one file of your own" in " ".join(both.output.split())
+    log = frame.rename(columns={"label": "action"}).assign(propensity=0.5, reward=1.0)
+    log.to_parquet(tmp_path / "log.parquet")
+    refused = run("compare", "--data", tmp_path / "log.parquet", "--target", "action")
+    assert "bayesbandit evaluate" in refused.output

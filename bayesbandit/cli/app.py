@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.data import by_environment, columns, data_sets, shown, verdict
+from bayesbandit.cli.data import by_environment, columns, data_sets, shown, split_files, verdict
 from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
 from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
+from bayesbandit.cli.tuning import play_tuned
 from bayesbandit.cli.watching import report
 from bayesbandit.experiments.experiment import Experiment
 from bayesbandit.runtime.plugins import said
+from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,9 +54,12 @@ def main(
 @app.command()
 def compare(
     data: Annotated[
-        list[str] | None, typer.Option(help="A bundled set: iris, wine, breast_cancer, digits.")
+        list[str] | None,
+        typer.Option(
+            help="A bundled set (iris, wine, breast_cancer, digits), or a Parquet or CSV file."
+        ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="A CSV file of your own.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="A CSV or Parquet file of your own.")] = None,
     log: Annotated[
         Path | None,
         typer.Option(
@@ -104,6 +109,14 @@ def compare(
             "(arms, n_features, seed), with settings if any. May be repeated."
         ),
     ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose each bandit's alpha and ridge on half of the streams, and show the other "
+            "half.",
+        ),
+    ] = False,
     replications: Annotated[int, typer.Option(min=1, help="Random orders of each set.")] = 10,
     horizon: Annotated[int | None, typer.Option(min=1, help="Rounds; all rows if less.")] = None,
     seed: Seed = 0,
@@ -114,8 +127,9 @@ def compare(
 
     Arms are classes, and the true class pays 1; or each arm has a column of rewards or costs.
     Without options, LinTS, LinUCB, BLTS, BLUCB and LinGreedy play four bundled data sets. A
-    bandit's other settings are its preset's defaults. A declared model plays Thompson sampling with
-    alpha = 1, together with the named bandits, or with all five if none is named.
+    bandit's other settings are its preset's defaults, or those that --tune chooses. A declared
+    model plays Thompson sampling with alpha = 1, together with the named bandits, or with all five
+    if none is named.
     """
     import pandas as pd
 
@@ -126,19 +140,23 @@ def compare(
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
         bandits = dict(map(parse_bandit, bandit or PLAYED))
-        bandits |= dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
+        extra = dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
+        bandits |= extra
         if log is not None:
             named = column or []
             if data or csv or openml or folder or target or reward or cost:
                 raise ValueError("--log stands alone: it is no data set with every arm's reward")
+            if tune:
+                raise ValueError("--tune needs streams with every arm's reward; --log has none")
             compare_by_log(
                 log, named, drop or [], keep or [], bandits, replications, seed, jobs, out
             )
             return
+        names, csv = split_files(data or [], csv)
         if csv is not None:
             refuse_log(csv)
         sets = data_sets(
-            data or [],
+            names,
             csv,
             target,
             reward or [],
@@ -151,23 +169,42 @@ def compare(
         tables = columns(sets)
         for title in tables if csv is not None or openml else ():
             show(shown(tables[title]), title)
-        experiment = Experiment(sets, bandits, horizon, replications, seed)
-        results = experiment.run(jobs, out / "compare")
+        choices = {}
+        if tune:
+            tuned = play_tuned(
+                sets, bandit or PLAYED, extra, horizon, replications, seed, jobs, out / "compare"
+            )
+            results, half = tuned.runs, replications // 2
+            choices = {f"Settings chosen on {half} of {replications} streams": tuned.choices}
+        else:
+            experiment = Experiment(sets, bandits, horizon, replications, seed)
+            results = experiment.run(jobs, out / "compare")
     if replications == 1:
         warn(
             "one replication cannot show a bandit that at times locks on to the wrong arm; "
             "the test of significance takes its rounds for independent"
         )
-    ranking = evaluation.ranking(results)
-    summary = evaluation.summary(results)
-    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
-    if len(experiment.bandits) > 1 and len(sets) > plots.MANY:
-        figures["pairwise"] = plots.pairwise_scatter(results)
-    elif len(experiment.bandits) > 1 and replications > 1:
-        figures["differences"] = plots.paired_differences(results)
-    titled = {"Ranking": ranking, "Every data set": summary}
-    if len(sets) <= plots.MANY:
-        beside = evaluation.baselines(sets, horizon, seed)
+    many, shown_in = results["bandit"].nunique() > 1, results["replication"].nunique()
+    few, beside = len(sets) <= plots.MANY, pd.DataFrame()
+    with bar("tables and pictures", 4 + len(sets) * few) as advance:
+        ranking, summary = evaluation.ranking(results), evaluation.summary(results)
+        advance(1)
+        for one in sets if few else ():
+            beside = pd.concat([beside, evaluation.baselines([one], horizon, seed)])
+            advance(1)
+        figures = {"regret": plots.regret_curves(results)}
+        advance(1)
+        figures["propensities"] = plots.propensities(results)
+        advance(1)
+        if many and len(sets) > plots.MANY:
+            figures["pairwise"] = plots.pairwise_scatter(results)
+        elif many and shown_in > 1:
+            figures["differences"] = plots.paired_differences(results)
+        advance(1)
+    for heading, frame in choices.items():
+        show(frame, heading)
+    titled = choices | {"Ranking": ranking, "Every data set": summary}
+    if few:
         titled["Beside the bandits: normalised regret"] = beside
         cells = by_environment(pd.concat([summary, beside]))
         show(cells, "Normalised regret ± standard error: less is better")

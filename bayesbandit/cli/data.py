@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import environments as rooms
-from bayesbandit.environments.csv_files import read
+from bayesbandit.ope.logs.files import PARQUET, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+FILES = (*PARQUET, ".csv", ".tsv", ".txt")  # of --data
 SHOWN = 40  # the most columns of a data set that the terminal lists
 
 
@@ -48,13 +49,27 @@ def data_sets(
             raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
     sets: list[Any] = [rooms.bundled(name) for name in data]
     if csv is not None and target:
-        sets.append(rooms.from_csv(csv, target, drop=drop, keep=keep))
+        table = frame_of(csv, target)
+        sets.append(rooms.from_frame(table, target, csv.stem, drop=drop, keep=keep))
     elif csv is not None:
-        table, name = read(csv), csv.stem
+        table, name = frame_of(csv), csv.stem
         sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
     sets += [rooms.openml(name, drop=drop, keep=keep) for name in openml]
     sets += rooms.folder(folder) if folder is not None else []
     return sets or [rooms.bundled(name) for name in rooms.BUNDLED]
+
+
+def split_files(data: Sequence[str], csv: Path | None) -> tuple[list[str], Path | None]:
+    """Return the bundled sets of --data, and the one file of --data or --csv.
+
+    Raise ValueError for more than one file.
+    """
+    files = [Path(name) for name in data if Path(name).suffix.lower() in FILES]
+    names = [name for name in data if Path(name) not in files]
+    if len(files) + (csv is not None) > 1:
+        given = [*map(str, files), *([str(csv)] if csv is not None else [])]
+        raise ValueError(f"give one file of your own; got {', '.join(given)}")
+    return names, files[0] if files else csv
 
 
 def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:

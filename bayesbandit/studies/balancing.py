@@ -26,6 +26,7 @@ import pandas as pd
 from bayesbandit import evaluation, plots
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.linear_posterior import LinearPosterior
 from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
@@ -187,19 +188,19 @@ def error_rows(found: pd.DataFrame) -> Figure:
 
 def coverage_rows(found: pd.DataFrame) -> Figure:
     """Draw the coverage of both intervals with a floor, where the linear model is right."""
-    rows = []
-    here = found[found["environment"] == WORLDS[0].name]
-    for name in (name + FLOORED for name in BALANCES):
-        for arm, cells in here[here["bandit"] == name].groupby("arm"):
-            for column, kind in (("coverage", "posterior"), ("robust", "sandwich")):
-                mean, reach = cells[column].mean(), 1.96 * cells[column].sem()
-                rows.append(
-                    {"bandit": f"{name.removesuffix(FLOORED)}, {kind}", "panel": f"arm {arm}",
-                     "coverage": mean, "low": mean - reach, "high": min(mean + reach, 1.0)}
-                )  # fmt: skip
+    names = [name + FLOORED for name in BALANCES]
+    here = found[(found["environment"] == WORLDS[0].name) & found["bandit"].isin(names)]
+    both = {"coverage": "posterior", "robust": "sandwich"}
+    long = here.rename(columns=both).melt(["bandit", "arm"], [*both.values()], "kind", "coverage")
+    cells = long.groupby(["bandit", "kind", "arm"], sort=False)["coverage"]
+    rows = cells.agg(coverage="mean", se="sem").reset_index()
+    labels = rows["bandit"].str.removesuffix(FLOORED) + ", " + rows["kind"]
+    low, high = (rows["coverage"] + sign * 1.96 * rows["se"] for sign in (-1, 1))
     return plots.interval_rows(
-        pd.DataFrame(rows),
-        "bandit",
+        rows.assign(
+            row=labels, panel="arm " + rows["arm"].astype(str), low=low, high=high.clip(upper=1.0)
+        ).sort_values(["bandit", "kind"], key=lambda c: c.map([*names, *both.values()].index)),
+        "row",
         "coverage",
         "panel",
         "share of contexts with the truth inside",
@@ -243,6 +244,7 @@ def sandwich(bandit: Bandit, arm: Name, x: np.ndarray) -> np.ndarray:
     """Return sds (n,) of an arm's mean reward at x (n, d) by the sandwich covariance; ∞ before its
     first round."""
     posterior = bandit.posterior(arm)
+    assert isinstance(posterior, LinearPosterior)
     played = posterior.weighted is not None and posterior.weighted.seen > 0
     return (posterior.robust() if played else posterior).sd(x)
 

@@ -125,26 +125,23 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 def printed(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each pair, protocol and reading the sets with less and more regret, in brackets
     those that are significant, and the difference in points of normalised regret ± SE."""
+    wins, points = table["smaller"].astype(str), 100 * table[["difference", "se"]]
+    pairs = zip(points["difference"].tolist(), points["se"].tolist(), strict=True)
+    table = table.assign(
+        cell=wins + "–" + table["larger"].astype(str)
+        + " (" + table["wins"].astype(str) + "–" + table["losses"].astype(str) + "), "
+        + [evaluation.within(gap, se, 2, sign=True) for gap, se in pairs],
+        reading=table["reading"] + " (of " + table["sets"].astype(str) + ")",
+    )  # fmt: skip
+    cells = table.pivot(index=["row", "column", "protocol"], columns="reading", values="cell")
     rows = []
     for (one, other), protocol in product(PAIRS, PROTOCOLS):
-        here = table[
-            (table["row"] == one) & (table["column"] == other) & (table["protocol"] == protocol)
-        ]
-        if here.empty:
-            continue
-        smaller, larger = PAPER.get((one, other), (None, None))
-        known = smaller is not None and protocol == BEST
-        row = {
-            "pair": f"{one} – {other}",
-            "setting": protocol,
-            "paper (of 300)": f"{smaller}–{larger}" if known else "",
-        }
-        for cell in here.to_dict("records"):
-            gap = evaluation.within(100 * cell["difference"], 100 * cell["se"], 2, sign=True)
-            counts = f"{cell['smaller']}–{cell['larger']} ({cell['wins']}–{cell['losses']})"
-            row[f"{cell['reading']} (of {cell['sets']})"] = f"{counts}, {gap}"
-        rows.append(row)
-    return pd.DataFrame(rows).fillna("")
+        if (one, other, protocol) in cells.index:
+            known = "–".join(map(str, PAPER.get((one, other), ()))) if protocol == BEST else ""
+            row = {"pair": f"{one} – {other}", "setting": protocol, "paper (of 300)": known}
+            found = cells.loc[(one, other, protocol), pd.unique(table["reading"]).tolist()]
+            rows.append(row | found.to_dict())
+    return pd.DataFrame(rows)
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -187,21 +184,21 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the differences of regret, a panel a reading, with 95 % intervals over data sets."""
     found = table(results)
-    rows = []
-    for (one, other), protocol in product(PAIRS, (BEST, FIXED)):
-        here = found[
-            (found["row"] == one) & (found["column"] == other) & (found["protocol"] == protocol)
-        ]
-        for cell in here.to_dict("records"):
-            value, reach = 100 * cell["difference"], 196 * cell["se"]
-            rows.append(
-                {"pair": f"{one} − {other}", "value": value, "low": value - reach,
-                 "high": value + reach, "panel": f"{cell['reading']}, {protocol}"}
-            )  # fmt: skip
+    pairs = found["row"] + " − " + found["column"]
+    shown = [f"{one} − {other}" for one, other in PAIRS]
+    rows = found.assign(
+        pair=pairs,
+        value=100 * found["difference"],
+        low=100 * found["difference"] - 196 * found["se"],
+        high=100 * found["difference"] + 196 * found["se"],
+        panel=found["reading"] + ", " + found["protocol"],
+    )
+    rows = rows[pairs.isin(shown) & (rows["protocol"] != SAME)]
+    rows = rows.sort_values("pair", key=lambda c: c.map(shown.index), kind="stable")
     n, shuffles = results["environment"].nunique(), results["replication"].nunique()
     title = f"Differences of normalised regret: mean and 95 % interval over {n} data sets"
     drawn = plots.interval_rows(
-        pd.DataFrame(rows).sort_values("panel", kind="stable"),
+        rows,
         "pair",
         "value",
         "panel",

@@ -132,12 +132,14 @@ def read_table(
     return recognised(frame_of(path), path.name, **columns)
 
 
-def frame_of(path: Path) -> pd.DataFrame:
-    """Return the table of a Parquet or a CSV file."""
+def frame_of(path: Path, target: str | None = None) -> pd.DataFrame:
+    """Return the table of a Parquet or a CSV file. target: as in `csv_files.read`."""
     import pandas as pd
 
     if path.suffix.lower() not in PARQUET:
-        return read(path)
+        return read(path, target)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
     from pyarrow import ArrowException
 
     try:
