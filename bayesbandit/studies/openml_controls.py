@@ -125,12 +125,12 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 def printed(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each pair, protocol and reading the sets with less and more regret, in brackets
     those that are significant, and the difference in points of normalised regret ± SE."""
-    wins, points = table["smaller"].astype(str), 100 * table[["difference", "se"]]
-    pairs = zip(points["difference"].tolist(), points["se"].tolist(), strict=True)
+    wins = table["smaller"].astype(str)
+    gaps, errors = (100 * table[name].to_numpy(np.float64) for name in ("difference", "se"))
     table = table.assign(
         cell=wins + "–" + table["larger"].astype(str)
         + " (" + table["wins"].astype(str) + "–" + table["losses"].astype(str) + "), "
-        + [evaluation.within(gap, se, 2, sign=True) for gap, se in pairs],
+        + [evaluation.within(*pair, 2, sign=True) for pair in zip(gaps, errors, strict=True)],
         reading=table["reading"] + " (of " + table["sets"].astype(str) + ")",
     )  # fmt: skip
     cells = table.pivot(index=["row", "column", "protocol"], columns="reading", values="cell")
@@ -175,8 +175,9 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
             cells = list(settings(reading)[name])
             alphas = [label.split(", α = ")[1].split(",")[0] for label in cells]
             by_alpha = regret[cells].T.groupby(alphas).mean().T
-            gain = by_alpha.min(axis=1) - regret[cells].min(axis=1)
-            row[name] = evaluation.within(gain.mean(), gain.sem(), 4)
+            gain = (by_alpha.min(axis=1) - regret[cells].min(axis=1)).to_numpy(np.float64)
+            error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
+            row[name] = evaluation.within(float(gain.mean()), float(error), 4)
         rows.append(row)
     return pd.DataFrame(rows)
 

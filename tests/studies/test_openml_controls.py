@@ -1,0 +1,67 @@
+"""The study of matched controls: its grids, their random numbers, and its arithmetic."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.studies import openml_controls as study
+
+
+def test_the_null_has_as_many_cells_as_blts_and_all_have_settings_that_are_stated():
+    for reading in study.READINGS:
+        sizes = {name: len(cells) for name, cells in study.settings(reading).items()}
+        assert sizes["BLTS"] == sizes[study.NULL] == 12
+        assert sizes["LinTS"] == sizes["LinUCB"] == 3
+    described = study.STUDY.small().experiment().describe()["bandits"]
+    assert len(described) == 3 * 31 + 1
+    text = described["BLTS, α = 0.5, γ = 0.01, RSS/n, floor 1e-2"]
+    assert "variance='rss/n'" in text
+    assert "floor=0.01" in text
+    assert "alpha=0.5" in text
+    assert "clip=0.01, propensity='decision'" in text
+    assert "floor=1e-06" in described["LinUCB, α = 1, RSS/n, floor 1e-6"]
+    at_one = study.members("RSS", study.SAME)
+    assert at_one["BLTS"] == ["BLTS, α = 1, γ = 0.1, RSS"]
+    assert at_one["LinTS"] == ["LinTS, α = 1, RSS"]
+
+
+def test_every_cell_has_its_own_random_numbers():
+    x, reward = np.random.default_rng(0).normal(size=(60, 2)), np.eye(3)[np.arange(60) % 3]
+    key = np.random.SeedSequence(7, spawn_key=(1,))
+    one, two, again = (study.own(bb.LinTS, name, 3, 2, key) for name in ("one", "two", "one"))
+    assert repr(one) == repr(two) == repr(bb.LinTS(3, 2))
+    first = one.play(x, reward)[0]
+    assert not np.array_equal(first, two.play(x, reward)[0])
+    np.testing.assert_array_equal(first, again.play(x, reward)[0])
+
+
+def made(regrets):
+    """Two shuffles of ten rounds; regrets {set: {player: regret}}, of all others 9."""
+    rows = [
+        {"environment": name, "bandit": player, "replication": r, "t": 10,
+         "regret": (lost := float(told.get(player, 9)) + 0.1 * r), "reward": 10 - lost,
+         "propensity": 1.0, "value": np.nan, "agreement": np.nan, "optimal": False}
+        for name, told in regrets.items() for player in study.players() for r in range(2)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.slow
+def test_counts_and_gains_by_hand():
+    reading = "RSS/n, floor 1e-2"
+    low, same = f"BLTS, α = 0.5, γ = 0.1, {reading}", f"LinTS, α = 1, {reading}"
+    runs = made({"a": {low: 3, same: 5}, "b": {low: 7, same: 5}, "c": {low: 1}})
+    table = study.table(runs)
+    row = table[(table["reading"] == reading) & (table["row"] == "BLTS")]
+    best = row[(row["protocol"] == study.BEST) & (row["column"] == "LinTS")].iloc[0]
+    assert (best["smaller"], best["larger"], best["sets"]) == (2, 1, 3)
+    assert best["difference"] == (np.array([3 - 5, 7 - 5, 1 - 9]) / 10).mean()
+    shown = study.printed(table).set_index(["pair", "setting"])
+    assert shown.loc[("BLTS – LinTS", study.BEST), "paper (of 300)"] == "233–58"
+    assert shown.loc[("BLTS – LinTS", study.BEST), f"{reading} (of 3)"].startswith("2–1 (")
+    gains = study.gains(runs).set_index("reading")
+    assert gains.loc[reading, study.NULL].startswith("0.0000")
+    wanted = np.mean([(9 - low) / 10 - (9 - low) / 40 for low in (3, 7, 1)])
+    assert gains.loc[reading, "BLTS"].startswith(f"{wanted:.4f}")
+    assert len(study.figures(runs)["differences"].axes) == 6
