@@ -229,6 +229,26 @@ def propensities(values: object, n: int) -> np.ndarray:
     return p
 
 
+def seconds(text: str | float | None, what: str) -> float | None:
+    """Return a span of time, "1d", "12h", "30min", "45s" or seconds, as seconds; None is none."""
+    if text is None:
+        return None
+    if isinstance(text, str):
+        import pandas as pd
+
+        try:
+            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
+        except ValueError as error:
+            raise ValueError(
+                f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
+            ) from error
+    else:
+        value = float(text)
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
+    return value
+
+
 def number(
     value: object,
     what: str,

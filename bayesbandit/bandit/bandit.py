@@ -96,6 +96,8 @@ class Bandit:
     layout: Layout
     all_arms: np.ndarray  # (K,) True: all are available
     history: History
+    ahead: float  # ticks that the clock of a bandit that forgets is ahead of its decisions
+    now: float | None  # the time in seconds since 1970, for decisions made again; None: the clock's
     seed: np.random.SeedSequence
     rng: np.random.Generator
     stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
@@ -130,6 +132,7 @@ class Bandit:
         if history is not None:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
+        self.ahead, self.now = 0.0, None
         belief_seed, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, belief_seed)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
@@ -363,6 +366,9 @@ class Bandit:
         rounding, with these exceptions. Weights without propensities come from the belief before
         the call. λ by cross-validation, and the average of normalised weights, are settled when the
         call ends.
+
+        Where the model forgets, rows are the next rounds, in their order. With clock="time" they
+        are all of now.
         """
         return learning.update(self, x, arm, reward, propensity, errors)
 
@@ -407,6 +413,17 @@ class Bandit:
         seed = random_streams.derived_seed(self.seed, checks.arm_name(key))
         random_streams.reseed(self, seed)
         return self
+
+    @transactions.alone
+    def forget(self, steps: float = 1) -> None:
+        """Put the clock of forgetting forward by so many ticks: rounds, or seconds.
+
+        Raise ValueError if the bandit does not forget: see `half_life` and `drift` of `Ridge`.
+        """
+        checks.number(steps, "steps", least=0, largest=checks.COUNT)
+        if self.belief.clock is None:
+            raise ValueError(f"{self.model} does not forget: give it a half_life or a drift")
+        self.ahead += float(steps)
 
     def copy(self) -> Bandit:
         """Return an independent bandit in the same state, which makes the same decisions."""

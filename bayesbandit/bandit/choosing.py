@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
+from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Belief, Kernel
@@ -41,17 +41,24 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
     with bandit.lock:
         x, available, one = _contexts(bandit, x, arms)
         live = bandit.deciding
-        if live is None and bandit.compiled and bandit.rule is not None:  # a fork
-            live = fast_path.calls(bandit)["deciding"]
+        if live is None and bandit.compiled and bandit.rule is not None:  # a fork, or it forgets
+            live = fast_path.deciding(bandit)
+        tick = ticks.next_ticks(bandit, len(x))
         if one and live is not None:
-            return Decision(bandit.layout, _decide_one(bandit, live, x[0], available))
+            advance(bandit)
+            row = _decide_one(bandit, live, x[0], available)
+            return Decision(bandit.layout, row, tick=None if tick is None else tick[0])
         if len(x) == 0:
             raise ValueError("contexts must have at least one row; got none")
         # one decision is one compiled call, and needs no fork
         needs_fork = len(x) > 1 or bandit.belief.computes_when_asked
         decide = _decide_on_fork if needs_fork else _decide
         decision = decide(bandit, x, available, bandit.numbers(len(x)))
-        return Decision(bandit.layout, decision.rows[0], decision.late) if one else decision
+        if tick is not None:
+            decision.tick = tick[0] if one else tick
+        if not one:
+            return decision
+        return Decision(bandit.layout, decision.rows[0], decision.late, tick=decision.tick)
 
 
 def _contexts(
@@ -131,7 +138,10 @@ def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None
     Probabilities of such decisions are computed when first needed. None unless arms have features,
     dependent normals or Student-t order the arms, and no arm is new.
     """
-    if not bandit.of_arms or bandit.rule != THOMPSON or bandit.belief.new.any():
+    if not bandit.of_arms or bandit.rule != THOMPSON:
+        return None
+    advance(bandit)
+    if bandit.belief.new.any():
         return None
     prediction = predicted(bandit.belief, x)
     ranking = prediction.ranking()
@@ -179,6 +189,7 @@ def put_moments(
 def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Return posterior means (n, K) of the arms' mean rewards at contexts x (n, d)."""
     twin = transactions.fork_to_decide(bandit)
+    advance(twin)
     blocks = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
     transactions.become(bandit, twin)
     return np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
@@ -186,11 +197,14 @@ def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
 
 def posterior(bandit: Bandit, k: int) -> Any:
     """Return the posterior of arm k, with its rounds that the history keeps."""
-    layout, history = bandit.layout, bandit.history
+    layout, history, belief = bandit.layout, bandit.history, bandit.belief
+    if belief.clock is not None:
+        belief = belief.fork()
+        belief.advance(ticks.tick(bandit))
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
     log = layout.records(rows)
     roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
-    known = bandit.belief.posterior(k, roles)
+    known = belief.posterior(k, roles)
     if bandit.encoder is not None and hasattr(known, "encoder"):
         known = replace(known, encoder=bandit.encoder)
     return known
@@ -222,6 +236,7 @@ def describe(
     next round.
     """
     belief, layout, kind = bandit.belief, bandit.layout, TABULATED
+    advance(bandit)
     rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
     if not bandit.of_arms:  # with arm features, the chosen arm's are written later
         rows[:, : bandit.n_features] = x
@@ -241,6 +256,12 @@ def describe(
         if belief.computes_when_asked:
             belief.decided(len(t[part]))
     return rows, kind
+
+
+def advance(bandit: Bandit) -> None:
+    """Let the belief forget until the next round."""
+    if bandit.belief.clock is not None:
+        bandit.belief.advance(ticks.tick(bandit, 1))
 
 
 def _entries(

@@ -21,6 +21,7 @@ FORM = {
     "id": object,
     "arms": list,
     "constant": bool,
+    "tick?": object,
     "features_of_arms": bool,
     "arm": object,
     **dict.fromkeys((*NUMBERS, "propensity", "min_probability"), object),
@@ -39,7 +40,7 @@ class Decision:
     not available has mean −∞, sd 0 and probability 0.
     """
 
-    __slots__ = ("ids", "late", "layout", "rows")
+    __slots__ = ("ids", "late", "layout", "rows", "tick")
 
     def __init__(
         self,
@@ -47,11 +48,13 @@ class Decision:
         rows: np.ndarray,
         late: tuple[Comparison, np.ndarray] | None = None,
         ids: np.ndarray | None = None,
+        tick: np.ndarray | None = None,
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
         self.late = late  # computes missing probabilities of these arms
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
+        self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
 
     def settle(self) -> None:
         """Compute the probabilities that are still missing."""
@@ -143,6 +146,7 @@ class Decision:
         mean[self.mean == -np.inf] = sd[np.isinf(self.sd)] = None
         floor = self.layout.floors(np.atleast_2d(self.rows))
         one = self.rows.ndim == 1
+        tick = {} if self.tick is None else {"tick": self.tick.tolist()}
         return {
             "id": self.id if one else np.asarray(self.id).tolist(),
             "arms": list(self.arms),
@@ -155,6 +159,7 @@ class Decision:
             "probabilities": self.probabilities.tolist(),
             "propensity": self.propensity if one else np.asarray(self.propensity).tolist(),
             "min_probability": float(floor[0]) if one else floor.tolist(),
+            **tick,
         }
 
     @classmethod
@@ -165,7 +170,7 @@ class Decision:
         """
         check(values, FORM, "the decision")
         arms, one = arm_names(values["arms"]), not isinstance(values["arm"], list)
-        several = {k: [v] if one else v for k, v in values.items() if k in FORM}
+        several = {k: [v] if one else v for k, v in values.items() if k in (*FORM, "tick")}
         for name in ("arm", "id"):
             demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
         check(several["id"], [str], "id")
@@ -190,6 +195,10 @@ class Decision:
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
         least = p.min(axis=1, where=there, initial=1.0) + SLACK
         demand(((floor >= 0) & (floor <= least)).all(), f"min_probability is {floor}")
+        tick = None
+        if "tick" in several:
+            tick = floats(several["tick"], "tick")
+            demand(tick.shape == (n,) and np.isfinite(tick).all(), f"tick must be {n} numbers")
         layout = Layout(
             arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
         )
@@ -202,7 +211,9 @@ class Decision:
         log["arm"], log["rule"], log["number"] = taken, TABULATED, 0.0
         log["min_probability"], log["propensity"] = floor, own
         log["reward"] = log["weight"] = np.nan
-        return cls(layout, rows[0] if one else rows, ids=ids[0] if one else ids)
+        if one:
+            return cls(layout, rows[0], ids=ids[0], tick=None if tick is None else tick[0])
+        return cls(layout, rows, ids=ids, tick=tick)
 
     def __len__(self) -> int:
         if self.rows.ndim == 1:
@@ -213,7 +224,9 @@ class Decision:
         if self.rows.ndim == 1:
             raise TypeError("a decision about one context cannot be indexed")
         self.settle()
-        return Decision(self.layout, self.rows[which], ids=np.asarray(self._identify()[which]))
+        ids = np.asarray(self._identify()[which])
+        tick = None if self.tick is None else np.asarray(self.tick[which])
+        return Decision(self.layout, self.rows[which], ids=ids, tick=tick)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[i] for i in range(len(self)))

@@ -29,18 +29,28 @@ def publish(bandit: Bandit) -> None:
 
 
 def calls(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
-    """Return the compiled calls with their arguments, by the name of the attribute."""
-    layout, kernel = bandit.layout, bandit.kernel
-    deciding = learning = None
-    if kernel is not None and kernel.plain:
-        arms, settings, history = kernel.arms, kernel.settings, bandit.history
-        if (kind := kind_played(bandit)) is not None:
-            rule, choose_one = (kind, *(bandit.param or (None, None))), kernel.functions.choose_one
-            deciding = choose_one, layout, arms, bandit.all_arms, settings, *rule, bandit.stream
-        if bandit.reweighting is None:
-            source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
-            learning = observer(bandit, kernel), layout, arms, settings, *source, *kept
-    return dict(zip(CALLS, (deciding, learning), strict=True))
+    """Return the compiled calls with their arguments, by the name of the attribute.
+
+    Both are None for a bandit that forgets: its clock goes on before each call.
+    """
+    kernel, history, learning = bandit.kernel, bandit.history, None
+    if bandit.belief.clock is not None or kernel is None or not kernel.plain:
+        return dict.fromkeys(CALLS)
+    if bandit.reweighting is None:
+        source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
+        call, arrays = observer(bandit, kernel), (kernel.arms, kernel.settings)
+        learning = call, bandit.layout, *arrays, *source, *kept
+    return dict(zip(CALLS, (deciding(bandit), learning), strict=True))
+
+
+def deciding(bandit: Bandit) -> Deciding | None:
+    """Return the compiled call that decides, with its arguments; None if kernels do not decide."""
+    kernel, kind = bandit.kernel, kind_played(bandit)
+    if kernel is None or not kernel.plain or kind is None:
+        return None
+    rule, choose_one = (kind, *(bandit.param or (None, None))), kernel.functions.choose_one
+    arrays = kernel.arms, bandit.all_arms, kernel.settings
+    return choose_one, bandit.layout, *arrays, *rule, bandit.stream
 
 
 def observer(bandit: Bandit, kernel: Kernel) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, transactions
+from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
 from bayesbandit.beliefs.base import Kernel
@@ -46,34 +46,44 @@ def observe(
                 f"about contexts {given}"
             )
         what, n = ("reward", 1) if one else ("rewards", len(rows))
+        tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
             floor = decision.layout.floors(np.atleast_2d(rows))
             x = checks.contexts(x, bandit.n_features)  # already encoded
             logged = x, np.atleast_1d(decision.arm), reward, p
             if skips:
-                return _update_some(bandit, *logged, refusals.Rows(n), floor)
-            _update(bandit, *logged, floor)
+                return _update_some(bandit, *logged, refusals.Rows(n), floor, tick)
+            _update(bandit, *logged, floor, tick)
             return None
         if skips:
             r = checks.one_a_row(reward, n, what)
             decided, learnable = np.atleast_2d(rows), refusals.Rows(n)
             learnable.check_finite(r, what)
-            learnable.learn(bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i]))
+            learnable.learn(
+                bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i], _some(tick, i))
+            )
             return learnable.listed()
         reward = checks.column(reward, n, what)
-        kernel = bandit.kernel if one and bandit.reweighting is None else None
+        direct = one and bandit.reweighting is None and tick is None
+        kernel = bandit.kernel if direct else None
         plain = kernel if kernel is not None and kernel.plain else None
         if plain is None or _learn_one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
-            _learn_decided(bandit, np.atleast_2d(rows), reward)
+            _learn_decided(bandit, np.atleast_2d(rows), reward, tick)
     return None
 
 
-def _learn_decided(bandit: Bandit, rows: np.ndarray, reward: np.ndarray) -> None:
-    """Learn decided rows (n, width) with their rewards (n,)."""
+def _some(values: np.ndarray | None, i: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[i]
+
+
+def _learn_decided(
+    bandit: Bandit, rows: np.ndarray, reward: np.ndarray, tick: np.ndarray | None
+) -> None:
+    """Learn rows (n, width) that were decided at ticks (n,), with their rewards (n,)."""
     rows = rows.copy()
     bandit.layout.records(rows)["reward"] = reward
-    learn(bandit, rows)
+    learn(bandit, rows, tick=tick)
 
 
 def update(
@@ -97,6 +107,7 @@ def update(
 def _update_some(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
     propensity: ArrayLike | None, rows: Rows, floor: np.ndarray | float = 0.0,
+    tick: np.ndarray | None = None,
 ) -> list[Refused]:  # fmt: skip
     """Learn the rows that can be learned, and return the others; arguments are as in `_update`.
 
@@ -115,18 +126,19 @@ def _update_some(
     floors = np.broadcast_to(floor, n)
     rows.learn(
         bandit,
-        lambda twin, i: _update(twin, x[i], arm[i], r[i], None if p is None else p[i], floors[i]),
+        lambda twin, i: _update(twin, x[i], arm[i], r[i], _some(p, i), floors[i], _some(tick, i)),
     )
     return rows.listed()
 
 
 def _update(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
-    floor: np.ndarray | float = 0.0,
+    floor: np.ndarray | float = 0.0, tick: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Learn rounds with checked contexts x (n, d) or (n, K, d).
 
-    floor: the minimum probabilities with which they were decided (0: not known).
+    floor: the minimum probabilities with which they were decided (0: not known). tick: when they
+    were decided, (n,); None: they are the next rounds of a bandit that forgets.
     """
     n = len(x)
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
@@ -137,7 +149,9 @@ def _update(
         transactions.release(bandit)
         index = _numbers_of(bandit, arm)
         now = bandit.numbers(1)
-        twin = bandit if bandit.compiled else transactions.fork_to_decide(bandit)
+        forgets = bandit.belief.clock is not None
+        plain = bandit.compiled and not forgets
+        twin = bandit if plain else transactions.fork_to_decide(bandit)
         absent = propensity is None and not weighs_by_propensity(bandit)
         if propensity is None and not absent:
             arm_features.check_weighable(bandit, x)
@@ -166,7 +180,10 @@ def _update(
         floor = np.broadcast_to(floor, n)[logged]
         log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
         log["weight"] = np.nan if batch is None else batch[3][logged]
-        learn(twin, rows, batch)
+        if tick is None and forgets:
+            tick = ticks.next_ticks(bandit, n)
+            twin.ahead += n if bandit.belief.clock == "rounds" else 0
+        learn(twin, rows, batch, tick)
         if twin is not bandit:
             transactions.become(bandit, twin)
 
@@ -230,16 +247,19 @@ def _learn_one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -
     )  # fmt: skip
 
 
-def learn(bandit: Bandit, rows: np.ndarray, batch: Batch | None = None) -> None:
+def learn(
+    bandit: Bandit, rows: np.ndarray, batch: Batch | None = None, tick: np.ndarray | None = None
+) -> None:
     """Weight rows (n, width) with their rewards, update the belief, and log the rows.
 
     batch: all rounds, already weighed, if there are only rows of those that the history keeps.
+    tick: when all rounds were decided, if the bandit forgets.
     """
     kernel = bandit.kernel if batch is None and len(rows) < MANY else None
-    if bandit.reweighting is None and kernel is not None:
+    if bandit.reweighting is None and bandit.belief.clock is None and kernel is not None:
         _learn_compiled(bandit, kernel, rows)
     else:
-        _learn_on_fork(bandit, rows, batch)
+        _learn_on_fork(bandit, rows, batch, tick)
 
 
 def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
@@ -253,14 +273,22 @@ def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
 
 
 @transactions.alone
-def _learn_on_fork(bandit: Bandit, rows: np.ndarray, batch: Batch | None) -> None:
+def _learn_on_fork(
+    bandit: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarray | None
+) -> None:
     """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
     twin = transactions.fork(bandit)
     belief, history, reweighting = twin.belief, twin.history, twin.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
-    batch, before = batch or _weighed(bandit, rows), np.array(belief.n)
-    belief.update(*batch)
+    batch = batch or _weighed(bandit, rows)
+    if tick is not None:
+        belief.advance(tick.max())
+    before = np.array(belief.n)
+    if tick is None:
+        belief.update(*batch)
+    else:
+        belief.update_at(tick, *batch)
     counted = before + np.bincount(batch[1], minlength=len(before))
     if not np.array_equal(belief.n, counted):
         name = type(belief).__name__

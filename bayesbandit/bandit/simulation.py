@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, fast_path, random_streams, transactions
+from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
 from bayesbandit.bandit.player import step
 from bayesbandit.checks import Contexts
 from bayesbandit.kernels import reweighted, rounds
@@ -42,6 +42,10 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     shape = len(x), len(bandit.arms)
     if reward.shape != shape:
         raise ValueError(f"rewards must be {shape}; got {reward.shape}")
+    if bandit.belief.clock == "time":
+        raise ValueError(
+            'play has rounds, and no times: a bandit with clock="time" plays by choose and observe'
+        )
     twin = transactions.fork(bandit)
     twin.encoder = None  # x is encoded by now
     played = by(bandit)(twin, x, reward, every)
@@ -72,11 +76,12 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     assert kind is not None
     kernel.check_rewards(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
     ring, functions = bandit.history.room(T), kernel.functions
+    tick = ticks.tick(bandit, 1) if bandit.belief.clock is not None else 0.0
     play = without(functions.play, *functions.unreached(kernel.settings), *ruled_out(kind))
     while done < T:
         done = play(
-            x, reward, done, every, kernel.arms, bandit.all_arms, kernel.settings, kind, params,
-            bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
+            x, reward, done, every, tick, kernel.arms, bandit.all_arms, kernel.settings, kind,
+            params, bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
         )  # fmt: skip
         if done < T:
             random_streams.refill(bandit)

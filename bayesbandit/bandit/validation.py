@@ -16,6 +16,7 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance, schedule_of
 from bayesbandit.weighting.by_arm import WeighingByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
+from bayesbandit.weighting.reweighting import begin
 
 
 def length(n_features: object, encoder: object) -> int:
@@ -106,7 +107,7 @@ def check(
 
 
 def check_belief(
-    belief: Belief, spec: BeliefModel, balance: object, n_arms: int, n_features: int
+    belief: Belief, spec: BeliefModel, balance: Balance, n_arms: int, n_features: int
 ) -> None:
     """Raise unless a belief has the parts, the sizes and the snapshots that the bandit needs."""
     base.check(belief, type(spec).__name__)
@@ -114,6 +115,11 @@ def check_belief(
     if sizes != (n_arms, n_features):
         raise ValueError(
             f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
+        )
+    if belief.clock is not None and begin(balance) is not None:
+        raise ValueError(
+            f"{shown(balance)} weights past rounds again, and rounds that fade are not kept: "
+            "balance must be Unweighted() or InversePropensity(propensity='decision')"
         )
     if is_pooled(balance) and not base.can_recall(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__

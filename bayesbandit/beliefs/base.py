@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -94,6 +94,21 @@ class Belief(Protocol):
     @abstractmethod
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
+
+    @property
+    def clock(self) -> Literal["rounds", "time"] | None:
+        """What ticks while the belief forgets; None: it does not forget."""
+        return None
+
+    def advance(self, tick: float) -> None:
+        """Forget until this tick; a tick of the past changes nothing."""
+        return
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,); other arguments are as in `update`."""
+        self.update(x, arm, reward, weight)
 
     def predict_together(self, x: Array) -> Prediction:
         """Return the joint prediction for m rows of features x (n, m, d), as if they were m arms.

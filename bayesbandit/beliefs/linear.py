@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.checks import SIZES, integer, number, one_of
+from bayesbandit.checks import SIZES, integer, number, one_of, seconds
 from bayesbandit.kernels import ridge_state
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
@@ -23,6 +23,8 @@ RULES = {
     "nig": ridge_state.NIG,
 }
 TINY = 1e-6  # the default least σ² of "rss/n" and "rss"
+CLOCKS = "rounds", "time"
+NEVER = 10**300  # rows; a factorisation would need their sums
 REFRESH = 2000  # rank-one updates between two factorisations: rounding errors stay below 1e-8
 
 
@@ -48,6 +50,16 @@ class Ridge:
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
     floor: the least σ² if it is estimated from residuals. The default is 0 for "empirical_bayes".
         For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not lock an arm out.
+    half_life: how long until a row counts half; None: it counts as long as the bandit lives. X'WX,
+        X'Wr, the folds and the noise scale fade, the penalty λ stays. So an arm without new rewards
+        returns to the prior. An arm of which less than 1e-9 rows are left is new again. Beyond 32
+        columns fading waits until 5 % are due (`refit_every`: another share).
+    drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
+        at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None: they stand still. Exact if
+        the noise is known; else by the σ² of the moment, which does not fade.
+    clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
+        "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
+        and drift is a second's. A reward that is late counts as of its decision.
     refit_every: when λ and the weights' average are updated and B is factorised again. An int is
         every m rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None, with
         "cv" or normalised weights: every row up to 32 columns, and growth by 5 % beyond. None
@@ -64,6 +76,9 @@ class Ridge:
     refit_every: int | float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
     prior_rows: float = 2.0
+    half_life: float | str | None = None
+    drift: float | None = None
+    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         if isinstance(self.ridge, str):
@@ -99,6 +114,37 @@ class Ridge:
             ),
         )
 
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        """Raise ValueError where half_life, drift and clock are wrong, or do not go together."""
+        one_of(self.clock, "clock", CLOCKS)
+        if self.half_life is not None:
+            number(self._half_life, "half_life", above=0, **SIZES)
+            if self.variance == "rss":
+                raise ValueError(
+                    'variance="rss" is a sum that never shrinks, and a half_life would make it '
+                    'shrink: variance must be "empirical_bayes", "rss/n", "nig" or a number'
+                )
+        if self.drift is None:
+            return
+        number(self.drift, "drift", above=0, **SIZES)
+        if self.half_life is not None:
+            raise ValueError(
+                "half_life and drift are two rules for one thing: give one of them; got "
+                f"half_life={self.half_life!r}, drift={self.drift!r}"
+            )
+        if self.ridge == "cv" or self.intercept == "unpenalised":
+            raise ValueError(
+                "drift needs a prior of all coefficients: ridge must be a number, and intercept "
+                f"True or False; got ridge={self.ridge!r}, intercept={self.intercept!r}"
+            )
+
+    @property
+    def _half_life(self) -> float | None:
+        timed = self.clock == "time" and isinstance(self.half_life, str)
+        return seconds(self.half_life, "half_life") if timed else self.half_life  # type: ignore[return-value]
+
     def n_columns(self, n_features: int) -> int:
         """Return the number of columns of the design: the features, and the constant if any."""
         return n_features + bool(self.intercept)
@@ -118,6 +164,12 @@ class Ridge:
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
+        rate = 0.0 if self._half_life is None else math.log(2.0) / self._half_life
+        share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
+        if self.drift is not None:
+            refit = NEVER
+            if normalize:
+                raise ValueError("drift needs weights as they are, and normalize rescales them")
         has_number = rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2)
         shape, scale = self.prior
         return ridge_state.settings_of(
@@ -132,6 +184,9 @@ class Ridge:
             normalize=normalize,
             schedule=-refit if isinstance(refit, float) else refit,
             folds=self.folds if cv else 0,
+            rate=rate,
+            slack=math.log1p(share),
+            walk=self.drift or 0.0,
         )
 
     def nbytes(self, n_arms: int, n_features: int) -> int:

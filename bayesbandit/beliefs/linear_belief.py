@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.checks import integer
+from bayesbandit.kernels import fading, ridge_state
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, LocationScale, product
@@ -23,7 +23,7 @@ ENDLESS = 1e300  # bound of a belief's numbers: sums of a few stay finite
 FAR = 1e150  # bound of a coefficient
 SUMS = [
     *(ridge_state.N, ridge_state.SUM_W, ridge_state.SUM_WRR),
-    *(ridge_state.LOSS, ridge_state.SIGMA2, ridge_state.RESIDUAL),
+    *(ridge_state.LOSS, ridge_state.SIGMA2, ridge_state.RESIDUAL, ridge_state.LEFT),
 ]
 DIVISORS = [ridge_state.DF, ridge_state.LAM, ridge_state.W_BAR]
 
@@ -42,6 +42,9 @@ class Regression(Protocol):
 
     @property
     def intercept(self) -> Any: ...
+
+    @property
+    def clock(self) -> Literal["rounds", "time"]: ...
 
     def settings(self, n_features: int, normalize: bool) -> Array:
         """Return the settings for the kernels (`kernels/ridge_state.py`)."""
@@ -67,6 +70,7 @@ class LinearBelief(Belief, Kernel):
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
         self.normalize = normalize
         self.settings = model.settings(n_features, normalize)
+        self.computes_when_asked = self.clock is not None
         if prior is not None:
             m, Lam = prior
             self.settings[ridge_state.PENALISED] = 0.0
@@ -98,6 +102,15 @@ class LinearBelief(Belief, Kernel):
     @property
     def kernel(self) -> Kernel:
         return self
+
+    @property
+    def clock(self) -> Literal["rounds", "time"] | None:
+        return self.model.clock if self.is_moving else None
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether rounds fade, or coefficients walk."""
+        return bool(interpreted(ridge_state.is_moving)(self.settings))
 
     @property
     def n_columns(self) -> int:
@@ -142,7 +155,7 @@ class LinearBelief(Belief, Kernel):
         """
         weight = np.ones(len(x)) if weight is None else weight
         rows = x, *map(np.ascontiguousarray, (arm, reward, weight))
-        if len(x) >= sums.MANY:
+        if len(x) >= sums.MANY and self.settings[ridge_state.WALK] == 0:
             left = sums.learn(self.arms, self.settings, *rows)
             rows = rows if left.all() else tuple(values[left] for values in rows)
         x, arm, reward, weight = rows
@@ -170,6 +183,27 @@ class LinearBelief(Belief, Kernel):
                 sums.solve(mine, self.settings, always=True)
         kernel.pool_noise(self.arms, self.settings)
 
+    def advance(self, tick: float) -> None:
+        fading.advance(self.arms, tick, self.settings)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,): those of the past by the share that has not
+        faded, at least 1e-9. Where coefficients walk, all are learned as of the latest tick."""
+        self.advance(tick.max(initial=-np.inf))
+        if self.settings[ridge_state.RATE] == 0.0:
+            self.update(x, arm, reward, weight)
+            return
+        passed = tick - self.arms[arm, ridge_state.CLOCK]
+        share = np.maximum(np.exp(self.settings[ridge_state.RATE] * passed), fading.FORGOTTEN)
+        weight = share if weight is None else share * weight
+        # the weights' average is settled row by row, and needs the rows that are left by then
+        parts = range(len(arm)) if self.normalize else [slice(None)]
+        for i in (slice(p, p + 1) if isinstance(p, int) else p for p in parts):
+            self.arms[:, ridge_state.LEFT] += np.bincount(arm[i], share[i], len(self.arms))
+            self.update(x[i], arm[i], reward[i], weight[i])
+
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
@@ -188,7 +222,7 @@ class LinearBelief(Belief, Kernel):
         if arm[ridge_state.ROOTED]:
             P = P.T @ P
         weighted = None
-        if rows is not None:
+        if rows is not None and not self.is_moving:
             weight = rows["weight"] / arm[ridge_state.W_BAR]
             n = int(arm[ridge_state.N])
             weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), n)
@@ -254,6 +288,10 @@ class LinearBelief(Belief, Kernel):
         demand((np.abs(theta) <= FAR).all(), "its coefficients are too large")
         demand((head[:, SUMS] >= 0).all(), "its belief has a negative sum")
         demand((head[:, DIVISORS] > 0).all(), "its belief has a divisor of 0")
+        if self.settings[ridge_state.RATE] > 0:
+            left = head[n > 0, ridge_state.LEFT]
+            most = n[n > 0] * np.exp(self.settings[ridge_state.SLACK]) * (1 + 1e-9)
+            demand(((left > 0) & (left <= most)).all(), "its rows have no share")
 
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""

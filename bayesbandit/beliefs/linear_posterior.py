@@ -69,7 +69,10 @@ class LinearPosterior:
         """
         rows = self.weighted
         if rows is None or not rows.seen:
-            raise ValueError("robust() needs the rounds of one arm, and there are none here")
+            raise ValueError(
+                "robust() needs the rounds of one arm, with weights that do not fade, and there "
+                "are none here"
+            )
         if len(rows.z) < rows.seen:
             raise ValueError(
                 f"robust() needs all {rows.seen} rounds of the arm, and the history has kept "

@@ -15,7 +15,12 @@ from bayesbandit.kernels.algebra.dense import (
     invert,
     solve,
 )
-from bayesbandit.kernels.algebra.rank_one import rank_one, rank_one_of_root, take_root
+from bayesbandit.kernels.algebra.rank_one import (
+    rank_one,
+    rank_one_anyway,
+    rank_one_of_root,
+    take_root,
+)
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 from bayesbandit.kernels.ridge_state import (
@@ -29,12 +34,14 @@ from bayesbandit.kernels.ridge_state import (
     GRID,
     KNOWN_SIGMA2,
     LAM,
+    LEFT,
     LOSS,
     NIG,
     NORMALIZE,
     NUMBER,
     PENALISED,
     PRIOR_W,
+    RATE,
     RESIDUAL,
     ROOTED,
     RSS,
@@ -47,12 +54,14 @@ from bayesbandit.kernels.ridge_state import (
     SUM_W,
     SUM_WRR,
     W_BAR,
+    WALK,
     G_of,
     N,
     P_of,
     b_of,
     fold_of,
     has_prior,
+    is_moving,
     is_shifted,
     matrix,
     stride,
@@ -60,15 +69,20 @@ from bayesbandit.kernels.ridge_state import (
 )
 from bayesbandit.runtime.compiling import interpreted, njit
 
-# λ may be chosen by cross-validation, and θ have a prior of its own (`compiling.without`)
-FOLDED = PRIOR = True
+# λ may be chosen by cross-validation, θ have a prior of its own, and rows fade or θ walk as time
+# passes (`compiling.without`)
+FOLDED = PRIOR = MOVING = True
 ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
     """What the kernels may be `without` that learn by these settings."""
-    folded = () if settings[FOLDS] > 0 else ("FOLDED",)
-    return folded if interpreted(has_prior)(settings) else (*folded, "PRIOR")
+    reached = {
+        "FOLDED": settings[FOLDS] > 0,
+        "PRIOR": interpreted(has_prior)(settings),
+        "MOVING": interpreted(is_moving)(settings),
+    }
+    return tuple(name for name, is_reached in reached.items() if not is_reached)
 
 
 @njit(cache=True)
@@ -94,10 +108,18 @@ def initialise(arm, settings):
 
 
 @njit(cache=True)
+def rows_left(arm, settings):
+    """How many rows an arm has, each by the share of it that has not faded."""
+    if MOVING and settings[RATE] > 0.0:
+        return arm[LEFT]
+    return arm[N]
+
+
+@njit(cache=True)
 def set_noise(arm, settings):
     """Noise variance and degrees of freedom from the loss, by the variance rule."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
-    rule, n = int(settings[RULE]), arm[N]
+    rule, n = int(settings[RULE]), rows_left(arm, settings)
     arm[DF] = np.inf
     if rule == KNOWN_SIGMA2:
         arm[SIGMA2] = settings[NUMBER]
@@ -109,6 +131,8 @@ def set_noise(arm, settings):
     else:
         theta = theta_of(arm, D)
         rss = max(arm[LOSS] - arm[LAM] * dot(theta[:penalised], theta[:penalised]), 0.0)
+        if MOVING and settings[WALK] > 0.0:
+            rss = arm[LOSS]  # the squared errors of prediction, each by its variance over σ²
         if rule == EMPIRICAL_BAYES:
             arm[RESIDUAL] = rss  # for `pool_noise`, which has the last word
             arm[EVEN_W] = arm[SUM_W] / arm[W_BAR]
@@ -135,7 +159,7 @@ def pool_noise(arms, settings):
     for k in range(arms.shape[0]):
         if arms[k, N] > 0.0:
             total = arms[k, RESIDUAL] + arms[k, PRIOR_W] * s2
-            arms[k, SIGMA2] = max(total / arms[k, N], settings[FLOOR])
+            arms[k, SIGMA2] = max(total / rows_left(arms[k], settings), settings[FLOOR])
 
 
 @njit(cache=True)
@@ -163,7 +187,7 @@ def settle_weights(arm, settings, work):
     """Settle the weights' divisor and λ; set when this is next due."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
-        arm[W_BAR] = arm[SUM_W] / n
+        arm[W_BAR] = arm[SUM_W] / rows_left(arm, settings)
     if FOLDED and settings[FOLDS] > 0:
         arm[LAM] = cross_validated(arm, settings, work)
     schedule = settings[SCHEDULE]
@@ -243,10 +267,15 @@ def update_with(arm, z, r, w, settings, v, work):
 def settle(arm, z, r, w, settings, v, work):
     """An observation by a factorisation or by the root of P, and whatever else is due."""
     accumulate(arm, z, r, w, settings)
-    D, kept = z.size, True  # λ and the weights' divisor
+    if MOVING and settings[WALK] > 0.0:
+        rank_one_anyway(arm, z, r, w / arm[W_BAR], v)
+        return
+    D, kept = z.size, True  # λ, the weights' divisor and what was learned
     if arm[N] >= arm[DUE]:
         settle_weights(arm, settings, work)
         kept = settings[FOLDS] == 0 and settings[NORMALIZE] == 0
+    if MOVING and settings[RATE] > 0.0:
+        kept = False
     rough, weight = factorise(arm, settings, work) < ROUGH, w / arm[W_BAR]
     rooted = rough and kept
     if rooted and arm[ROOTED] == 0.0:

@@ -16,30 +16,36 @@ from bayesbandit.runtime.compiling import interpreted, njit
 # of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
 # shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
 # the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
-# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`; whether R stands for P.
+# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`; whether R stands for P; and
+# where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick as
+# of which all this is.
 N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
     range(14)
 )
+LEFT, CLOCK = 14, 15
 HEAD = 16  # a whole number of cache lines
 
 # The settings shared by all arms, which kernels read by position; `settings_of` has them by name.
 # columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
 # that a prior of σ² stands for; floor: the least σ²; shape, scale: of the normal-inverse-gamma
 # prior; normalize: whether weights get mean 1; schedule: m > 0, every m rows, or −g, at growth by
-# g; folds; and the grid of λ, largest first. Where no column is penalised alike, but
-# θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, then Λ, Λm and m'Λm.
+# g; folds; rate: rows fade by e^−rate a tick; slack: how much of that may wait, as an exponent;
+# walk: the variance of each coefficient's step a tick; and the grid of λ, largest first. Where no
+# column is penalised alike, but θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, then Λ, Λm and
+# m'Λm.
 SETTINGS = (
     *("columns", "penalised", "variance", "number", "floor", "shape", "scale"),
-    *("normalize", "schedule", "folds"),
+    *("normalize", "schedule", "folds", "rate", "slack", "walk"),
 )
 D_, PENALISED, RULE, NUMBER, FLOOR, SHAPE0, SCALE0, NORMALIZE, SCHEDULE, FOLDS = range(10)
+RATE, SLACK, WALK = 10, 11, 12
 GRID = len(SETTINGS)
 
 RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 
 def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
-    """Return settings by name, and the grid of λ, as the array (10 + G,) that kernels take."""
+    """Return settings by name, and the grid of λ, as the array (GRID + G,) that kernels take."""
     settings = np.zeros(1, [*((name, "f8") for name in SETTINGS), ("grid", "f8", len(grid))])
     for name, value in {**values, "grid": grid}.items():
         settings[name] = value
@@ -116,6 +122,12 @@ def folds_of(arm, D, K):
 def has_prior(settings):
     """Whether the settings end with Λ, Λm and m'Λm."""
     return settings[FOLDS] == 0 and settings.size > GRID + 1
+
+
+@njit(cache=True)
+def is_moving(settings):
+    """Whether rows fade, or coefficients walk, as time passes."""
+    return settings[RATE] > 0.0 or settings[WALK] > 0.0
 
 
 @njit(cache=True)

@@ -14,10 +14,11 @@ import numpy as np
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.conjugate import arms as conjugate
+from bayesbandit.kernels.fading import advance, share_of
 from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update, update_with
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.propensities import drawn_chances, put_chances
-from bayesbandit.kernels.ridge_state import D_, DF, N, stride
+from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, N, is_moving, stride
 from bayesbandit.kernels.row_layout import (
     ARM,
     DRAWN,
@@ -43,6 +44,7 @@ NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
 # likelihood 0, or where the kernel is `without` the rule of the row
 DONE, FULL, REFUSED, OTHER = 0, -1, -2, -3
 LINEAR = True  # whether arms are regressions; see `kernels/selection.py`
+MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
 
 
 @njit(cache=True)
@@ -174,13 +176,15 @@ def weigh(row, D, K, source, clip):
 
 
 @njit(cache=True)
-def learn_into(row, arms, settings, v):
-    """Update the row's arm by its reward and weight."""
+def learn_into(row, arms, settings, v, share=1.0):
+    """Update the row's arm by its reward and weight. share: what is left of it, if rows fade."""
     D, K = int(settings[D_]), arms.shape[0]
     tail = row[tail_at(D, K) :]
     arm = arms[int(tail[ARM])]
     if LINEAR:
-        update(arm, row[:D], tail[REWARD], tail[WEIGHT], settings, v)
+        if MOVING and settings[RATE] > 0.0:
+            arm[LEFT] += share
+        update(arm, row[:D], tail[REWARD], share * tail[WEIGHT], settings, v)
         pool_noise(arms, settings)
     else:
         conjugate.add(arm, tail[REWARD], tail[WEIGHT], settings)
@@ -188,10 +192,10 @@ def learn_into(row, arms, settings, v):
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, v):
+def observe_into(row, arms, settings, source, clip, v, share=1.0):
     """Weigh the row's reward and update its arm."""
     weigh(row, int(settings[D_]), arms.shape[0], source, clip)
-    learn_into(row, arms, settings, v)
+    learn_into(row, arms, settings, v, share)
 
 
 @njit(cache=True)
@@ -303,13 +307,13 @@ def put_chance(row, a, arms, settings):
 
 
 @njit(cache=True)
-def play(x, reward, start, every, arms, available, settings, kind, params, source, clip, stream,
-         chosen, propensity, history):  # fmt: skip
+def play(x, reward, start, every, tick, arms, available, settings, kind, params, source, clip,
+         stream, chosen, propensity, history):  # fmt: skip
     """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
 
     Fills in the chosen arms and their propensities (of every round where the weights need them, of
     each `every`-th otherwise, else NaN), logs the rounds into the ring `history`, and returns the
-    next round: T, or where the stream ran short.
+    next round: T, or where the stream ran short. tick: the clock in round 0.
     """
     x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
@@ -325,11 +329,16 @@ def play(x, reward, start, every, arms, available, settings, kind, params, sourc
             return t
         at = t if params.shape[0] > 1 else 0
         param, floor = params[at, 0], params[at, 1]
+        if MOVING and is_moving(settings):
+            advance(arms, tick + t, settings)
         arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
         if t % every == 0 or (source == DECISION and kind in DRAWN):
             put_chance(row, arm, arms, settings)
         tail[REWARD] = reward[t, arm]
-        observe_into(row, arms, settings, source, clip, v)
+        share = 1.0
+        if MOVING and settings[RATE] > 0.0:
+            share = share_of(tick + t, arms[arm], settings)
+        observe_into(row, arms, settings, source, clip, v, share)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if history.shape[0] > 0:
             history[t % history.shape[0]] = row
@@ -358,4 +367,6 @@ COMPILED = (
     play,
 )  # fmt: skip
 REGRESSIONS = Kernels(*COMPILED, unreached)
-NUMBERS = Kernels._make([*(without(one, "LINEAR") for one in COMPILED), lambda settings: ()])
+NUMBERS = Kernels._make(
+    [*(without(one, "LINEAR", "MOVING") for one in COMPILED), lambda settings: ()]
+)

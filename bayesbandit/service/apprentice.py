@@ -73,12 +73,12 @@ class Apprentice(Service):
             own = decision_of(layout_of(bandit, stored[0].arms), stored, True)
             return Followed(own, *self._advised(ids[0]))
         with self._streams.one() as stream:
-            t = self._count(1)
-            advice = decided(bandit, x, among, t, stream.entropy, stream.position)
+            t, now = self._count(1), self._now()
+            advice = decided(bandit, x, among, t, stream.entropy, stream.position, now)
             own = _of_system(advice, bandit.number(arm), p)
             if ids is not None:
                 own.ids = np.array(ids)
-            [row] = self._rows(own, version.number)
+            [row] = self._rows(own, version.number, now)
             row |= {
                 "stream": stream.key, "position": stream.position, "t": t, "mode": SYSTEM,
                 "context": texts[0], "x": column(x[0]) if x.ndim > 2 else None,

@@ -169,7 +169,7 @@ class Server:
         shape = (
             (1, len(bandit.arms), bandit.n_features) if bandit.of_arms else (1, bandit.n_features)
         )
-        decided(bandit, np.zeros(shape), bandit.arms if bandit.of_arms else None, 0, 0, 0)
+        decided(bandit, np.zeros(shape), bandit.arms if bandit.of_arms else None, 0, 0, 0, 0)
 
     async def keep_up(self, every: float) -> NoReturn:
         """Take over newer versions of the bandit for ever."""

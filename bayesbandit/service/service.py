@@ -184,11 +184,11 @@ class Service:
         if ids is not None and (stored := self._again(ids, texts, among)):
             return decision_of(layout_of(bandit, stored[0].arms), stored, one)
         with self._streams.one() as stream:
-            t = self._count(n)
-            decision = decided(bandit, x, among, t, stream.entropy, stream.position)
+            t, now = self._count(n), self._now()
+            decision = decided(bandit, x, among, t, stream.entropy, stream.position, now)
             if ids is not None:
                 decision.ids = np.array(ids)
-            rows = self._rows(decision, version.number)
+            rows = self._rows(decision, version.number, now)
             for i, row in enumerate(rows):
                 row |= {
                     "stream": stream.key, "position": stream.position, "t": t + i,
@@ -237,9 +237,9 @@ class Service:
             raise ValueError("these ids were decided in several calls; ask for each call's")
         return stored
 
-    def _rows(self, decision: Decision, version: int) -> list[dict[str, Any]]:
+    def _rows(self, decision: Decision, version: int, now: int) -> list[dict[str, Any]]:
         """Return what the log keeps of a decision (n, …), without the call that made it."""
-        now, rows = self._now(), decision.rows
+        rows = decision.rows
         names, arms = np.asarray(decision.arm), arms_text(decision.arms)
         probabilities, propensity = decision.probabilities, np.atleast_1d(decision.propensity)
         return [

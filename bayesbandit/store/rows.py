@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -149,26 +147,6 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
         path = Path(folder) / f"snapshot {version}"
         path.write_bytes(data)
         return Bandit.load(path, parts.policy, parts.model, parts.balance)
-
-
-def seconds(text: str | float | None, what: str) -> float | None:
-    """Return a span of time, "1d", "12h", "30min", "45s" or seconds, as seconds; None is none."""
-    if text is None:
-        return None
-    if isinstance(text, str):
-        import pandas as pd
-
-        try:
-            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
-        except ValueError as error:
-            raise ValueError(
-                f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
-            ) from error
-    else:
-        value = float(text)
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
-    return value
 
 
 def moment(at: object, what: str) -> int | None:

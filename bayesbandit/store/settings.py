@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bayesbandit.checks import LARGEST, number, one_of
-from bayesbandit.store.rows import seconds
+from bayesbandit.checks import LARGEST, number, one_of, seconds
 
 AGGREGATES = ("first", "sum", "last")
 

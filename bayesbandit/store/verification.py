@@ -393,7 +393,9 @@ class Verification:
             )
             entropy = int(self.connection.execute(found).scalar() or 0)
             self.entropies = {first.stream: entropy}
-        return versions.decided(bandit, x, among, first.t, entropy, first.position)
+        return versions.decided(
+            bandit, x, among, first.t, entropy, first.position, first.decided_at
+        )
 
 
 def same(one: Bandit, other: Bandit) -> bool:

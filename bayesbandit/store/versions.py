@@ -101,22 +101,34 @@ def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decis
         together = list(some)
         layout = layout_of(bandit, arms)
         decision = decision_of(layout, [one.decision for one in together])
+        decision.tick = ticks_of(bandit, [one.decision for one in together])
         yield decision, np.array([one.reward for one in together], dtype=np.float64)
 
 
+def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> np.ndarray | None:
+    """Return the ticks (n,) at which stored decisions were made; None if the bandit does not
+    forget."""
+    if bandit.belief.clock is None:
+        return None
+    timed = bandit.belief.clock == "time"
+    return bandit.ahead + np.array([d.decided_at / 1e6 if timed else d.t + 1.0 for d in decisions])
+
+
 def decided(
-    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, t: int, entropy: int, position: int
-) -> Decision:
+    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, t: int, entropy: int, position: int,
+    at: int,
+) -> Decision:  # fmt: skip
     """Decide for contexts (n, d) or (n, A, d), by the random numbers of a call of a stream.
 
-    It changes nothing and depends on nothing else: a version, contexts, arms, t, and the call.
+    It changes nothing and depends on nothing else: a version, contexts, arms, t, the call, and the
+    time, `at` in microseconds since 1970.
     """
     twin = transactions.fork_to_decide(bandit)
     twin.lock = RLock()
     seed = np.random.SeedSequence(entropy, spawn_key=(position,))
     twin.encoder, twin.seed = None, seed
     twin.rng, twin.stream = np.random.Generator(np.random.PCG64(seed)), np.zeros(2 + BLOCK)
-    twin.t = t
+    twin.t, twin.now = t, at / 1e6
     random_streams.refill(twin)
     one = len(x) == 1
     decision = choosing.choose(twin, x[0] if one else x, arms)

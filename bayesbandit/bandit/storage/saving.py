@@ -50,7 +50,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
             else:
                 parts[part][key] = _keyed_by_text(value, f"{part}.{key}")
-    meta = {
+    meta: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "names": list(bandit.arms),
@@ -67,6 +67,8 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "retired": list(history.retired),
         **parts,
     }
+    if bandit.belief.clock is not None:
+        meta["ahead"] = bandit.ahead
     spec, belief = bandit.spec, cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
@@ -126,6 +128,7 @@ def restore(
     )  # fmt: skip
     bandit.stream = arrays["stream"]
     bandit.rng.bit_generator.state = meta["rng"]
+    bandit.ahead = meta.get("ahead", 0.0)
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
     for part in verify.PARTS:
         prefix = f"{part}."

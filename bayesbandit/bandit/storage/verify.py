@@ -45,6 +45,7 @@ HEADER = {
     **dict.fromkeys(("model", "policy", "balance"), PART),
     "seed": Row(OneOf(SEED, [SEED]), [SEED]),
     "t": Whole(),
+    "ahead?": float,
     "rng": {
         "bit_generator": "PCG64",
         "state": {"state": Whole(0, 2**128 - 1), "inc": Whole(0, 2**128 - 1)},
@@ -75,6 +76,8 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if anything in a file is wrong, before a bandit is made from it."""
     check_form(meta, arrays)
     demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
+    ahead = meta.get("ahead", 0.0)
+    demand(0 <= ahead < np.inf, f"ahead is {ahead}")
     stream = arrays["stream"]
     demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -101,6 +101,13 @@ class SharedBelief(Belief):
     def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
 
+    @property
+    def clock(self) -> Literal["rounds", "time"] | None:
+        return self.common.clock
+
+    def advance(self, tick: float) -> None:
+        self.common.advance(tick)
+
     def renew(self) -> None:
         self.common.renew()
 
@@ -130,6 +137,18 @@ class SharedBelief(Belief):
         """Learn rounds with the features x (n, d) of the chosen arms: see `Belief.update`."""
         before = np.array(self.common.n)
         self.common.update(x, np.zeros_like(arm), reward, weight)
+        self._count(before, arm)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,): see `Belief.update_at`."""
+        self.common.advance(tick.max(initial=-np.inf))
+        before = np.array(self.common.n)
+        self.common.update_at(tick, x, np.zeros_like(arm), reward, weight)
+        self._count(before, arm)
+
+    def _count(self, before: Array, arm: Array) -> None:
         if not np.array_equal(self.common.n, before + len(arm)):
             raise ValueError(
                 f"{type(self.common).__name__}.update must leave n = {before + len(arm)}, its "
@@ -179,5 +198,6 @@ class SharedBelief(Belief):
 
     def verify(self, total: int) -> None:
         n = np.asarray(self.common.n)
-        demand(n.tolist() == [total], f"its posterior has {n} of {total} rounds")
+        known = n.tolist() == [total] if self.clock is None else n.size == 1 and n.max() <= total
+        demand(known, f"its posterior has {n} of {total} rounds")
         self.common.verify(total)

@@ -35,17 +35,30 @@ def rank_one(arm, z, r, w, v):
     """
     if arm[ROOTED] > 0.0:
         return rank_one_of_root(arm, z, r, w, v)
-    D = z.size
-    theta, P = theta_of(arm, D), P_of(arm, D)
-    symmetric_times(P, z, v)
-    error = r - dot(z, theta)
+    symmetric_times(P_of(arm, z.size), z, v)
     s = 1.0 + w * dot(z, v)
     if not 0.5 < s < STEEP:
         return False
+    take_in(arm, z, r, w, s, v)
+    return True
+
+
+@njit(cache=True)
+def rank_one_anyway(arm, z, r, w, v):
+    """`rank_one` of a steep row where P is all that is known. Digits are lost along z alone."""
+    symmetric_times(P_of(arm, z.size), z, v)
+    take_in(arm, z, r, w, 1.0 + w * max(dot(z, v), 0.0), v)
+
+
+@njit(cache=True)
+def take_in(arm, z, r, w, s, v):
+    """P, θ and the loss by Sherman and Morrison, where v = Pz and s = 1 + w z'v are known."""
+    D = z.size
+    theta, P = theta_of(arm, D), P_of(arm, D)
+    error = r - dot(z, theta)
     arm[LOSS] += w * error * error / s
     add_scaled(theta, w * error / s, v)
     add_outer(P, v.size, -w / s, v)
-    return True
 
 
 @njit(cache=True)

@@ -26,6 +26,11 @@ def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
             f"the history keeps {len(past)} of {past.total} rounds, and past policies were learned "
             "from all: a bandit with history=None keeps them"
         )
+    if bandit.belief.clock is not None:
+        raise ValueError(
+            f"{bandit.model} forgets, and the history does not say when a round was decided: the "
+            "log of a bb.DecisionLog has the probabilities of its decisions"
+        )
     parts = of_history(past)
     n, rows = len(past), past.ordered().copy()
     labels = np.arange(n, dtype=np.float64) if batch is None else ascending(batch, n, "batch")

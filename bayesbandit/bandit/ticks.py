@@ -1,0 +1,43 @@
+"""The clock of a bandit that forgets: what tick it is, and at which one a decision was made.
+
+By `clock="rounds"` the contexts decided and the rounds learned by `Bandit.update` are counted, by
+`clock="time"` seconds since 1970. `Bandit.forget` puts the clock forward (`Bandit.ahead`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.bandit.decision import Decision
+
+
+def tick(bandit: Bandit, rounds: int = 0) -> float:
+    """Return what tick it is, or will be after so many more rounds."""
+    if bandit.belief.clock == "rounds":
+        return bandit.t + bandit.ahead + rounds
+    return (time.time() if bandit.now is None else bandit.now) + bandit.ahead
+
+
+def next_ticks(bandit: Bandit, n: int) -> np.ndarray | None:
+    """Return the ticks (n,) of the next n rounds; None if the bandit does not forget."""
+    if bandit.belief.clock is None:
+        return None
+    rounds = np.arange(n) if bandit.belief.clock == "rounds" else 0
+    return np.broadcast_to(tick(bandit, 1) + rounds, n).astype(np.float64)
+
+
+def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:
+    """Return the ticks (n,) at which a decision was made; None if the bandit does not forget.
+
+    A decision of a bandit that does not forget is as of now.
+    """
+    if bandit.belief.clock is None:
+        return None
+    n = len(np.atleast_2d(decision.rows))
+    known = tick(bandit) if decision.tick is None else decision.tick
+    return np.broadcast_to(known, n).astype(np.float64)

@@ -1,0 +1,93 @@
+"""How soon a bandit follows when the best arm changes, and what that costs where nothing does.
+
+    uv run benchmarks/drift.py
+    uv run benchmarks/drift.py --runs 20 --flip 10000
+
+Three arms, three contexts, linear Thompson sampling with a minimum probability of .03. The best arm
+has mean reward .3, the others 0; all get .1 x₀ and noise of sd .5. After the flip another arm is the
+best. Recovered: the first 200 rounds after it with 60 % of them at the new best arm, counted to
+their last round. Regret: of 5,000 rounds in which nothing changes. Medians, and standard errors by
+the bootstrap; the same worlds for all.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import bayesbandit as bb
+
+D, GAP, NOISE, FLOOR, WINDOW, SHARE = 3, 0.3, 0.5, 0.03, 200, 0.6
+AFTER, STILL = 12_000, 5_000
+MEMORIES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "half_life=250": {"half_life": 250},
+    "half_life=500": {"half_life": 500},
+    "half_life=1000": {"half_life": 1000},
+    "drift=1e-5": {"drift": 1e-5},
+    "drift=1e-4": {"drift": 1e-4},
+}
+
+
+def world(seed: int, rounds: int, best: int) -> tuple[np.ndarray, np.ndarray]:
+    """Contexts (T, d) and rewards (T, 3)."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rounds, D))
+    mean = GAP * (np.arange(3) == best) + 0.1 * x[:, :1]
+    return x, mean + NOISE * rng.normal(size=(rounds, 3))
+
+
+def bandit_of(memory: Mapping[str, Any], seed: int) -> bb.Bandit:
+    """Return a new bandit."""
+    return bb.LinTS(3, D, seed=seed, min_probability=FLOOR, history=0, **memory)
+
+
+def recovery(memory: Mapping[str, Any], seed: int, flip: int) -> float:
+    """Return how many rounds after the flip the bandit is at the new best arm; ∞: not in time."""
+    bandit = bandit_of(memory, seed)
+    if flip:
+        bandit.play(*world(2 * seed, flip, 0), every=flip)
+    chosen, _ = bandit.play(*world(2 * seed + 1, AFTER, 1), every=AFTER)
+    counts = np.cumsum(np.concatenate([[0], chosen == 1]))
+    there = np.flatnonzero(counts[WINDOW:] - counts[:-WINDOW] >= SHARE * WINDOW)
+    return float(there[0] + WINDOW) if len(there) else np.inf
+
+
+def regret(memory: Mapping[str, Any], seed: int) -> float:
+    """Return the regret of rounds in which nothing changes."""
+    chosen, _ = bandit_of(memory, seed).play(*world(2 * seed, STILL, 0), every=STILL)
+    return GAP * float((chosen != 0).sum())
+
+
+def shown(values: np.ndarray, statistic: Any) -> str:
+    """Return a statistic with its standard error."""
+    rng = np.random.default_rng(0)
+    again = statistic(rng.choice(values, (1000, len(values))), axis=1)
+    if not np.isfinite(statistic(values)):
+        return f"> {AFTER:,} ({np.mean(np.isinf(values)):.0%} of runs)"
+    error = again[np.isfinite(again)].std()
+    return f"{statistic(values):,.0f} ± {error:,.0f}"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--flip", type=int, nargs="*", default=[0, 3_000, 10_000])
+    settings = parser.parse_args()
+    seeds = range(settings.runs)
+    flips = [f"flip after {flip:,}" if flip else "new" for flip in settings.flip]
+    print("|", " | ".join(["memory", *flips, "regret, 5,000 still rounds", "÷ none"]), "|")
+    print("| :-- |" + " --: |" * (len(flips) + 2))
+    still = np.array([regret({}, seed) for seed in seeds])
+    for name, memory in MEMORIES.items():
+        found = [np.array([recovery(memory, s, flip) for s in seeds]) for flip in settings.flip]
+        lost = np.array([regret(memory, seed) for seed in seeds])
+        ratio = f"{lost.mean() / still.mean():.2f}"
+        cells = [*(shown(one, np.median) for one in found), shown(lost, np.mean), ratio]
+        print("|", " | ".join([name, *cells]), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()

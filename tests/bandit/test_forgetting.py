@@ -1,0 +1,358 @@
+"""Bandits that forget: rows that fade, and coefficients that walk, against the definitions."""
+
+import time
+
+import numpy as np
+import pymc as pm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.model import reward_model
+from tests import oracle
+from tests.cases import few, moments_of
+
+D, ARMS, NU = 3, ("a", "b", "c"), 2.0
+RULES = ["empirical_bayes", "rss/n", "nig", 0.3]
+FORGETTING = [
+    {"half_life": 20.0},
+    {"half_life": 20.0, "ridge": "cv"},
+    {"half_life": 20.0, "intercept": "unpenalised", "variance": "rss/n"},
+    {"half_life": 20.0, "variance": "nig"},
+    {"half_life": 20.0, "refit_every": 0.1},
+    {"drift": 0.02},
+    {"drift": 0.02, "variance": 0.3},
+]
+
+
+def bandit_of(maker=bb.LinTS, **memory):
+    return maker(ARMS, D, seed=3, **({"min_probability": 0.05} | memory))
+
+
+def world(seed, T, K=3):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(T, D)), rng.normal(size=(T, K)) + np.arange(K)
+
+
+def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
+    """θ, covariance and degrees of freedom by the definition, from rows and their shares."""
+    z, n, rows = oracle.design(x), share.sum(), share * w
+    B = z.T @ (rows[:, None] * z) + lam * np.eye(z.shape[1])
+    theta = np.linalg.solve(B, z.T @ (rows * r))
+    rss = rows @ (r - z @ theta) ** 2
+    if rule == "rss/n":
+        return theta, rss / n * np.linalg.inv(B), np.inf
+    if rule == "nig":
+        sigma2 = (2.0 + rss + lam * theta @ theta) / (2.0 + n)
+        return theta, sigma2 * np.linalg.inv(B), 2.0 + n
+    if rule == "empirical_bayes":
+        own = NU * rows.sum() / n * s2
+        return theta, (rss + own) / n * np.linalg.inv(B), np.inf
+    return theta, rule * np.linalg.inv(B), np.inf
+
+
+@few("[0.3]", "[empirical_bayes]")
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([3.0, 25.0, 400.0]))
+def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
+    """Late rewards, in any order, with `forget` and `update` in between."""
+    rng = np.random.default_rng(seed)
+    bandit = bandit_of(variance=rule, half_life=half_life, ridge=0.7, floor=0.0)
+    x, reward = world(seed, 60)
+    tick, open_, known = 0.0, [], []
+    for t in range(60):
+        tick += 1.0
+        if rng.random() < 0.2:
+            k = int(rng.integers(3))
+            bandit.update(x[t], ARMS[k], reward[t, k])
+            known.append((x[t], k, reward[t, k], tick))
+            continue
+        decision = bandit.choose(x[t])
+        open_.append((decision, x[t], ARMS.index(decision.arm), tick))
+        if rng.random() < 0.1:
+            bandit.forget(steps := rng.integers(1, 9))
+            tick += steps
+        while open_ and rng.random() < 0.5:
+            decision, context, k, at = open_.pop(rng.integers(len(open_)))
+            bandit.observe(decision, reward[t, k])
+            known.append((context, k, reward[t, k], at))
+    rows = [np.array([row[i] for row in known]) for i in (0, 1, 2, 3)]
+    share = 0.5 ** ((tick - rows[3]) / half_life)
+    loss = 0.0
+    for k in range(3):
+        mine = rows[1] == k
+        z, w, r = oracle.design(rows[0][mine]), share[mine], rows[2][mine]
+        B = z.T @ (w[:, None] * z) + 0.7 * np.eye(D + 1)
+        loss += w @ r**2 - (b := z.T @ (w * r)) @ np.linalg.solve(B, b)
+    for k, arm in enumerate(ARMS):
+        mine = rows[1] == k
+        if not mine.any() or share[mine].sum() < 1e-6:
+            continue
+        one = np.ones(mine.sum())
+        s2 = loss / share.sum()
+        theta, spread, df = left(rows[0][mine], rows[2][mine], one, share[mine], 0.7, rule, s2)
+        posterior = bandit.posterior(arm)
+        np.testing.assert_allclose(posterior.location, theta, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-10)
+        assert posterior.df == pytest.approx(df, rel=1e-12)
+
+
+@few("[memory0]", "[memory5]")
+@pytest.mark.parametrize("memory", FORGETTING)
+def test_playing_is_choosing_and_observing_with_copies_and_files_in_between(memory, tmp_path):
+    x, reward = world(1, 60)
+    whole, live = bandit_of(**memory), bandit_of(**memory)
+    chosen, propensity = whole.play(x, reward)
+    for t in range(60):
+        if t == 20:
+            live = live.copy()
+        if t == 40:
+            live.save(tmp_path / "file")
+            live = bb.Bandit.load(tmp_path / "file")
+        live.probabilities(x[:2])
+        live.posterior("a")
+        decision = live.choose(x[t])
+        assert (decision.arm, decision.propensity) == (ARMS[chosen[t]], propensity[t])
+        live.observe(decision, reward[t, chosen[t]])
+    np.testing.assert_array_equal(live.belief.arms, whole.belief.arms)
+    np.testing.assert_array_equal(live.history.ordered(), whole.history.ordered())
+
+
+def test_walking_coefficients_are_those_of_a_declared_random_walk():
+    """The Kalman filter, and the exact engine on a model of all steps at once."""
+    T, q, start, sigma = 9, 0.15, 1.3, 0.6
+    x, reward = world(5, T)
+
+    @reward_model()
+    def walking(x, reward, weight):
+        theta = pm.GaussianRandomWalk(
+            "theta", sigma=np.sqrt(q), init_dist=pm.Normal.dist(0, start, shape=D), shape=(D, T)
+        )
+        mu = x @ theta.T.flatten()
+        pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
+        return mu
+
+    memory = {"ridge": sigma**2 / start**2, "variance": sigma**2, "drift": q}
+    bandit = bb.LinTS(["a"], D, intercept=False, **memory)
+    for t in range(T):
+        bandit.observe(bandit.choose(x[t]), reward[t, 0])
+
+    def at(z, t):  # a context of step t: its block of the columns
+        return np.concatenate([np.zeros(t * D), z, np.zeros((T - 1 - t) * D)])
+
+    walk = bb.fit(walking, np.array([at(x[t], t) for t in range(T)]), reward[:, 0], engine="exact")
+    probe = np.random.default_rng(6).normal(size=(5, D))
+    last = np.array([at(z, T - 1) for z in probe])
+    posterior = bandit.posterior("a")
+    np.testing.assert_allclose(posterior.mean(probe), walk.mean(last), atol=1e-10)
+    np.testing.assert_allclose(posterior.sd(probe), walk.sd(last), atol=1e-10)
+    bandit.forget(4)
+    wider = np.sqrt(walk.sd(last) ** 2 + 4 * q * (probe**2).sum(axis=1))
+    np.testing.assert_allclose(bandit.posterior("a").sd(probe), wider, atol=1e-10)
+
+
+def test_a_steep_row_of_a_walk():
+    """A context of 1e7 among ones of 1 loses digits in its own direction alone."""
+    x = np.array([[1.0, 0.5, -0.3], [1e7, -2e7, 1e7], [0.2, 0.1, 1.0]])
+    bandit = bb.LinTS(["a"], D, intercept=False, variance=0.5, drift=0.1)
+    S, m = 0.5 * np.eye(D), np.zeros(D)
+    for t, z in enumerate(x):
+        bandit.observe(bandit.choose(z), 1.0)
+        B = np.linalg.inv(S + (0.1 if t else 0.0) * np.eye(D))
+        S = np.linalg.inv(B + np.outer(z, z) / 0.5)
+        m = S @ (B @ m + z * 1.0 / 0.5)
+    posterior = bandit.posterior("a")
+    np.testing.assert_allclose(posterior.location, m, rtol=1e-2, atol=1e-3)
+    probe = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, -1.0]])  # at right angles to the steep context
+    expected = np.sqrt(np.einsum("ni,ij,nj->n", probe, S, probe))
+    np.testing.assert_allclose(posterior.sd(probe), expected, rtol=1e-2)
+
+
+def test_a_rare_arm_keeps_its_uncertainty():
+    """Pulls 90/5/5: what is left of the rare arm's rows is 5 % of what is left of all."""
+    bandit = bandit_of(half_life=34.3, variance=0.25, intercept=False)  # γ = .98
+    rng = np.random.default_rng(0)
+    for x in rng.normal(size=(2000, D)):
+        arm = ARMS[rng.choice(3, p=[0.9, 0.05, 0.05])]
+        bandit.update(x, arm, float(rng.normal()))
+    sd = [bandit.posterior(arm).sd(np.eye(D)) for arm in ARMS]
+    assert sd[0].max() < 0.12 < 0.2 < np.min(sd[1:])
+    bandit.forget(10**4)
+    for arm in ARMS:  # back at the prior
+        np.testing.assert_allclose(bandit.posterior(arm).sd(np.eye(D)), 0.5, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_ten_million_ticks_without_rewards(rule):
+    bandit = bandit_of(half_life=500.0, variance=rule)
+    x, reward = world(2, 40)
+    bandit.play(x, reward)
+    bandit.forget(10**7)
+    np.testing.assert_allclose(bandit.probabilities(x[:3]), 1 / 3)
+    assert bandit.choose(x[0]).propensity == pytest.approx(1 / 3)
+    assert bandit.belief.new.all()
+    bandit.play(x, reward)
+    assert np.isfinite(bandit.posterior("a").sd(x)).all()
+
+
+def test_arms_that_come_and_go(tmp_path):
+    bandit = bandit_of(half_life=30.0)
+    x, reward = world(3, 80, K=4)
+    bandit.play(x[:40], reward[:40, :3])
+    late = bandit.choose(x[40])
+    bandit.add_arm("d")
+    assert bandit.probabilities(x[:1])[0, 3] == pytest.approx(0.05 + (1 - 4 * 0.05) / 4)
+    bandit.observe(late, 1.0)
+    bandit.play(x[40:], reward[40:])
+    bandit.remove_arm("b")
+    bandit.observe(bb.Decision.from_dict(late.to_dict()), 1.0) if late.arm != "b" else None
+    bandit.save(tmp_path / "file")
+    again = bb.Bandit.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.probabilities(x), bandit.probabilities(x))
+
+
+def test_a_batch_is_decided_as_of_its_first_round():
+    one, many = bandit_of(half_life=10.0), bandit_of(half_life=10.0)
+    x, reward = world(4, 30)
+    one.play(x[:10], reward[:10])
+    many.play(x[:10], reward[:10])
+    batch = many.choose(x[10:20])
+    assert batch.tick.tolist() == list(range(11, 21))
+    first = one.choose(x[10])
+    np.testing.assert_allclose(batch[0].probabilities, first.probabilities, rtol=1e-12)
+    many.observe(batch, np.ones(10))
+    for i, decision in enumerate([first, *(one.choose(z) for z in x[11:20])]):
+        decision.rows[:] = batch.rows[i]
+        one.observe(decision, 1.0)
+    means, sds = moments_of(one.belief, x)
+    np.testing.assert_allclose(moments_of(many.belief, x), (means, sds), rtol=1e-9)
+
+
+def test_shared_arms_forget():
+    bandit = bb.Bandit(["a", "b"], bb.Shared(bb.Ridge(half_life=5.0)), bb.Thompson(), n_features=2)
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        bandit.observe(bandit.choose(rng.normal(size=(2, 2))), 1.0)
+    sure = bandit.posterior("a").sd(np.eye(2))
+    bandit.forget(20)
+    assert (bandit.posterior("a").sd(np.eye(2)) > 1.5 * sure).all()
+    bandit.forget(10**6)
+    bandit.copy().observe(bandit.choose(np.ones((2, 2))), 1.0)
+
+
+def test_weights_of_the_decision_fade_too():
+    x, reward = world(7, 50)
+    for normalize in (False, True):
+        bandit = bandit_of(bb.BLTS, half_life=15.0, normalize=normalize, variance=0.4)
+        bandit.play(x, reward)
+        history = bandit.history
+        mine = history.arm == "c"
+        share = 0.5 ** ((50 - 1 - np.flatnonzero(mine)) / 15.0)
+        w = history.weight[mine]
+        if normalize:
+            w = w * share.sum() / (share @ w)
+        theta, spread, _ = left(x[mine], history.reward[mine], w, share, 1.0, 0.4)
+        np.testing.assert_allclose(bandit.posterior("c").location, theta, rtol=1e-9)
+        np.testing.assert_allclose(bandit.posterior("c").spread, spread, rtol=1e-9)
+
+
+def test_time(monkeypatch):
+    """Seconds count by the clock on the wall; one that runs back takes nothing back."""
+    now = [1.7e9]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    bandit = bandit_of(half_life="1h", clock="time", variance=0.3, intercept=False)
+    x, _ = world(8, 4)
+    decisions = []
+    for step in (0, 3600, -7200, 5400):
+        now[0] += step
+        decisions.append(bandit.choose(x[len(decisions)]))
+    for decision in decisions:
+        decision.rows[:] = decisions[0].rows
+        decision.rows[-7] = 0.0  # all of arm "a"
+        bandit.observe(decision, 1.0)
+    share = 0.5 ** np.array([1.0, 0.0, 2.0, 0.5])  # as of the latest
+    z = np.repeat(x[:1], 4, axis=0)
+    theta = np.linalg.solve(z.T @ (share[:, None] * z) + np.eye(D), z.T @ share)
+    np.testing.assert_allclose(bandit.posterior("a").location, theta, rtol=1e-6)
+    bandit.forget(3600)
+    with pytest.raises(ValueError, match="play has rounds, and no times"):
+        bandit.play(x, np.zeros((4, 3)))
+
+
+BAD = [
+    ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
+    ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
+    ({"half_life": np.inf}, "half_life must be a finite number > 0; got inf"),
+    ({"half_life": np.nan}, "half_life must be a finite number > 0; got nan"),
+    ({"half_life": 1e-300}, "half_life must"),
+    ({"half_life": "7d"}, "half_life must be a finite number > 0; got '7d'"),
+    ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
+    ({"half_life": True}, "half_life must"),
+    ({"drift": 0.0}, "drift must be a finite number > 0; got 0.0"),
+    ({"drift": -1.0}, "drift must"),
+    ({"drift": 1.0, "half_life": 5.0}, "two rules for one thing"),
+    ({"drift": 1.0, "ridge": "cv"}, "drift needs a prior of all coefficients"),
+    ({"drift": 1.0, "intercept": "unpenalised"}, "drift needs a prior of all coefficients"),
+    ({"half_life": 5.0, "variance": "rss"}, "a sum that never shrinks"),
+    ({"clock": "pulls"}, "clock must be"),
+]
+
+
+@few("[memory0", "[memory3", "[memory10")
+@pytest.mark.parametrize(("memory", "said"), BAD)
+def test_bad_memories_are_refused(memory, said):
+    with pytest.raises(ValueError, match=said):
+        bb.Ridge(**memory)
+
+
+def test_what_cannot_forget_says_so():
+    with pytest.raises(ValueError, match="does not forget: give it a half_life or a drift"):
+        bandit_of().forget()
+    forgetful = bandit_of(half_life=5.0)
+    for bad in (-1, np.nan, np.inf, "a"):
+        with pytest.raises(ValueError, match="steps must"):
+            forgetful.forget(bad)
+    with pytest.raises(ValueError, match="rounds that fade are not kept"):
+        bandit_of(bb.BLTS, propensity="pooled", half_life=5.0)
+    with pytest.raises(ValueError, match="weights as they are"):
+        bandit_of(bb.BLTS, normalize=True, drift=0.1)
+    forgetful.play(*world(1, 9))
+    with pytest.raises(ValueError, match="weights that do not fade"):
+        forgetful.posterior("a").robust()
+
+
+def test_tiny_and_huge_half_lives():
+    x, reward = world(9, 30)
+    same, still = bandit_of(half_life=1e100), bandit_of()
+    np.testing.assert_array_equal(same.play(x, reward)[0], still.play(x, reward)[0])
+    blank = bandit_of(half_life=1e-100)
+    blank.play(x, reward)
+    np.testing.assert_allclose(blank.probabilities(x), 1 / 3)
+
+
+def test_more_than_32_columns_fade_by_steps():
+    """Fading waits until 5 % are due; then all of it is exact."""
+    rng = np.random.default_rng(0)
+    bandit = bb.LinTS(["a"], 40, intercept=False, half_life=100.0, variance=1.0)
+    x, reward = rng.normal(size=(60, 40)), rng.normal(size=(60, 1))
+    bandit.play(x, reward)
+    bandit.forget(50)
+    share = 0.5 ** ((50 + 59 - np.arange(60)) / 100.0)
+    B = x.T @ (share[:, None] * x) + np.eye(40)
+    theta = np.linalg.solve(B, x.T @ (share * reward[:, 0]))
+    np.testing.assert_allclose(bandit.posterior("a").location, theta, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("clock", ["rounds", "time"])
+def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
+    pytest.importorskip("sqlalchemy")
+    from tests.service.test_service import begun, linear, live, same
+
+    half_life = 15 if clock == "rounds" else "36h"
+    service, now = begun(f"sqlite:///{tmp_path}/log.db", linear(half_life=half_life, clock=clock))
+    live(service, now)
+    assert service.log.verify().empty
+    assert same(service.log.replay(), service.bandit)
+    assert service.bandit.belief.arms[:, 14].max() < service.bandit.belief.n.max() * 0.9
