@@ -4,8 +4,8 @@
     uv run benchmarks/drift.py --runs 20 --flip 10000
 
 Three arms, three contexts, linear Thompson sampling with a minimum probability of .03. The best arm
-has mean reward .3, the others 0; all get .1 x₀ and noise of sd .5. After the flip another arm is the
-best. Recovered: the first 200 rounds after it with 60 % of them at the new best arm, counted to
+has mean reward .3, the others 0; all get .1 x₀ and noise of sd .5. After the flip another arm is
+the best. Recovered: the first 200 rounds after it with 60 % of them at the new best arm, counted to
 their last round. Regret: of 5,000 rounds in which nothing changes. Medians, and standard errors by
 the bootstrap; the same worlds for all.
 """
