@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from bayesbandit.checks import Name, Names, name_array
+from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
-ROOM = 1024  # rows that are allocated at first
 UNLOGGED = np.inf  # a propensity that was not logged and cannot be computed
 
 
@@ -94,136 +94,36 @@ class Layout:
         return p
 
 
-def unheld[N: (int, float)](count: N) -> N:
-    """Return a count whether it is locked or not: a locked count c is stored as −1 − c.
-
-    See `bandit/transactions.py`.
-    """
-    return count if count >= 0 else -1 - count
-
-
-class History:
+class History(GrowingRows):
     """The last `limit` observed rounds (None: all of them), in order of observation.
 
     The rounds of a removed arm stay under its name. Propensities are those of the moment of
     decision. They are computed when first read, from the moments stored with the round.
-
-    `rows` (…, width) has old rounds beyond the limit first, then the kept rounds, then free rows.
-    New rounds are only written into free rows, so a `fork` can share the array. Other threads may
-    log at the same time: each read sees one moment, and a `fork` always sees the same one.
-
-    `count` is an array, so that compiled functions can log. It has three numbers: the rows in use
-    (locked: see `unheld`), the rounds observed so far, and the limit (−1: none).
     """
 
     def __init__(self, layout: Layout, limit: int | None) -> None:
+        super().__init__(layout.row_type, limit)
         self.layout = layout
         self.retired: list[Name] = []  # removed arms; a row with arm −1 is of the first of them
-        self.rows = np.empty((0, layout.width))
-        self.count = np.array([0, 0, -1 if limit is None else limit], dtype=np.int64)
-
-    @property
-    def limit(self) -> int | None:
-        """How many rounds are kept at most."""
-        return None if self.count[2] < 0 else int(self.count[2])
-
-    @property
-    def total(self) -> int:
-        """Rounds observed so far, kept or not."""
-        return int(self.count[1])
-
-    def __len__(self) -> int:
-        return self.total if self.limit is None else min(self.total, self.limit)
 
     def __repr__(self) -> str:
         return f"History({len(self)} of {self.total} rounds)"
 
-    def fork(self) -> History:
+    def fork(self) -> Self:
         """Return a history with the same rounds, which may grow in the place of this one."""
-        twin, fields = object.__new__(History), dict(vars(self))  # rows and count of one moment
-        count = fields["count"].copy()
-        count[0] = unheld(count[0])
-        vars(twin).update(fields, count=count, retired=list(self.retired))
+        twin = super().fork()
+        twin.retired = list(self.retired)
         return twin
-
-    @property
-    def end(self) -> int:
-        """The number of rows in use; later rows are free."""
-        return int(unheld(self.count[0]))
-
-    def detach(self) -> None:
-        """Copy the rows, so that past rounds can be changed without changing those of a fork."""
-        self._replace(self.ordered().copy())
-
-    def _replace(self, rows: np.ndarray, kept: int | None = None) -> None:
-        """Take these rows in one step; the first `kept` are in use (None: all)."""
-        kept = len(rows) if kept is None else kept
-        count = np.array([kept, *self.count[1:]], dtype=np.int64)
-        vars(self).update(rows=rows, count=count)
-
-    def has_room(self, n: int) -> bool:
-        """Return whether n more rounds, or `limit` if that is less, fit into the free rows."""
-        return self.end + self.kept(n) <= len(self.rows)
-
-    def reserve(self, n: int) -> None:
-        """Make room for n more rounds, or for `limit` if that is less."""
-        if not self.has_room(n):
-            n = self.kept(n)
-            past = self.ordered()
-            rows = np.empty((max(len(past) + n, 2 * len(past), ROOM), self.rows.shape[1]))
-            rows[: len(past)] = past
-            self._replace(rows, len(past))
-
-    def room(self, n: int) -> np.ndarray:
-        """Return free rows for n more rounds; `count_in(n)` then logs what was written there.
-
-        If the limit is less than n, they are a ring of `limit` rows: round i goes to row i % limit.
-        """
-        self.reserve(n)
-        end, size = self.end, self.kept(n)
-        return self.rows[end : end + size]
-
-    def count_in(self, n: int) -> None:
-        """Log the n rounds that were written into `room(n)`; a ring is put in order first."""
-        ring = self.room(n)
-        if len(ring) < n and len(ring):
-            ring[:] = np.roll(ring, -(n % len(ring)), axis=0)
-        self.count += len(ring), n, 0
-
-    def kept(self, n: int) -> int:
-        """Return how many of n more rounds are kept: the last ones."""
-        return n if self.limit is None else min(n, self.limit)
-
-    def extend(self, rows: np.ndarray, n: int | None = None) -> None:
-        """Log observed rounds (n, width), or the last of n rounds: at least those that are kept."""
-        n = len(rows) if n is None else n
-        kept = rows[len(rows) - self.kept(n) :]
-        self.reserve(len(kept))
-        end = self.end
-        self.rows[end : end + len(kept)] = kept
-        self.count += len(kept), n, 0
-
-    def ordered(self) -> np.ndarray:
-        """Return a view of the kept rows (n, width), oldest first."""
-        fields = dict(vars(self))  # rows and count of one moment
-        end, total, limit = fields["count"].tolist()
-        end = unheld(end)
-        return fields["rows"][end - (total if limit < 0 else min(total, limit)) : end]
 
     def restore(self, rows: np.ndarray, total: int, retired: list[Name]) -> None:
         """Replace all rounds by these rows, oldest first, out of `total` observed rounds."""
-        self.retired, self.count[1] = retired, total
-        self._replace(rows)
+        self.retired = retired
+        self._replace(rows, total=total)
 
     def of_arm(self, k: int) -> np.ndarray:
         """Return the kept rows of arm number k, oldest first."""
         rows = self.ordered()
         return rows[self.layout.records(rows)["arm"] == k]
-
-    @property
-    def records(self) -> np.ndarray:
-        """The kept rows as records (n,), oldest first: see `Layout.records`."""
-        return self.layout.records(self.ordered())
 
     @property
     def x(self) -> np.ndarray:

@@ -13,7 +13,7 @@ PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"checks"},
     {"runtime"},
-    {"schedule", "tables"},
+    {"schedule", "tables", "growing_rows"},
     {"kernels"},
     {"history", "predictions", "environments", "declaring"},
     {"inference"},

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from bayesbandit.bandit import fast_path
-from bayesbandit.history import unheld
+from bayesbandit.growing_rows import unheld
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit

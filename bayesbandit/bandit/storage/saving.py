@@ -16,7 +16,7 @@ from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.history import unheld
+from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
 from bayesbandit.runtime.files import replacing
