@@ -83,9 +83,10 @@ class Belief(Protocol):
         """The kernels of this belief; None if it has none."""
         return None
 
-    def renew(self) -> None:
-        """Compute now what a prediction would compute first, as new draws that are due."""
-        return
+    def renew(self) -> bool:
+        """Compute now what a prediction would compute first, as new draws that are due. Return
+        whether there was such a thing."""
+        return False
 
     @abstractmethod
     def predict(self, x: Array) -> Prediction:

@@ -170,8 +170,6 @@ def learn(
     """
     with clear_errors():
         service = Service.open(DecisionLog(log, name), **parts_of(policy, model, balance))
-        from sqlalchemy.exc import SQLAlchemyError
-
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
@@ -180,10 +178,10 @@ def learn(
             before = service.version
             try:
                 learned = service.learn(limit=CHUNK)
-            except (SQLAlchemyError, OSError) as error:
+            except OSError as error:
                 if once:
-                    raise OSError(f"{log} cannot be read or written: {error}") from error
-                warn(f"the log cannot be read or written now: {error}")
+                    raise
+                warn(str(error))
                 stop.wait(every)
                 continue
             if service.version > before:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
-from sqlalchemy.exc import SQLAlchemyError
 
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
@@ -42,7 +40,6 @@ from bayesbandit.store.versions import decided
 
 logger = logging.getLogger("bayesbandit")
 LONGEST = 500  # characters of a sentence
-FAILED = (SQLAlchemyError, sqlite3.Error, OSError)
 UNAVAILABLE = "the log cannot be read or written now, so nothing was decided or stored; try again"
 SAID = {
     400: "The body is not JSON.",
@@ -98,8 +95,7 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Conflict, _wrong)
     app.add_exception_handler(ValueError, _wrong)
-    for failure in FAILED:
-        app.add_exception_handler(failure, _unavailable)
+    app.add_exception_handler(OSError, _unavailable)
     return app
 
 
@@ -177,8 +173,8 @@ class Server:
             await asyncio.sleep(every)
             try:
                 await asyncio.to_thread(self._keep_up)
-            except FAILED as error:
-                logger.warning("the log cannot be read now: %s", error)
+            except OSError as error:
+                logger.warning("%s", error)
 
     def _keep_up(self) -> None:
         self.service.flush()
@@ -188,7 +184,7 @@ class Server:
         """Store what is left, and give the log back."""
         try:
             self.service.flush()
-        except FAILED as error:
+        except OSError as error:
             logger.error("decisions for the fallback arm could not be stored: %s", error)
         self.service.log.close()
 
@@ -215,7 +211,7 @@ class Server:
             made = [*self.service.decide([one.context for one in asked], first.arms, given)]
         try:
             stored = {row.id: row for row in self._stored([str(one.id) for one in made])}
-        except FAILED:
+        except OSError:
             if self.service.fallback is None:
                 raise
             stored = {}  # and so the fallback is shown

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
 from bayesbandit.service.beginning import check_log, check_policy, check_same, described
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
-from bayesbandit.service.randomness import Streams
+from bayesbandit.service.randomness import Stream, Streams
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
@@ -37,6 +39,7 @@ from bayesbandit.store.records import (
     NotStored,
     Outcome,
     Stored,
+    Unavailable,
 )
 from bayesbandit.store.rows import (
     Parts,
@@ -62,6 +65,18 @@ ATTEMPTS = 100  # to be the first to change a version
 MOST_LATE = 10_000  # calls that fell back and wait to be stored
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A call of `decide`: contexts (n, …) for a version, the arms that may be chosen (None: all),
+    the contexts as texts, and ids, where they are given."""
+
+    version: Version
+    x: np.ndarray
+    among: tuple[Name, ...] | None
+    texts: list[str | None]
+    ids: list[str] | None
+
+
 class Service:
     """A bandit that decides, takes rewards and learns through a `DecisionLog`.
 
@@ -72,9 +87,12 @@ class Service:
     aggregate: which of several rewards of a decision counts: "first", or after `wait` their "sum"
         or the "last" one.
     activation: whether decisions count only after `activate`, which says that they were shown.
-    fallback: the arm to show where the log cannot be written. It is logged, with probability 1, as
-        soon as that is possible. None: an error is raised and there is no decision.
-    snapshot_every: after so many learned decisions a learner stores a snapshot.
+    fallback: the arm to show where the log cannot be written, and this arm may be chosen. It is
+        logged, with probability 1, as soon as that is possible. None: an error is raised and there
+        is no decision.
+    snapshot_every: after so many closed decisions a learner stores a snapshot.
+    keep_snapshots: the newest so many snapshots stay, and the first. Of those between, about as
+        many stay for each doubling of their age. None: all stay.
     clock: what tells the time, in seconds since 1970.
 
     Threads may share a service; from asyncio call `await asyncio.to_thread(service.decide, x)`. Any
@@ -93,6 +111,7 @@ class Service:
         activation: bool = False,
         fallback: Name | None = None,
         snapshot_every: int = 5_000,
+        keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not isinstance(bandit, Bandit):
@@ -103,7 +122,7 @@ class Service:
             log.ledger.begin(self.settings, described(bandit), saved(bandit))
         check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
-        self._begin(log, parts, fallback, snapshot_every, clock)
+        self._begin(log, parts, fallback, snapshot_every, keep_snapshots, clock)
 
     @classmethod
     def open(
@@ -115,6 +134,7 @@ class Service:
         balance: Balance | None = None,
         fallback: Name | None = None,
         snapshot_every: int = 5_000,
+        keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
     ) -> Service:
         """Return a service that goes on with the newest version of the log's bandit.
@@ -127,23 +147,30 @@ class Service:
             raise log.ledger.nothing()
         check_policy(policy, log)
         service.settings = settings
-        service._begin(log, Parts(policy, model, balance), fallback, snapshot_every, clock)
+        parts = Parts(policy, model, balance)
+        service._begin(log, parts, fallback, snapshot_every, keep_snapshots, clock)
         return service
 
     def _begin(
         self, log: DecisionLog, parts: Parts, fallback: Name | None, snapshot_every: int,
-        clock: Callable[[], float],
+        keep_snapshots: int | None, clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self.log, self.parts, self.clock = log, parts, clock
         self.snapshot_every = checks.integer(snapshot_every, "snapshot_every", least=1)
+        self.keep_snapshots = keep_snapshots
+        if keep_snapshots is not None:
+            checks.integer(keep_snapshots, "keep_snapshots", least=1)
         self._changing = RLock()  # who takes over another version
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._late: list[list[dict[str, Any]]] = []  # calls that are not in the log so far
-        self._streams = Streams(lambda own: log.ledger.open_stream(own.key, own.entropy))
+        self._late: list[tuple[Stream, list[dict[str, Any]]]] = []  # calls to be stored
+        self._streams = Streams(self._record)
         self._counting, self._t = RLock(), 0
         self._take_over(self._newest())
         known = self._version.bandit
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
+
+    def _record(self, stream: Stream) -> None:
+        self.log.ledger.open_stream(stream.key, stream.entropy)
 
     def __repr__(self) -> str:
         return f"Service({self._version.bandit!r}, version {self.version}, {self.log!r})"
@@ -178,35 +205,46 @@ class Service:
         version, bandit = self._version, self._version.bandit
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
         x, among, one = encoded(bandit, context, names)
-        n = len(x)
-        texts = context_texts(context, n, one)
-        ids = None if id is None else ids_of(id, n, one)
-        if ids is not None and (stored := self._again(ids, texts, among)):
-            return decision_of(layout_of(bandit, stored[0].arms), stored, one)
+        texts = context_texts(context, len(x), one)
+        ids = None if id is None else ids_of(id, len(x), one)
+        asked = Asked(version, x, among, texts, ids)
+        try:
+            decision = self._decided(asked)
+        except Unavailable:
+            decision = self._fallen_back(asked)
+        return decision[0] if one else decision
+
+    def _decided(self, asked: Asked) -> Decision:
+        """Return the decisions of a call, as the log has them."""
+        bandit, texts, among = asked.version.bandit, asked.texts, asked.among
+        if asked.ids is not None and (stored := self._again(asked.ids, texts, among)):
+            return decision_of(layout_of(bandit, stored[0].arms), stored)
         with self._streams.one() as stream:
-            t, now = self._count(n), self._now()
-            decision = decided(bandit, x, among, t, stream.entropy, stream.position, now)
-            if ids is not None:
-                decision.ids = np.array(ids)
-            rows = self._rows(decision, version.number, now)
-            for i, row in enumerate(rows):
-                row |= {
-                    "stream": stream.key, "position": stream.position, "t": t + i,
-                    "context": texts[i], "x": column(x[i]) if x.ndim > 2 else None,
-                }  # fmt: skip
-            try:
-                done = self._store(rows)
-            except NotStored:
-                own = self._fallen_back(decision, rows)
-                stream.position += 1  # to be stored before the next one
-                return own[0] if one else own
+            decision, rows = self._made(asked, stream)
+            self.flush()
+            done = self.log.ledger.append(rows, self._due(rows))
             stream.position += done
         if done:
-            return decision[0] if one else decision
+            return decision
         again = self._again([row["id"] for row in rows], texts, among)  # another process was first
         if not again:
             raise NotStored("the log has another decision in the place of this one")
-        return decision_of(layout_of(bandit, again[0].arms), again, one)
+        return decision_of(layout_of(bandit, again[0].arms), again)
+
+    def _made(self, asked: Asked, stream: Stream) -> tuple[Decision, list[dict[str, Any]]]:
+        """Return the decisions of a call by the random numbers of a stream, and their rows."""
+        version, x = asked.version, asked.x
+        t, now = self._count(len(x)), self._now()
+        decision = decided(version.bandit, x, asked.among, t, stream.entropy, stream.position, now)
+        if asked.ids is not None:
+            decision.ids = np.array(asked.ids)
+        rows = self._rows(decision, version.number, now)
+        for i, row in enumerate(rows):
+            row |= {
+                "stream": stream.key, "position": stream.position, "t": t + i,
+                "context": asked.texts[i], "x": column(x[i]) if x.ndim > 2 else None,
+            }  # fmt: skip
+        return decision, rows
 
     def _count(self, n: int) -> int:
         """Return how many contexts were decided before these n."""
@@ -253,39 +291,48 @@ class Service:
             )
         ]  # fmt: skip
 
-    def _store(self, rows: list[dict[str, Any]]) -> bool:
-        """Store the decisions of a call; False where their ids are taken."""
-        self.flush()
-        return self.log.ledger.append(rows, self._due(rows))
-
     def flush(self) -> None:
         """Store the decisions that fell back while the log could not be written, if there are any.
         `decide` does so, too."""
         while self._late:
             with self._counting:
-                late = self._late[0] if self._late else []
-                if late:
-                    self.log.ledger.append(late, self._due(late))
+                if self._late:
+                    stream, rows = self._late[0]
+                    self._record(stream)
+                    if not self.log.ledger.append(rows, due := self._due(rows)):
+                        known = self.log.ledger.overrule(rows, self._now(), self.settings)
+                        rest = [row for row in rows if row["id"] not in known]
+                        sized = [
+                            row | {"place": i, "size": len(rest)} for i, row in enumerate(rest)
+                        ]
+                        self.log.ledger.append(sized, due)
                     del self._late[0]
 
     def _due(self, rows: list[dict[str, Any]]) -> int | None:
         wait = self.settings.wait
         return None if wait is None else int(rows[0]["decided_at"]) + wait
 
-    def _fallen_back(self, decision: Decision, rows: list[dict[str, Any]]) -> Decision:
-        """Return a decision for the fallback arm, which will be stored before the next one. Raise
-        the error at hand where there is none."""
-        arm = self.fallback
-        if arm is None or arm not in decision.arms or len(self._late) >= MOST_LATE:
+    def _fallen_back(self, asked: Asked) -> Decision:
+        """Return decisions for the fallback arm, which will be stored before the next ones. Raise
+        the error at hand where there is none.
+
+        They have a stream of their own. The call that failed may be in the log after all.
+        """
+        arm, bandit = self.fallback, asked.version.bandit
+        if arm not in (bandit.arms if asked.among is None else asked.among):
             raise
-        own = certain(decision, decision.layout.index[arm])
+        if len(self._late) >= MOST_LATE:
+            raise
+        stream = Stream()
+        decision, rows = self._made(asked, stream)
+        own = certain(decision, bandit.number(arm))
         for i, row in enumerate(rows):
             row |= {
                 "arm": text_of(arm), "propensity": 1.0, "mode": FALLBACK,
                 "row": column(own.rows[i]), "probabilities": column(own.probabilities[i]),
             }  # fmt: skip
         with self._counting:
-            self._late.append(rows)
+            self._late.append((stream, rows))
         return own
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -370,8 +417,13 @@ class Service:
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         touched = {one.decision.id: one.touched for one in due}
-        detail = {"closed": len(due), "learned": len(told)}
-        if not self.log.ledger.commit(version.number, LEARN, detail, outcomes, touched, data):
+        detail = {
+            "closed": len(due), "learned": len(told), "refit": version.refit,
+            "outcomes": Counter(one.outcome for one in outcomes),
+        }  # fmt: skip
+        if not self.log.ledger.commit(
+            version.number, LEARN, detail, outcomes, touched, data, self.keep_snapshots
+        ):
             return 0, 0
         self._take_over(version)
         self._unsaved = 0 if data is not None else unsaved
@@ -381,6 +433,8 @@ class Service:
         how, decision = self.settings, due.decision
         if how.activation and not due.activated:
             return Outcome(decision, INACTIVE, reason="it was not activated")
+        if due.overruled:
+            return Outcome(decision, INACTIVE, reason="the fallback arm was shown")
         reward = joined(due.rewards, how)
         kind = DEFAULT if reward is None else REWARD
         reward = how.default_reward if reward is None else reward
@@ -432,7 +486,8 @@ class Service:
         """Store the bandit of this version in the log, from which others start; return its
         number."""
         with self._changing:
-            self.log.ledger.add_snapshot(self.version, saved(self._version.bandit))
+            data = saved(self._version.bandit)
+            self.log.ledger.add_snapshot(self.version, data, self.keep_snapshots)
             self._unsaved = 0
             return self.version
 

@@ -26,10 +26,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    SQLAlchemyError,
+)
 
 from bayesbandit.store import tables
 from bayesbandit.store.migrations import MIGRATIONS
+from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import SCHEMA, metadata
 
 RELEASE = version("bayesbandit")
@@ -98,9 +105,23 @@ class Database:
         return None if there is None else (there.st_dev, there.st_ino)
 
     @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Raise Unavailable, a sentence, where the database does not answer, or refuses."""
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            said = " ".join(str(cause).split())
+            raise Unavailable(
+                f"the log {self.shown} cannot be read or written now: {said}"
+            ) from error
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         """Yield a transaction that is kept whole or not at all."""
-        with self.connected().connect() as connection:
+        with self._answering(), self.connected().connect() as connection:
             connection.execution_options(writes=True)
             with connection.begin():
                 yield connection
@@ -108,7 +129,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Yield a connection that sees the log as it was at one moment."""
-        with self.connected().connect() as connection:
+        with self._answering(), self.connected().connect() as connection:
             if not self.sqlite:
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -127,7 +148,7 @@ class Database:
         """Yield whether this process may learn for the bandit of this name: it holds the lock
         meanwhile, which ends with it."""
         lock = self._lock_of_file if self.sqlite else self._lock_of_server
-        with lock(sha256(name.encode()).digest()[:8]) as elected:
+        with self._answering(), lock(sha256(name.encode()).digest()[:8]) as elected:
             yield elected
 
     @contextmanager
@@ -164,19 +185,14 @@ class Database:
 
     def _make(self) -> None:
         """Make the tables, or bring those of an older release up to now."""
-        try:
-            with self.connected().connect() as connection:
-                known = inspect(connection).has_table(tables.schema.name)
-                found = self._schema(connection) if known else None
-            if found != SCHEMA:
-                with self.write() as connection:
-                    if not self.sqlite:  # one at a time
-                        connection.execute(
-                            text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER}
-                        )
-                    self._upgrade(connection)
-        except DBAPIError as error:
-            raise ConnectionError(f"cannot open the log {self.shown}: {error.orig}") from error
+        with self.read() as connection:
+            known = inspect(connection).has_table(tables.schema.name)
+            found = self._schema(connection) if known else None
+        if found != SCHEMA:
+            with self.write() as connection:
+                if not self.sqlite:  # one at a time
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER})
+                self._upgrade(connection)
 
     def _upgrade(self, connection: Connection) -> None:
         if not inspect(connection).has_table(tables.schema.name):
@@ -251,5 +267,3 @@ def _forget_connections() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_connections)
-
-FAILED = SQLAlchemyError

@@ -21,7 +21,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.checks import Name
 from bayesbandit.runtime.files import HOST
@@ -29,9 +29,12 @@ from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
     ACTIVATED,
     AGAIN,
+    BANDIT,
     LATE,
     LEARNED,
+    OVERRULED,
     REMOVED,
+    SNAPSHOT,
     STARTED,
     TIMELY,
     UNKNOWN,
@@ -41,6 +44,7 @@ from bayesbandit.store.records import (
     NotStored,
     Outcome,
     Stored,
+    Unavailable,
 )
 from bayesbandit.store.rows import arm_named, arms_named, numbers
 from bayesbandit.store.settings import Settings
@@ -146,7 +150,7 @@ class Ledger:
             "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
         }  # fmt: skip
         with self.database.write() as connection:
-            connection.execute(insert(streams), row)
+            self.database.add(connection, streams, [row])
 
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Write down something that changes no bandit."""
@@ -170,11 +174,26 @@ class Ledger:
                         connection.execute(insert(table), told[0] if len(told) == 1 else told)
         except IntegrityError:
             return False
-        except SQLAlchemyError as error:
+        except Unavailable as error:
             raise NotStored(
                 f"the decision could not be stored, so there is none: {error}"
             ) from error
         return True
+
+    def overrule(self, rows: Sequence[Mapping[str, Any]], now: int, how: Settings) -> set[str]:
+        """Note of the bandit's decisions that have these ids that the arms of `rows` were shown.
+        Return the ids that the log has."""
+        shown = {row["id"]: json.dumps({"arm": json.loads(row["arm"])}) for row in rows}
+        with self.database.write() as connection:
+            self._lock(connection, [*shown])
+            found = select(decisions.c.id, decisions.c.mode).where(self.of_ids(decisions, [*shown]))
+            known = {row.id: row.mode for row in connection.execute(found)}
+            ids = sorted(one for one, mode in known.items() if mode == BANDIT)
+            row = {"bandit": self.name, "at": now, "kind": OVERRULED}
+            told = [{**row, "decision_id": one, "detail": shown[one]} for one in ids]
+            self.database.add(connection, events, told)
+            self._touch(connection, ids, now, how)
+        return {*known}
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return those of these decisions that the log has, in this order."""
@@ -259,16 +278,14 @@ class Ledger:
             known = select(decisions.c.id).where(self.of_ids(decisions, ids))
             if lost := set(ids) - set(connection.execute(known).scalars()):
                 raise ValueError(f"the log has no decision {min(lost)!r}")
-            new = {*ids} - set(connection.execute(self.activated(ids)).scalars())
+            new = {*ids} - set(connection.execute(self.happened(ACTIVATED, ids)).scalars())
             row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
             self.database.add(connection, events, [{**row, "decision_id": one} for one in {*ids}])
             self._touch(connection, sorted(new), now, how)
 
-    def activated(self, ids: Sequence[str]) -> Select[str]:
-        """Return the query of those of these decisions that were shown."""
-        return select(events.c.decision_id).where(
-            self.of_ids(events, ids), events.c.kind == ACTIVATED
-        )
+    def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
+        """Return the query of those of these decisions to which something happened."""
+        return select(events.c.decision_id).where(self.of_ids(events, ids), events.c.kind == kind)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
         """Return those of these decisions that are open, and how often each was touched. None of
@@ -288,7 +305,8 @@ class Ledger:
                 self.of_ids(rewards, ids), rewards.c.status == TIMELY
             )
             if how.activation:
-                ready = ready.where(rewards.c.decision_id.in_(self.activated(ids)))
+                shown = self.happened(ACTIVATED, ids)
+                ready = ready.where(rewards.c.decision_id.in_(shown))
             earlier = opened.c.due.is_(None) | (opened.c.due > now)
             due = touched.where(opened.c.decision_id.in_(ready), earlier)
             connection.execute(due.values(due=now))
@@ -314,10 +332,17 @@ class Ledger:
             told: dict[str, list[float]] = {one: [] for one in ids}
             for row in connection.execute(self.timely(ids)):
                 told[row.decision_id].append(row.value)
-            active = set(connection.execute(self.activated(ids)).scalars())
+            active, overruled = (
+                set(connection.execute(self.happened(kind, ids)).scalars())
+                for kind in (ACTIVATED, OVERRULED)
+            )
         return [
-            Due(stored_of(row), row.touched, row.id in active, tuple(told[row.id])) for row in rows
-        ]
+            Due(
+                stored_of(row), row.touched, row.id in active, row.id in overruled,
+                tuple(told[row.id]),
+            )
+            for row in rows
+        ]  # fmt: skip
 
     def timely(self, ids: Sequence[str]) -> Select[Any]:
         """Return the query of the rewards of these decisions that came in time, in their order."""
@@ -327,9 +352,10 @@ class Ledger:
     def commit(
         self, version: int, kind: str, detail: Mapping[str, Any],
         closed: Sequence[Outcome] = (), touched: Mapping[str, int] | None = None,
-        data: bytes | None = None,
+        data: bytes | None = None, keep: int | None = None,
     ) -> bool:  # fmt: skip
         """Make a bandit another version: what it learned, and its snapshot, in one transaction.
+        keep: see `add_snapshot`.
 
         False, and nothing changes, where another process was first, or where something came of
         these decisions meanwhile.
@@ -351,7 +377,7 @@ class Ledger:
                     connection.execute(insert(outcomes), rows)
                     connection.execute(delete(opened).where(self.of_ids(opened, ids)))
                 if data is not None:
-                    self._snapshot(connection, version, data)
+                    self._snapshot(connection, version, data, keep)
         except (IntegrityError, Stale):
             return False
         return True
@@ -375,10 +401,13 @@ class Ledger:
             row = connection.execute(found.order_by(snapshots.c.version.desc()).limit(1)).first()
         return None if row is None else (row.version, row.data)
 
-    def add_snapshot(self, version: int, data: bytes) -> None:
-        """Store the bandit of a version, unless that is there already."""
+    def add_snapshot(self, version: int, data: bytes, keep: int | None = None) -> None:
+        """Store the bandit of a version, unless that is there already, and thin old snapshots out.
+
+        keep: the newest so many stay, and fewer of those before, see `superfluous`; None: all.
+        """
         with self.database.write() as connection:
-            self._snapshot(connection, version, data)
+            self._snapshot(connection, version, data, keep)
 
     def removed(self, version: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version, and the last version that did so."""
@@ -437,16 +466,41 @@ class Ledger:
         }  # fmt: skip
         connection.execute(insert(events), row)
 
-    def _snapshot(self, connection: Connection, version: int, data: bytes) -> None:
+    def _snapshot(
+        self, connection: Connection, version: int, data: bytes, keep: int | None = None
+    ) -> None:
         row = {
             "bandit": self.name, "version": version, "at": microseconds(), "data": data,
             "release": RELEASE,
         }  # fmt: skip
-        self.database.add(connection, snapshots, [row])
+        if not self.database.add(connection, snapshots, [row]):
+            return
+        own, gone = snapshots.c.version, list[int]()
+        if keep is not None:
+            known = select(own).where(self.own(snapshots)).order_by(own)
+            gone = superfluous([*connection.execute(known).scalars()], keep)
+            connection.execute(delete(snapshots).where(self.own(snapshots), own.in_(gone)))
+        self._event(connection, SNAPSHOT, detail={"version": version, "removed": gone})
 
 
 class Stale(Exception):
     """Something came of a decision after it was read."""
+
+
+def superfluous(versions: Sequence[int], keep: int) -> list[int]:
+    """Return which of the versions, in order, need no snapshot any more.
+
+    The newest `keep` stay. Before those one stays in each span of versions, its first: spans are as
+    long as the largest power of two below their age/keep. So the first version stays, some `keep`
+    of each doubling of age do, and what has gone once is not missed later.
+    """
+    gone, spans = [], set()
+    for version in versions[:-keep]:
+        width = 1 << max(((versions[-1] - version) // keep).bit_length() - 1, 0)
+        if (span := (width, version // width)) in spans:
+            gone.append(version)
+        spans.add(span)
+    return gone
 
 
 def of_decision(table: Table) -> ColumnElement[bool]:

@@ -13,7 +13,7 @@ from bayesbandit.kernels.row_layout import TAIL, row_type
 from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, of_decision, stored_of
-from bayesbandit.store.records import INACTIVE, Stored
+from bayesbandit.store.records import ACTIVATED, INACTIVE, Stored
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
@@ -71,7 +71,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         with ledger.database.read() as connection:
             rows = connection.execute(found.where(after)).all()
             ids = [row.id for row in rows]
-            active = set(connection.execute(ledger.activated(ids)).scalars())
+            active = set(connection.execute(ledger.happened(ACTIVATED, ids)).scalars())
             came: Came = {}
             for row in connection.execute(ledger.timely(ids)):
                 came.setdefault(row.decision_id, []).append((row.value, row.observed_at))

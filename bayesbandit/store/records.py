@@ -17,10 +17,15 @@ REWARD, DEFAULT, RETIRED = "reward", "default", "retired"  # how a decision was 
 REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
 LEARNED = (REWARD, DEFAULT)  # outcomes that a bandit learns of
 STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"  # events
-ACTIVATED = "activated"
+ACTIVATED, OVERRULED = "activated", "overruled"  # what happened to a decision
+SNAPSHOT = "snapshot"  # the event that one was stored, and others removed
 
 
-class NotStored(OSError):
+class Unavailable(ConnectionError):
+    """The log cannot be read or written now."""
+
+
+class NotStored(Unavailable):
     """A decision that may not be shown, because the log could not be written."""
 
 
@@ -68,6 +73,7 @@ class Due:
     decision: Stored
     touched: int
     activated: bool
+    overruled: bool  # another arm was shown
     rewards: tuple[float, ...]  # those that came in time, in the order of observation
 
 

@@ -1,9 +1,10 @@
 """The tables of a log. They hold several bandits: each row says which one, in `bandit`.
 
 All but `open` and `snapshots` only grow: a row is never changed or deleted. `open` is the queue of
-the learner, and can be made again from the others. Old snapshots are thinned out. Times are
-microseconds since 1970, UTC. Numbers (`row`, `x`, `probabilities`) are float64, little-endian.
-Names of arms are JSON, since 1 and "1" differ. A change here needs a step in `migrations.py`.
+the learner, and can be made again from the others. So can a snapshot; old ones are thinned out, and
+an event says which. Times are microseconds since 1970, UTC. Numbers (`row`, `x`, `probabilities`)
+are float64, little-endian. Names of arms are JSON, since 1 and "1" differ. A change here needs a
+step in `migrations.py`.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from bayesbandit.store.records import (
     LEARN,
     LEARNED,
     REWARD,
+    SNAPSHOT,
     TIMELY,
     Change,
     Stored,
@@ -206,6 +207,7 @@ class Verification:
         version = versions.first(self.ledger, self.parts)
         kept = select(snapshots.c.version).where(self.ledger.own(snapshots))
         self.kept = set(self.connection.execute(kept).scalars())
+        self.check_snapshots()
         own, closed = decisions.c, outcomes.c
         decided = Groups(
             self.connection,
@@ -255,6 +257,18 @@ class Verification:
             self.check_decisions(last, decided, number)
         for row in decided.up_to(2**62):
             self.found.add("version", row.id, f"at most {number}", row.version, "no such version")
+
+    def check_snapshots(self) -> None:
+        """Find snapshots that were stored, were not removed by their learner, and are not there."""
+        stored, removed = set[int](), set[int]()
+        told = select(events.c.detail).where(self.ledger.own(events), events.c.kind == SNAPSHOT)
+        for row in self.rows(told):
+            detail = json.loads(row.detail)
+            stored.add(detail["version"])
+            removed.update(detail["removed"])
+        for version in sorted(stored - removed - self.kept):
+            said = f"the snapshot of version {version} is not there"
+            self.found.add("snapshot", version, "a snapshot", "none", said)
 
     def next(self, version: Version | None, change: Change) -> Version | None:
         """Return the version that a change makes, compared with its snapshot; None where it cannot

@@ -33,12 +33,14 @@ BLOCK = 256  # normals drawn at a time
 class Version:
     """A bandit as the log says it was, which nobody changes: its number and the bandit.
 
-    removed: for each arm that was ever removed, the version without it.
+    removed: for each arm that was ever removed, the version without it. refit: whether draws from
+    the posterior were computed for this version.
     """
 
     number: int
     bandit: Bandit
     removed: dict[Name, int] = field(default_factory=dict)
+    refit: bool = False
 
     def advance(self, change: Change) -> Version:
         """Return the next version."""
@@ -52,11 +54,15 @@ class Version:
         arm, twin = change.detail["arm"], independent(self.bandit)
         if change.kind == ADDED:
             twin.add_arm(arm)
-            return Version(change.version, settled(twin), self.removed)
+            return self.next(twin, self.removed)
         if change.kind == REMOVED:
             twin.remove_arm(arm)
-            return Version(change.version, settled(twin), {**self.removed, arm: change.version})
+            return self.next(twin, {**self.removed, arm: change.version})
         raise ValueError(f"version {change.version} is by an unknown change, {change.kind!r}")
+
+    def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
+        """Return the next version, which has its draws of now, where it decides by draws."""
+        return Version(self.number + 1, twin, removed, twin.belief.renew())
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards, and counted the closed decisions."""
@@ -65,7 +71,7 @@ class Version:
             twin.observe(decision, reward)
         twin.t += closed
         twin.belief.decided(closed)
-        return Version(self.number + 1, settled(twin), self.removed)
+        return self.next(twin, self.removed)
 
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Return the ids of rewards that cannot be learned, and why."""
@@ -87,12 +93,6 @@ def independent(bandit: Bandit) -> Bandit:
     transactions.guard(twin)
     fast_path.publish(twin)
     return twin
-
-
-def settled(bandit: Bandit) -> Bandit:
-    """Return the bandit itself, with the draws of now, where it decides by draws."""
-    bandit.belief.renew()
-    return bandit
 
 
 def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, np.ndarray]]:

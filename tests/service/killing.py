@@ -1,8 +1,10 @@
 """Processes that decide, reward and learn on one log, and are killed at random moments.
 
     uv run python -m tests.service.killing --times 100 --database postgresql
+    uv run python -m tests.service.killing --times 20 --server
 
-What a process was told is written to a file, line by line: it must be in the log, once.
+What a process was told is written to a file, line by line: it must be in the log, once. With
+--server, PostgreSQL itself is killed each time, and started again.
 """
 
 import argparse
@@ -11,12 +13,13 @@ import signal
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
 
 import bayesbandit as bb
-from tests.store.databases import fresh
+from tests.store.databases import down, fresh
 
 FORK = get_context("fork")  # what the parent has loaded is there
 WAIT = 3600.0
@@ -25,30 +28,42 @@ WAIT = 3600.0
 def decide(url, said, seed):
     """Decide, alone and in batches, and reward two of three."""
     rng = np.random.default_rng(seed)
-    service = bb.Service.open(bb.DecisionLog(url))
+    service = insist(said, lambda: bb.Service.open(bb.DecisionLog(url)))
     while True:
         n = int(rng.integers(1, 6))
-        batch = service.decide(rng.normal(size=(n, 2)))
+        x, ids = rng.normal(size=(n, 2)), [f"{seed}-{rng.integers(2**62)}" for _ in range(n)]
+        given = ids if rng.random() < 0.5 else None
+        batch = insist(said, partial(service.decide, x, id=given))
         for one in batch:
             write(said, "decision", one.id, one.arm, one.propensity)
         for one in batch[rng.random(n) < 0.67] if n > 1 else []:
             value = float(rng.random())
-            service.reward(one.id, value)
+            insist(said, partial(service.reward, one.id, value))
             write(said, "reward", one.id, value)
             if rng.random() < 0.3:
-                service.reward(one.id, value)  # sent again
+                insist(said, partial(service.reward, one.id, value))  # sent again
         if rng.random() < 0.2:
-            service.sync()
+            insist(said, service.sync)
 
 
 def learn(url, said, seed):
     """Learn, and store snapshots."""
     rng = np.random.default_rng(seed)
-    service = bb.Service.open(bb.DecisionLog(url), snapshot_every=50)
+    service = insist(said, lambda: bb.Service.open(bb.DecisionLog(url), snapshot_every=50))
     while True:
-        service.learn(limit=int(rng.integers(1, 30)))
+        insist(said, partial(service.learn, limit=int(rng.integers(1, 30))))
         if rng.random() < 0.1:
-            service.snapshot()
+            insist(said, service.snapshot)
+
+
+def insist(said, call):
+    """Return what a call gives, as soon as the log answers."""
+    while True:
+        try:
+            return call()
+        except OSError as error:
+            write(said, "error", *str(error).split())
+            time.sleep(0.05)
 
 
 def write(said, *words):
@@ -56,8 +71,11 @@ def write(said, *words):
     os.write(said, (" ".join(map(str, words)) + "\n").encode())
 
 
-def killed(database, folder, times, seed=0):
-    """Kill processes of a life `times` times; return what was wrong at the end, and counts."""
+def killed(database, folder, times, seed=0, server=False):
+    """Kill processes of a life `times` times; return what was wrong at the end, and counts.
+
+    server: kill the server of PostgreSQL each time, too.
+    """
     rng, url = np.random.default_rng(seed), fresh(database, folder)
     first = bb.Service(bb.LinTS(["a", "b", "c"], 2, seed=0), bb.DecisionLog(url), wait=WAIT,
                        default_reward=0.0)  # fmt: skip
@@ -74,8 +92,11 @@ def killed(database, folder, times, seed=0):
                 process = FORK.Process(target=work, args=(url, said, own), daemon=True)
                 process.start()
                 alive[name] = process
-        time.sleep(rng.uniform(0.02, 0.5))
-        for name in rng.permutation(list(works))[: 1 + turn % 2]:
+        time.sleep(rng.uniform(0.3, 1.0) if server else rng.uniform(0.02, 0.5))
+        if server:
+            with down():
+                time.sleep(rng.uniform(0.0, 0.3))
+        for name in rng.permutation(list(works))[: turn % 2 + (not server)]:
             process = alive.pop(str(name))
             os.kill(process.pid, signal.SIGKILL)
             process.join()
@@ -89,7 +110,9 @@ def killed(database, folder, times, seed=0):
 
 def wrong(url, told):
     """Return sentences about what is missing, counted twice, or not what was told; and counts."""
-    found = []
+    errors = [line for kind, *line in told if kind == "error"]
+    found = [" ".join(line) for line in errors if not is_sentence(line)]
+    told = [line for line in told if line[0] != "error"]
     survivor = bb.Service.open(bb.DecisionLog(url), clock=lambda: time.time() + 2 * WAIT)
     survivor.learn()
     frame = survivor.log.frame().set_index("decision_id")
@@ -114,9 +137,18 @@ def wrong(url, told):
     if len(violations := survivor.log.verify()):
         found.append(violations.to_string())
     kinds = Counter(kind for kind, *_ in told)
-    counts = {"decisions": len(frame), "told": dict(kinds), "versions": survivor.version}
+    counts = {
+        "decisions": len(frame), "told": dict(kinds), "versions": survivor.version,
+        "errors": len(errors),
+    }  # fmt: skip
     survivor.log.close()
     return found, counts
+
+
+def is_sentence(words):
+    """Whether an error is about the log, and not about how that is asked."""
+    text = " ".join(words)
+    return " log " in text and not {"SQL", "psycopg", "Background"} & set(words) and len(text) < 500
 
 
 if __name__ == "__main__":
@@ -124,8 +156,10 @@ if __name__ == "__main__":
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--server", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        problems, counts = killed(asked.database, folder, asked.times, asked.seed)
+        database = "postgresql" if asked.server else asked.database
+        problems, counts = killed(database, folder, asked.times, asked.seed, asked.server)
     print(counts)
     print("\n".join(problems) or f"killed {asked.times} times: nothing is missing or double")

@@ -24,6 +24,17 @@ def test_nothing_is_lost_and_nothing_counts_twice(database, tmp_path):
     assert counts["versions"] > 3
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="kills")
+def test_a_server_that_is_killed_loses_nothing(tmp_path):
+    """Who decides, rewards and learns hears of it in sentences, and goes on."""
+    found, counts = killed("postgresql", tmp_path, times=3, server=True)
+    assert not found
+    assert counts["told"]["decision"] > 30
+    assert counts["errors"] > 0
+    assert counts["versions"] > 3
+
+
 def begin(url, together, said):
     together.wait()
     service = bb.Service(bb.LinTS(["a", "b"], 2, seed=0), bb.DecisionLog(url), wait="1d")

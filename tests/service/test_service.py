@@ -13,7 +13,8 @@ from bayesbandit.bandit.storage import saving
 
 sa = pytest.importorskip("sqlalchemy")
 
-from tests.store.databases import KINDS, fresh  # noqa: E402
+from bayesbandit.store.records import NotStored, Unavailable  # noqa: E402
+from tests.store.databases import KINDS, down, fresh  # noqa: E402
 
 DAY = 86_400.0
 
@@ -592,3 +593,73 @@ def test_or_the_fallback_which_is_logged_later(lite):
     assert service.learn() == 1
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
+
+
+@pytest.mark.parametrize("given", [None, "order-1", ["order-1", "order-2"]])
+def test_what_is_stored_though_it_failed_is_not_learned_as_shown(url, given, monkeypatch):
+    """The database dies when it has stored the decision, and before it says so."""
+    service, clock = begun(url, fallback="wait")
+    if isinstance(given, list):
+        service.decide([0.0, 0.0], id="order-2")  # one of them is there already
+    ledger, fails = service.log.ledger, [True, True, False]
+    append = ledger.append
+
+    def stored_and_failed(rows, due, noted=()):
+        done = append(rows, due, noted)
+        if fails.pop(0):
+            raise NotStored("the server is gone")
+        return done
+
+    def unreachable(ids):
+        raise Unavailable("the server is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "append", stored_and_failed)
+        if isinstance(given, list):
+            patch.setattr(ledger, "stored", unreachable)
+        x = np.zeros((2, 2)) if isinstance(given, list) else [0.0, 0.0]
+        shown = service.decide(x, id=given)
+        with pytest.raises(OSError, match="gone"):
+            service.flush()  # stored, and not known to be
+    service.flush()
+    assert (np.asarray(shown.arm) == "wait").all()
+    assert (np.asarray(shown.propensity) == 1.0).all()
+    service.reward(np.atleast_1d(shown.id).tolist(), [5.0, 5.0][: np.size(shown.id)])
+    clock.now += DAY + 1
+    service.learn()
+    frame = service.log.frame().set_index("decision_id")
+    assert set(np.atleast_1d(shown.id)) <= set(frame.index)
+    learned = frame[frame["status"] == "reward"]
+    assert (learned["arm"] == "wait").all()
+    assert (learned["propensity"] == 1.0).all()
+    if given is not None:
+        assert frame.loc["order-1", "status"] == ("inactive" if given == "order-1" else "reward")
+        reasons = {row["decision_id"]: row["reason"] for row in rows(service, "outcomes")}
+        one = "order-1" if given == "order-1" else "order-2"
+        assert reasons[one] == "the fallback arm was shown"
+    assert service.log.verify().empty
+    assert same(service.log.replay(), service.bandit)
+
+
+@pytest.mark.slow
+def test_the_fallback_is_shown_while_the_server_is_down(tmp_path):
+    """For ids of one's own, too, and by a service that has no stream so far."""
+    service, _ = begun(fresh("postgresql", tmp_path), fallback="wait")
+    first = service.decide([0.0, 0.0], id="order-1")
+    other = bb.Service.open(service.log, fallback="wait")
+    reads = (service.learn, service.sync, service.log.frame, lambda: service.reward("a", 1.0))
+    with down():
+        several = enumerate([service, other, other])
+        shown = [one.decide([0.0, 0.0], id=f"late-{i}") for i, one in several]
+        for call in (*reads, lambda: service.decide([0.0, 0.0], arms=["mail"])):
+            with pytest.raises(OSError, match="cannot be read or written now: ") as error:
+                call()
+            assert "\n" not in str(error.value)
+    assert service.decide([0.0, 0.0], id="order-1").arm == first.arm
+    service.flush()
+    other.flush()
+    frame = service.log.frame().set_index("decision_id")
+    assert frame.loc[[one.id for one in shown], "mode"].tolist() == ["fallback"] * 3
+    assert service.reward(shown[1].id, 1.0) == "timely"
+    assert service.learn() == 1
+    assert service.log.verify().empty

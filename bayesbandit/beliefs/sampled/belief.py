@@ -81,9 +81,11 @@ class SampledBelief(ByDraws):
             self._run(g, n)
         return self.chains[g].values
 
-    def renew(self) -> None:
+    def renew(self) -> bool:
+        before = [chain.runs for chain in self.chains]
         for g in range(len(self.chains)):
             self.current(g)
+        return before != [chain.runs for chain in self.chains]
 
     def decided(self, n: int) -> None:
         for chain in self.chains:

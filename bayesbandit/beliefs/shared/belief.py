@@ -108,8 +108,8 @@ class SharedBelief(Belief):
     def advance(self, tick: float) -> None:
         self.common.advance(tick)
 
-    def renew(self) -> None:
-        self.common.renew()
+    def renew(self) -> bool:
+        return self.common.renew()
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

@@ -1,0 +1,125 @@
+"""Old snapshots go, and nothing that a log promises goes with them."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+
+sa = pytest.importorskip("sqlalchemy")
+
+from bayesbandit.store.ledger import superfluous  # noqa: E402
+from tests.service.killing import FORK  # noqa: E402
+from tests.service.test_service import begun, same  # noqa: E402
+from tests.store.databases import KINDS, fresh  # noqa: E402
+
+
+@pytest.mark.parametrize("keep", [1, 3, 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_stays_of_many_snapshots(keep, seed):
+    rng = np.random.default_rng(seed)
+    made = np.cumsum([0, *rng.integers(1, [2, 3, 60][seed], 600)]).tolist()
+    kept = []
+    for version in made:
+        kept.append(version)
+        gone = superfluous(kept, keep)
+        assert set(gone) <= set(kept[1:-keep])
+        kept = [one for one in kept if one not in gone]
+    assert kept[0] == 0
+    assert kept[-keep:] == made[-keep:]
+    for version in made:  # one stands before each, and near, as its age goes
+        before = max(one for one in kept if one <= version)
+        assert version - before <= 4 * (made[-1] - version) / keep
+    assert len(kept) <= 2 * keep * (2 + np.log2(made[-1] / keep))
+
+
+def lived(url, n, keep, **settings):
+    service, clock = begun(url, snapshot_every=1, keep_snapshots=keep, **settings)
+    rng = np.random.default_rng(0)
+    for _ in range(n):
+        service.reward(service.decide(rng.normal(size=2)).id, float(rng.random()))
+        service.learn()
+    return service, clock
+
+
+@pytest.mark.parametrize("url", KINDS, indirect=True)
+def test_the_log_promises_what_it_promised(url):
+    other, _ = begun(url, name="other")
+    other.snapshot()
+    service, clock = lived(url, 40, keep=2)
+    log = service.log
+    behind = bb.Service.open(log, clock=clock)
+    assert log.counts()["snapshots"] < 15
+    assert other.log.counts()["snapshots"] == 1
+    assert log.verify().empty
+    for version in (0, 7, 23, 40):
+        assert log.replay(version=version).t == version
+    assert same(log.replay(), service.bandit)
+    assert same(behind.bandit, service.bandit)
+    with log.ledger.database.write() as connection:
+        gone = "DELETE FROM bandit_snapshots WHERE bandit = 'default' AND version > 39"
+        connection.execute(sa.text(gone))
+    assert log.verify()[["kind", "id"]].to_numpy().tolist() == [["snapshot", "40"]]
+
+
+@pytest.fixture
+def url(request, tmp_path):
+    return fresh(request.param, tmp_path)
+
+
+def test_all_stay_where_that_is_asked(tmp_path):
+    service, _ = lived(fresh("sqlite", tmp_path), 30, keep=None)
+    assert service.log.counts()["snapshots"] == 31
+    with pytest.raises(ValueError, match="keep_snapshots must be an integer ≥ 1"):
+        begun(fresh("sqlite", tmp_path), keep_snapshots=0)
+
+
+def replayed(url, together, said):
+    """Follow, replay and verify while another process learns and removes snapshots."""
+    with bb.DecisionLog(url) as log:
+        service = bb.Service.open(log)
+        together.wait()
+        for _ in range(4):
+            version = service.sync()
+            t = log.replay(version=version).t, service.bandit.t
+            said.put((version, t, len(log.verify()), bb.Service.open(log).version >= version))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", KINDS, indirect=True)
+def test_who_reads_meanwhile_misses_nothing(url):
+    begun(url)[0].decide([0.0, 0.0])
+    together, said = FORK.Barrier(3), FORK.Queue()
+    readers = [FORK.Process(target=replayed, args=(url, together, said)) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    together.wait()
+    service, _ = lived(url, 60, keep=1)
+    for _ in range(8):
+        version, (replay, own), violations, newer = said.get(timeout=120)
+        assert replay == own == version
+        assert violations == 0
+        assert newer
+    for reader in readers:
+        reader.join()
+    assert service.version == 60
+
+
+@pytest.mark.slow
+def test_what_happened_is_an_event(tmp_path):
+    """Learning says how many decisions were closed in which way, and whether it drew again."""
+    bandit = bb.Bandit(
+        ["a", "b"], bb.load_model("logistic"), bb.Thompson(), n_features=2, draws=50,
+        refit_every=4, seed=0,
+    )  # fmt: skip
+    service, clock = begun(fresh("sqlite", tmp_path), bandit, default_reward=None)
+    for _ in range(4):
+        for i in range(3):
+            one = service.decide([0.0, 1.0]).id
+            if i:
+                service.reward(one, 1.0)
+        service.learn()
+    clock.now += 2 * 86_400
+    service.learn()
+    details = [change.detail for change in service.log.ledger.changes(0, 10)]
+    assert [one["outcomes"] for one in details] == [{"reward": 2}] * 4 + [{"expired": 4}]
+    assert {True, False} == {one["refit"] for one in details}
